@@ -1,0 +1,117 @@
+#include "lib/base/child.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace glidepod {
+
+ExitStatus ExitStatus::from_wait(int status) {
+  if (WIFSIGNALED(status)) return signaled(WTERMSIG(status), WCOREDUMP(status));
+  return exited(WEXITSTATUS(status));
+}
+
+std::string ExitStatus::to_string() const {
+  if (how == How::exited) return fmt::format("exit code {}", number);
+  const char* name = sigabbrev_np(number);
+  return fmt::format("signal {} ({}{})", number, name ? name : "?", core ? ", core dumped" : "");
+}
+
+namespace {
+
+// A child starts with no signal blocked or ignored, whatever its parent does with them.
+void reset_signals() {
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  for (int number = 1; number < NSIG; ++number) ::sigaction(number, &action, nullptr);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  result.reserve(strings.size() + 1);
+  for (const auto& string : strings) result.push_back(const_cast<char*>(string.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+bool place(int from, int to) {
+  return from < 0 || (from == to ? ::fcntl(to, F_SETFD, 0) : ::dup2(from, to)) >= 0;
+}
+
+[[noreturn]] void exec_child(const Child::Options& options, char** argv, char** environment, int report) {
+  reset_signals();
+  const bool ready =
+      (options.parent_death_signal == 0 || ::prctl(PR_SET_PDEATHSIG, options.parent_death_signal) == 0) &&
+      place(options.stdin_fd, 0) && place(options.stdout_fd, 1) && place(options.stderr_fd, 2);
+  if (ready) ::execvpe(argv[0], argv, environment);
+  const int code = errno;
+  [[maybe_unused]] const auto written = ::write(report, &code, sizeof code);
+  ::_exit(127);
+}
+
+}  // namespace
+
+Result<Child> Child::adopt(pid_t pid) {
+  Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));  // close-on-exec by itself
+  if (!pidfd) return Error::system("pidfd of process {}", pid);
+  return Child(pid, std::move(pidfd));
+}
+
+Result<Child> Child::spawn(const Options& options) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return Error::system("pipe");
+  Fd read_end(ends[0]), write_end(ends[1]);
+  auto argv = pointers(options.argv);
+  auto environment = pointers(options.environment);
+
+  const pid_t pid = ::fork();
+  if (pid < 0) return Error::system("fork for {}", options.argv[0]);
+  if (pid == 0) {
+    exec_child(options, argv.data(), options.environment.empty() ? environ : environment.data(),
+               write_end.get());
+  }
+  write_end.reset();
+
+  int code = 0;
+  ssize_t got;
+  do got = ::read(read_end.get(), &code, sizeof code);
+  while (got < 0 && errno == EINTR);
+  if (got == sizeof code) {
+    ::waitpid(pid, nullptr, 0);
+    return Error(fmt::format("start {}", options.argv[0]), code);
+  }
+  return adopt(pid);
+}
+
+Result<Child> Child::fork(const std::function<int()>& body) {
+  const pid_t pid = ::fork();
+  if (pid < 0) return Error::system("fork");
+  if (pid == 0) ::_exit(body());
+  return adopt(pid);
+}
+
+Result<void> Child::signal(int number) const {
+  if (::syscall(SYS_pidfd_send_signal, pidfd_.get(), number, nullptr, 0) != 0)
+    return Error::system("signal {} to process {}", number, pid_);
+  return {};
+}
+
+Result<Ended> Child::wait() {
+  int status = 0;
+  Ended ended;
+  pid_t got;
+  do got = ::wait4(pid_, &status, 0, &ended.usage);
+  while (got < 0 && errno == EINTR);
+  if (got < 0) return Error::system("wait for process {}", pid_);
+  ended.status = ExitStatus::from_wait(status);
+  return ended;
+}
+
+}  // namespace glidepod

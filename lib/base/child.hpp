@@ -1,0 +1,70 @@
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lib/base/fd.hpp"
+#include "lib/base/result.hpp"
+
+namespace glidepod {
+
+// How a process ended: with an exit code, or by a signal. Never both, never guessed from 128+n.
+struct ExitStatus {
+  enum class How : std::uint8_t { exited, signaled };
+  How how = How::exited;
+  int number = 0;  // the exit code or the signal
+  bool core = false;
+
+  static ExitStatus exited(int code) { return {How::exited, code, false}; }
+  static ExitStatus signaled(int signal, bool core = false) { return {How::signaled, signal, core}; }
+  // From wait(2)'s status of a process that ended.
+  static ExitStatus from_wait(int status);
+
+  bool success() const { return how == How::exited && number == 0; }
+  // "exit code 3", "signal 11 (SEGV, core dumped)".
+  std::string to_string() const;
+  bool operator==(const ExitStatus&) const = default;
+};
+
+struct Ended {
+  ExitStatus status;
+  rusage usage{};
+};
+
+// A direct child process, known by pid and pidfd. Destroying it neither kills nor reaps.
+class Child {
+ public:
+  struct Options {
+    std::vector<std::string> argv;
+    std::vector<std::string> environment;  // KEY=VALUE; empty: this process's own
+    int stdin_fd = -1;                     // -1: inherit
+    int stdout_fd = -1;
+    int stderr_fd = -1;
+    int parent_death_signal = 0;
+  };
+  // Starts argv (searched in PATH) with every signal unblocked and at its default. Fails if exec fails.
+  static Result<Child> spawn(const Options& options);
+
+  // Forks; body runs in the child and its return value is the exit code. The child never returns from here.
+  static Result<Child> fork(const std::function<int()>& body);
+
+  pid_t pid() const { return pid_; }
+  // Becomes readable when the process has ended.
+  const Fd& pidfd() const { return pidfd_; }
+  Result<void> signal(int number) const;
+  // Reaps; blocks until the process has ended.
+  Result<Ended> wait();
+
+ private:
+  Child(pid_t pid, Fd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
+  static Result<Child> adopt(pid_t pid);
+  pid_t pid_ = -1;
+  Fd pidfd_;
+};
+
+}  // namespace glidepod

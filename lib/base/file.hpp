@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "lib/base/fd.hpp"
+#include "lib/base/result.hpp"
+
+namespace glidepod {
+
+// open(2), always close-on-exec.
+Result<Fd> open_file(const std::string& path, int flags, unsigned mode = 0);
+
+// The whole of a file, an error if it is longer than limit bytes.
+Result<std::string> read_file(const std::string& path, std::size_t limit = std::size_t{16} << 20);
+Result<std::string> read_all(const Fd& fd, std::string_view name, std::size_t limit);
+
+Result<void> write_all(const Fd& fd, std::string_view data);
+
+// The file has either its old or this content, even after a crash: temporary name, fsync, rename, fsync of
+// the folder.
+Result<void> replace_file(const std::string& path, std::string_view data, unsigned mode);
+
+}  // namespace glidepod

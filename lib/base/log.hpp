@@ -1,0 +1,17 @@
+#pragma once
+
+#include <spdlog/spdlog.h>
+
+#include <string_view>
+
+namespace glidepod {
+
+// Logs go to stderr, one line an event: time, level, then "what happened key=value ...". Loggers quote what
+// comes from outside with quoted().
+void start_log(std::string_view program);
+
+// The text as one key=value value: in double quotes where it is empty or has blanks, quotes or control
+// characters.
+std::string quoted(std::string_view text);
+
+}  // namespace glidepod

@@ -1,0 +1,99 @@
+#include "lib/base/loop.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+namespace glidepod {
+
+Result<Loop> Loop::create() {
+  Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll) return Error::system("epoll_create1");
+  return Loop(std::move(epoll));
+}
+
+Result<void> Loop::watch(int fd, std::uint32_t events, Handler handler) {
+  epoll_event event{.events = events, .data = {.fd = fd}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+    return Error::system("watch descriptor {}", fd);
+  handlers_[fd] = std::make_shared<Handler>(std::move(handler));
+  return {};
+}
+
+Result<void> Loop::change(int fd, std::uint32_t events) {
+  epoll_event event{.events = events, .data = {.fd = fd}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) != 0)
+    return Error::system("change descriptor {}", fd);
+  return {};
+}
+
+void Loop::forget(int fd) {
+  if (handlers_.erase(fd) != 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+}
+
+Loop::TimerId Loop::after(Milliseconds delay, std::function<void()> handler) {
+  const TimerId id = ++last_timer_;
+  timers_.emplace(std::pair(std::chrono::steady_clock::now() + delay, id), std::move(handler));
+  return id;
+}
+
+void Loop::cancel(TimerId timer) {
+  std::erase_if(timers_, [timer](const auto& entry) { return entry.first.second == timer; });
+}
+
+Result<void> Loop::on_signals(const std::vector<int>& signals,
+                              std::function<void(const signalfd_siginfo&)> handler) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : signals) sigaddset(&set, number);
+  if (::sigprocmask(SIG_BLOCK, &set, nullptr) != 0) return Error::system("block signals");
+  Fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd) return Error::system("signalfd");
+  signals_ = std::move(fd);
+  return watch(signals_.get(), EPOLLIN, [this, handler = std::move(handler)](std::uint32_t) {
+    signalfd_siginfo info;
+    while (::read(signals_.get(), &info, sizeof info) == sizeof info) handler(info);
+  });
+}
+
+int Loop::next_timeout(Milliseconds limit) const {
+  if (timers_.empty()) return static_cast<int>(limit.count());
+  const auto wait =
+      std::chrono::ceil<Milliseconds>(timers_.begin()->first.first - std::chrono::steady_clock::now());
+  const auto due = std::clamp(wait, Milliseconds(0), Milliseconds(std::chrono::hours(1)));
+  return static_cast<int>((limit.count() < 0 ? due : std::min(due, limit)).count());
+}
+
+void Loop::run_due_timers() {
+  const auto now = std::chrono::steady_clock::now();
+  while (!timers_.empty() && timers_.begin()->first.first <= now) {
+    auto handler = std::move(timers_.extract(timers_.begin()).mapped());
+    handler();
+  }
+}
+
+Result<void> Loop::run_once(Milliseconds limit) {
+  std::array<epoll_event, 64> events;
+  const int count =
+      ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), next_timeout(limit));
+  if (count < 0 && errno != EINTR) return Error::system("epoll_wait");
+  for (int i = 0; i < count; ++i) {
+    // Looked up anew: an earlier handler of this round may have forgotten it. The copy outlives a handler
+    // that forgets itself.
+    const auto found = handlers_.find(events[i].data.fd);
+    if (found == handlers_.end()) continue;
+    const auto handler = found->second;
+    (*handler)(events[i].events);
+  }
+  run_due_timers();
+  return {};
+}
+
+Result<void> Loop::run() {
+  running_ = true;
+  while (running_) TRY(run_once(Milliseconds(-1)));
+  return {};
+}
+
+}  // namespace glidepod

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "lib/base/fd.hpp"
+#include "lib/base/result.hpp"
+
+namespace glidepod {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+using Milliseconds = std::chrono::milliseconds;
+
+// Waits in epoll for descriptors, signals and timers and calls their handlers, one at a time, in the thread
+// that runs it. With no timer set it never wakes by itself. Handlers may add and remove anything, themselves
+// included.
+class Loop {
+ public:
+  using Handler = std::function<void(std::uint32_t events)>;
+  using TimerId = std::uint64_t;  // 0 is no timer
+
+  static Result<Loop> create();
+
+  Result<void> watch(int fd, std::uint32_t events, Handler handler);
+  Result<void> change(int fd, std::uint32_t events);
+  // To be called before the descriptor is closed.
+  void forget(int fd);
+
+  TimerId after(Milliseconds delay, std::function<void()> handler);
+  void cancel(TimerId timer);
+
+  // Blocks these signals in this thread (and what it starts later) and hands them to the handler. Once per
+  // loop.
+  Result<void> on_signals(const std::vector<int>& signals,
+                          std::function<void(const signalfd_siginfo&)> handler);
+
+  // Runs until stop() or until epoll fails.
+  Result<void> run();
+  // Waits once, at most this long (negative: without limit), and handles what came.
+  Result<void> run_once(Milliseconds limit);
+  void stop() { running_ = false; }
+
+ private:
+  explicit Loop(Fd epoll) : epoll_(std::move(epoll)) {}
+  int next_timeout(Milliseconds limit) const;
+  void run_due_timers();
+
+  Fd epoll_;
+  Fd signals_;
+  bool running_ = false;
+  std::map<int, std::shared_ptr<Handler>> handlers_;
+  TimerId last_timer_ = 0;
+  std::map<std::pair<SteadyTime, TimerId>, std::function<void()>> timers_;
+};
+
+}  // namespace glidepod

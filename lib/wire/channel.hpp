@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/base/fd.hpp"
+#include "lib/base/loop.hpp"
+#include "lib/base/result.hpp"
+#include "lib/wire/codec.hpp"
+#include "lib/wire/messages.hpp"
+
+namespace glidepod::wire {
+
+// One received message, not yet decoded.
+struct Frame {
+  Type type{};
+  std::string body;
+  std::vector<Fd> fds;
+
+  template <typename Message>
+  Result<Message> decode() const {
+    Message message;
+    Reader reader(body);
+    fields(reader, message);
+    auto done = reader.finish();
+    if (!done) return done.error();
+    return message;
+  }
+};
+
+// No message is longer; an argument list and environment at the kernel's own limit (6 MiB) fit.
+constexpr std::size_t k_longest_frame = std::size_t{8} << 20;
+constexpr std::size_t k_most_fds = 4;
+
+// Frames over a connected Unix stream socket, driven by a Loop. Sending never blocks: what the socket does
+// not take is kept until it does. The handlers may destroy the channel.
+class Channel {
+ public:
+  struct Handlers {
+    std::function<void(Frame)> frame;
+    // The peer closed (an Error with code 0 and an empty context), or sent nonsense. Nothing comes after it.
+    std::function<void(const Error&)> closed;
+  };
+  static Result<std::unique_ptr<Channel>> create(Loop& loop, Fd socket, Handlers handlers);
+  ~Channel();
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  // The descriptors are duplicated into the message by the kernel; the caller keeps its own.
+  template <typename Message>
+  Result<void> send(const Message& message, const std::vector<int>& fds = {}) {
+    Writer writer;
+    fields(writer, message);
+    return send_frame(Message::k_type, writer.take(), fds);
+  }
+  // Blocks until everything is handed to the kernel; for a program about to exit.
+  Result<void> flush();
+
+  const Fd& socket() const { return socket_; }
+
+ private:
+  struct Outgoing {
+    std::string bytes;
+    std::size_t sent = 0;
+    std::vector<Fd> fds;  // go with the first byte
+  };
+  Channel(Loop& loop, Fd socket, Handlers handlers);
+  Result<void> send_frame(Type type, std::string body, const std::vector<int>& fds);
+  Result<bool> write_some();  // true when nothing is left to write
+  void on_events(std::uint32_t events);
+  Result<bool> read_some();  // false when the peer closed
+  Result<bool> next_frame(Frame* frame);
+
+  Loop& loop_;
+  Fd socket_;
+  Handlers handlers_;
+  std::deque<Outgoing> outgoing_;
+  std::string incoming_;
+  std::deque<Fd> incoming_fds_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace glidepod::wire

@@ -1,0 +1,206 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/child.hpp"
+#include "lib/wire/codec.hpp"
+
+namespace glidepod::wire {
+
+// Raised with every change of a message. Hello and Bind carry it; a peer with another number is refused.
+constexpr std::uint32_t k_protocol = 1;
+
+enum class Type : std::uint32_t {
+  // glue -> agent
+  hello = 1,
+  started,
+  job_ended,
+  launch_failed,
+  goodbye,
+  // agent -> glue
+  launch = 32,
+  signal,
+  finish,
+  // apptainer -> agent; it also sends signal, with job 0
+  bind = 64,
+  // agent -> apptainer
+  ended = 96,
+  failed,
+};
+
+// Who has to act on a failure. See docs/architecture.md, "Whose fault".
+enum class Fault : std::uint8_t { user, infrastructure };
+
+struct Limit {
+  std::int32_t resource = 0;  // RLIMIT_*
+  std::uint64_t soft = 0;
+  std::uint64_t hard = 0;
+};
+
+// A symbolic link that the job needs to find its files where HTCondor said they are.
+struct Link {
+  std::string path;    // absolute, in the payload container
+  std::string target;  // absolute, inside the shared volume
+};
+
+struct Hello {
+  static constexpr Type k_type = Type::hello;
+  std::uint32_t protocol = k_protocol;
+  std::string container;  // the payload container's name in the pod
+  std::string version;
+};
+
+// Start a job's main process. Carries its stdin, stdout and stderr, then the program if program_attached.
+struct Launch {
+  static constexpr Type k_type = Type::launch;
+  std::uint64_t job = 0;  // chosen by the agent, never 0, never reused on one connection
+  std::vector<std::string> argv;
+  std::vector<std::string> environment;  // KEY=VALUE, over the image's own
+  std::string cwd;
+  std::string home;
+  std::string user_name;  // for the image's /etc/passwd, where it does not know the uid
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::vector<std::uint32_t> groups;
+  std::uint32_t umask = 022;
+  std::vector<Limit> limits;
+  std::vector<Link> links;
+  std::string launched_marker;  // a file for the job's user to create just before exec; empty for none
+  bool program_attached = false;
+};
+
+struct Started {
+  static constexpr Type k_type = Type::started;
+  std::uint64_t job = 0;
+  std::int32_t pid = 0;  // in the pod's PID namespace
+};
+
+// Sent when nothing of the job is left: no process, no file, no IPC object.
+struct JobEnded {
+  static constexpr Type k_type = Type::job_ended;
+  std::uint64_t job = 0;
+  ExitStatus status;
+  std::int64_t user_microseconds = 0;  // of every process of the job that was reaped
+  std::int64_t system_microseconds = 0;
+  std::int64_t max_rss_kib = 0;
+  std::int64_t started_ns = 0;  // CLOCK_REALTIME
+  std::int64_t ended_ns = 0;
+  std::uint32_t processes_killed = 0;
+  std::uint32_t files_removed = 0;
+  bool clean = true;  // false: something could not be ended or removed; the container must not be used again
+};
+
+// The main process could not be started; no instruction of the job ran.
+struct LaunchFailed {
+  static constexpr Type k_type = Type::launch_failed;
+  std::uint64_t job = 0;
+  Fault fault = Fault::infrastructure;
+  std::string message;
+};
+
+// The container is going away on request (SIGTERM); the next Hello of this name is a new container.
+struct Goodbye {
+  static constexpr Type k_type = Type::goodbye;
+  std::string reason;
+};
+
+// SIGKILL ends every process of the job, SIGSTOP, SIGTSTP and SIGCONT reach every process, others the main
+// process.
+struct Signal {
+  static constexpr Type k_type = Type::signal;
+  std::uint64_t job = 0;
+  std::int32_t number = 0;
+};
+
+// The pilot is done: end with success.
+struct Finish {
+  static constexpr Type k_type = Type::finish;
+};
+
+enum class Verb : std::uint8_t { exec, run, test };
+
+// Run this in a payload container. Carries stdin, stdout and stderr, then the program if program_attached.
+struct Bind {
+  static constexpr Type k_type = Type::bind;
+  std::uint32_t protocol = k_protocol;
+  Verb verb = Verb::exec;
+  std::string image;  // as on the command line
+  std::vector<std::string> argv;
+  std::vector<std::string> environment;  // the container's: KEY=VALUE, prefix APPTAINERENV_ taken off
+  std::string cwd;
+  std::string home;
+  std::string work_directory;      // -W: the job's sandbox under HTCondor
+  std::vector<std::string> binds;  // src[:dst[:options]]
+  std::uint32_t umask = 022;
+  std::vector<Limit> limits;
+  bool gpu = false;
+  std::string launched_marker;
+  bool program_attached =
+      false;  // a program of the pilot's own file system, not of an image: a runtime probe
+};
+
+struct Ended {
+  static constexpr Type k_type = Type::ended;
+  ExitStatus status;
+};
+
+struct Failed {
+  static constexpr Type k_type = Type::failed;
+  Fault fault = Fault::infrastructure;
+  std::string message;
+};
+
+// The fields of every message and part, in wire order.
+template <typename M, typename T>
+concept Is = std::same_as<std::remove_const_t<M>, T>;
+
+void fields(auto& io, Is<ExitStatus> auto& m) {
+  io(m.how, m.number, m.core);
+}
+void fields(auto& io, Is<Limit> auto& m) {
+  io(m.resource, m.soft, m.hard);
+}
+void fields(auto& io, Is<Link> auto& m) {
+  io(m.path, m.target);
+}
+void fields(auto& io, Is<Hello> auto& m) {
+  io(m.protocol, m.container, m.version);
+}
+void fields(auto& io, Is<Launch> auto& m) {
+  io(m.job, m.argv, m.environment, m.cwd, m.home, m.user_name, m.uid, m.gid, m.groups, m.umask, m.limits,
+     m.links, m.launched_marker, m.program_attached);
+}
+void fields(auto& io, Is<Started> auto& m) {
+  io(m.job, m.pid);
+}
+void fields(auto& io, Is<JobEnded> auto& m) {
+  io(m.job, m.status, m.user_microseconds, m.system_microseconds, m.max_rss_kib, m.started_ns, m.ended_ns,
+     m.processes_killed, m.files_removed, m.clean);
+}
+void fields(auto& io, Is<LaunchFailed> auto& m) {
+  io(m.job, m.fault, m.message);
+}
+void fields(auto& io, Is<Goodbye> auto& m) {
+  io(m.reason);
+}
+void fields(auto& io, Is<Signal> auto& m) {
+  io(m.job, m.number);
+}
+void fields(auto&, Is<Finish> auto&) {}
+void fields(auto& io, Is<Bind> auto& m) {
+  io(m.protocol, m.verb, m.image, m.argv, m.environment, m.cwd, m.home, m.work_directory, m.binds, m.umask,
+     m.limits, m.gpu, m.launched_marker, m.program_attached);
+}
+void fields(auto& io, Is<Ended> auto& m) {
+  io(m.status);
+}
+void fields(auto& io, Is<Failed> auto& m) {
+  io(m.fault, m.message);
+}
+
+}  // namespace glidepod::wire

@@ -1,0 +1,49 @@
+#include "lib/base/loop.hpp"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <string>
+
+using namespace glidepod;
+
+TEST_CASE("loop: descriptors, timers in order, and handlers that remove themselves") {
+  auto loop = Loop::create().value();
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const Fd read_end(ends[0]), write_end(ends[1]);
+  std::string seen;
+  REQUIRE(loop.watch(read_end.get(), EPOLLIN,
+                     [&](std::uint32_t) {
+                       seen += 'r';
+                       loop.forget(read_end.get());
+                     })
+              .ok());
+  loop.after(Milliseconds(2), [&] {
+    seen += '2';
+    loop.stop();
+  });
+  loop.after(Milliseconds(1), [&] { seen += '1'; });
+  const auto cancelled = loop.after(Milliseconds(0), [&] { seen += 'x'; });
+  loop.cancel(cancelled);
+  REQUIRE(::write(write_end.get(), "a", 1) == 1);
+  REQUIRE(loop.run().ok());
+  CHECK(seen == "r12");
+}
+
+TEST_CASE("loop: signals arrive as data") {
+  sigset_t old;
+  ::sigprocmask(SIG_SETMASK, nullptr, &old);
+  auto loop = Loop::create().value();
+  int got = 0;
+  REQUIRE(loop.on_signals({SIGUSR1},
+                          [&](const signalfd_siginfo& info) {
+                            got = static_cast<int>(info.ssi_signo);
+                            loop.stop();
+                          })
+              .ok());
+  ::raise(SIGUSR1);
+  REQUIRE(loop.run().ok());
+  CHECK(got == SIGUSR1);
+  ::sigprocmask(SIG_SETMASK, &old, nullptr);
+}

@@ -1,0 +1,85 @@
+#include "lib/wire/channel.hpp"
+
+#include <doctest/doctest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+using namespace glidepod;
+using namespace glidepod::wire;
+
+namespace {
+struct Pair {
+  Loop loop = Loop::create().value();
+  Fd left, right;
+  Pair() {
+    int ends[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    left.reset(ends[0]);
+    right.reset(ends[1]);
+  }
+};
+}  // namespace
+
+TEST_CASE("channel: messages and descriptors arrive whole and in order, however large") {
+  Pair pair;
+  std::vector<Frame> got;
+  auto receiver =
+      Channel::create(pair.loop, std::move(pair.right),
+                      {[&](Frame frame) { got.push_back(std::move(frame)); }, [](const Error&) {}})
+          .value();
+  auto sender = Channel::create(pair.loop, std::move(pair.left), {[](Frame) {}, [](const Error&) {}}).value();
+  int pipe_ends[2];
+  REQUIRE(::pipe(pipe_ends) == 0);
+  const Fd read_end(pipe_ends[0]);
+  Fd write_end(pipe_ends[1]);
+  Launch launch;
+  launch.argv = {std::string(3 << 20, 'x')};
+  REQUIRE(sender->send(launch, {write_end.get(), write_end.get()}).ok());
+  REQUIRE(sender->send(Goodbye{"done"}).ok());
+  write_end.reset();
+  while (got.size() < 2) REQUIRE(pair.loop.run_once(Milliseconds(1000)).ok());
+  CHECK(got[0].decode<Launch>().value().argv == launch.argv);
+  REQUIRE(got[0].fds.size() == 2);
+  CHECK(::write(got[0].fds[1].get(), "a", 1) == 1);
+  char byte = 0;
+  CHECK(::read(read_end.get(), &byte, 1) == 1);
+  CHECK(got[1].type == Type::goodbye);
+  CHECK(got[1].decode<Goodbye>().value().reason == "done");
+  CHECK(got[1].fds.empty());
+}
+
+TEST_CASE("channel: the end and nonsense are told once, and the handler may destroy the channel") {
+  Pair pair;
+  std::unique_ptr<Channel> channel;
+  std::string reason = "none";
+  const auto open = [&](Fd fd) {
+    channel = Channel::create(pair.loop, std::move(fd),
+                              {[](Frame) {},
+                               [&](const Error& why) {
+                                 reason = why.message();
+                                 channel.reset();
+                               }})
+                  .value();
+  };
+  SUBCASE("closed") {
+    open(std::move(pair.right));
+    pair.left.reset();
+    REQUIRE(pair.loop.run_once(Milliseconds(1000)).ok());
+    CHECK(reason == "");
+  }
+  SUBCASE("a frame longer than any") {
+    open(std::move(pair.right));
+    const std::string header = std::string("\xff\xff\xff\x7f", 4) + std::string(8, '\0');
+    REQUIRE(::write(pair.left.get(), header.data(), header.size()) == 12);
+    REQUIRE(pair.loop.run_once(Milliseconds(1000)).ok());
+    CHECK(reason == "malformed message");
+  }
+  SUBCASE("descriptors promised but not sent") {
+    open(std::move(pair.right));
+    const std::string header("\0\0\0\0\x01\0\0\0\x02\0\0\0", 12);
+    REQUIRE(::write(pair.left.get(), header.data(), header.size()) == 12);
+    REQUIRE(pair.loop.run_once(Milliseconds(1000)).ok());
+    CHECK(reason == "a message came without its descriptors");
+  }
+  CHECK(channel == nullptr);
+}

@@ -1,0 +1,64 @@
+#include "lib/wire/messages.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace glidepod;
+using namespace glidepod::wire;
+
+namespace {
+template <typename Message>
+std::string bytes_of(const Message& message) {
+  Writer writer;
+  fields(writer, message);
+  return writer.take();
+}
+template <typename Message>
+Result<Message> read(std::string_view bytes) {
+  Message message;
+  Reader reader(bytes);
+  fields(reader, message);
+  auto done = reader.finish();
+  if (!done) return done.error();
+  return message;
+}
+Launch sample() {
+  Launch launch;
+  launch.job = 7;
+  launch.argv = {"/bin/echo", "", std::string("\xff\0\n", 3)};
+  launch.environment = {"A=1"};
+  launch.groups = {30001, 5};
+  launch.limits = {{4, 0, ~0ULL}};
+  launch.links = {{"/srv", "/glidepod/scratch/dir_1"}};
+  launch.umask = 077;
+  return launch;
+}
+}  // namespace
+
+TEST_CASE("messages: every field survives, bytes included") {
+  const auto copy = read<Launch>(bytes_of(sample())).value();
+  CHECK(copy.argv == sample().argv);
+  CHECK(copy.groups == sample().groups);
+  CHECK(copy.limits.at(0).hard == ~0ULL);
+  CHECK(copy.links.at(0).target == "/glidepod/scratch/dir_1");
+  CHECK(copy.umask == 077);
+
+  JobEnded ended;
+  ended.status = ExitStatus::signaled(11, true);
+  ended.started_ns = -1;
+  CHECK(read<JobEnded>(bytes_of(ended)).value().status == ended.status);
+  CHECK(read<JobEnded>(bytes_of(ended)).value().started_ns == -1);
+}
+
+TEST_CASE("messages: every truncation and every surplus is refused") {
+  const std::string bytes = bytes_of(sample());
+  for (std::size_t length = 0; length < bytes.size(); ++length)
+    CHECK_FALSE(read<Launch>(bytes.substr(0, length)).ok());
+  CHECK_FALSE(read<Launch>(bytes + "x").ok());
+}
+
+TEST_CASE("messages: a length that lies does not reserve memory") {
+  CHECK_FALSE(read<Goodbye>(std::string("\xff\xff\xff\xff", 4)).ok());
+  std::string bytes = bytes_of(sample());
+  bytes[8] = bytes[9] = bytes[10] = bytes[11] = '\xff';  // argv's count
+  CHECK_FALSE(read<Launch>(bytes).ok());
+}
