@@ -1,0 +1,199 @@
+# shellcheck shell=bash
+# The test environment: a registry, an HTCondor pool and podhost, in namespaces
+# of its own. Sourced by up, down, run-demo, run-tests and tests/e2e.
+#
+#   source tests/env/lib.sh
+#   trap env_down EXIT        # also after INT and TERM
+#   env_up BUILD_DIR          # everything; or env_init, env_registry, ... singly
+#
+# One process, the keeper, is PID 1 of the environment's PID namespace. Its
+# network holds a loopback and podman's bridge, its /run is a tmpfs, its mounts
+# are private: whatever happens, when the keeper ends, so does every process,
+# mount and interface. Files lie in one folder, GLIDEPOD_ENV.
+
+env_source=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+env_tree=$(cd "$env_source/../.." && pwd)
+source "$env_tree/images/containers.sh"
+
+env_cache=${GLIDEPOD_CACHE:-/var/cache/glidepod}
+env_registry=127.0.0.1:5000
+env_pool_address=10.88.0.2
+
+env_say() { echo "env: $*" >&2; }
+env_die() { env_say "$*"; return 1; }
+
+# Runs a command until it succeeds, at most SECONDS long.
+wait_until() {  # SECONDS WHAT COMMAND...
+    local deadline=$((SECONDS + $1)) what=$2
+    shift 2
+    until "$@" >/dev/null 2>&1; do
+        ((SECONDS < deadline)) || { env_say "gave up waiting for $what"; return 1; }
+        sleep 0.1
+    done
+}
+
+# Runs a command inside the environment.
+in_env() {
+    nsenter --target "$(cat "$GLIDEPOD_ENV/keeper")" --mount --net --pid -- "$@"
+}
+
+# Podman with the environment's own storage.
+env_podman() {
+    CONTAINERS_CONF=$GLIDEPOD_ENV/etc/containers.conf \
+        CONTAINERS_STORAGE_CONF=$GLIDEPOD_ENV/etc/storage.conf \
+        CONTAINERS_REGISTRIES_CONF=$GLIDEPOD_ENV/etc/registries.conf \
+        in_env podman "$@"
+}
+
+# Starts a program in the environment that runs until env_down. Its output goes
+# to log/NAME.log.
+env_start() {  # NAME COMMAND...
+    local name=$1
+    shift
+    CONTAINERS_CONF=$GLIDEPOD_ENV/etc/containers.conf \
+        CONTAINERS_STORAGE_CONF=$GLIDEPOD_ENV/etc/storage.conf \
+        CONTAINERS_REGISTRIES_CONF=$GLIDEPOD_ENV/etc/registries.conf \
+        in_env setsid --fork sh -c 'echo $$ >"$1"; shift; exec "$@"' sh \
+        "$GLIDEPOD_ENV/log/$name.pid" "$@" \
+        </dev/null >"$GLIDEPOD_ENV/log/$name.log" 2>&1
+    wait_until 5 "$name" test -s "$GLIDEPOD_ENV/log/$name.pid"
+}
+
+# Ends a program started by env_start and waits until it is gone.
+env_stop() {  # NAME [SIGNAL]
+    local pid
+    pid=$(cat "$GLIDEPOD_ENV/log/$1.pid")
+    in_env kill -s "${2:-TERM}" "$pid" || return 0
+    wait_until 20 "the end of $1" env_gone "$pid"
+}
+
+env_gone() { ! in_env kill -0 "$1" 2>/dev/null; }
+
+# Debian packages the environment runs on.
+env_packages() {
+    debian_packages podman buildah runc conmon netavark iptables catatonit iproute2 \
+        util-linux docker-registry curl jq
+}
+
+# Makes the folder and the namespaces. GLIDEPOD_ENV says where; a new temporary
+# folder unless set.
+env_init() {
+    [[ $(id -u) == 0 ]] || env_die "must run as root" || return
+    env_packages || return
+    GLIDEPOD_ENV=${GLIDEPOD_ENV:-$(mktemp -d /tmp/glidepod.XXXXXX)}
+    export GLIDEPOD_ENV
+    [[ ! -e $GLIDEPOD_ENV/keeper ]] || env_die "$GLIDEPOD_ENV is in use" || return
+    mkdir -p "$GLIDEPOD_ENV"/{log,etc,registry,tokens}
+    (containers_use "$GLIDEPOD_ENV" "$env_cache/podman/storage")
+    cat >"$GLIDEPOD_ENV/etc/registries.conf" <<EOF
+unqualified-search-registries = []
+
+[[registry]]
+location = "$env_registry"
+insecure = true
+EOF
+    # kill-child: the keeper ends with the process we record, and all else with it.
+    setsid unshare --mount --net --pid --fork --kill-child --mount-proc \
+        --propagation private sh -c '
+            mount -t tmpfs -o mode=755 tmpfs /run && mkdir -p /run/lock &&
+            ip link set lo up && exec catatonit -P' \
+        </dev/null >"$GLIDEPOD_ENV/log/keeper.log" 2>&1 &
+    env_identity $! >"$GLIDEPOD_ENV/owner"
+    disown $!
+    wait_until 5 "the namespaces" env_find_keeper || return
+    env_say "state is in $GLIDEPOD_ENV"
+}
+
+# A PID with its start time, which together never name another process.
+env_identity() {  # PID
+    echo "$1 $(sed 's/.*) //' "/proc/$1/stat" | cut -d' ' -f20)"
+}
+
+env_find_keeper() {
+    local owner keeper
+    read -r owner _ <"$GLIDEPOD_ENV/owner"
+    keeper=$(tr -d ' ' <"/proc/$owner/task/$owner/children")
+    [[ -n $keeper && $(cat "/proc/$keeper/comm") == catatonit ]] || return
+    echo "$keeper" >"$GLIDEPOD_ENV/keeper"
+}
+
+# A registry on the environment's loopback that holds the demo images, so that
+# an image that does not exist fails with a registry's own words.
+env_start_registry() {
+    local image
+    cat >"$GLIDEPOD_ENV/etc/registry.yaml" <<EOF
+version: 0.1
+log: {level: warn}
+storage:
+  filesystem: {rootdirectory: $GLIDEPOD_ENV/registry}
+http: {addr: $env_registry}
+EOF
+    env_start registry docker-registry serve "$GLIDEPOD_ENV/etc/registry.yaml" || return
+    wait_until 20 "the registry" in_env curl -fsS "http://$env_registry/v2/" || return
+    for image in busybox:1 busybox:2 tools:1 static:1; do
+        env_podman push --quiet --tls-verify=false "localhost/demo/$image" \
+            "$env_registry/demo/$image" >/dev/null || return
+    done
+    env_say "registry $env_registry has demo/busybox:1, :2, demo/tools:1, demo/static:1"
+}
+
+# The pool: central manager and access point in one container, and the tokens it
+# issues in tokens/pilot and tokens/provisioner.
+env_start_pool() {
+    env_podman run --detach --quiet --pull never --name pool --hostname pool \
+        --ip "$env_pool_address" --volume "$GLIDEPOD_ENV/tokens:/var/lib/glidepod/tokens" \
+        localhost/glidepod/pool:dev >/dev/null || return
+    wait_until 60 "the pool" env_pool_ready || return
+    env_say "pool at $env_pool_address"
+}
+
+env_pool_ready() { env_in_pool condor_status -schedd -af Name | grep -q .; }
+
+# Runs a command in the pool's container, as root or as one of its users.
+env_in_pool() { env_podman exec pool "$@"; }
+env_as() {  # USER COMMAND...
+    local user=$1
+    shift
+    env_podman exec --interactive --user "$user" --workdir "/home/$user" --env "HOME=/home/$user" \
+        pool "$@"
+}
+
+# Submits a job description read from standard input; prints the job's id.
+env_submit() {  # [USER]
+    env_as "${1:-alice}" condor_submit -terse - | sed -n 's/ .*//p'
+}
+
+# Prints attributes of a job, from the queue or the history.
+env_job() {  # ID ATTRIBUTE...
+    local job=$1 line
+    shift
+    line=$(env_in_pool condor_q "$job" -allusers -af:, "$@")
+    [[ -n $line ]] || line=$(env_in_pool condor_history "$job" -limit 1 -af:, "$@")
+    echo "$line"
+}
+
+env_job_has() {  # ID ATTRIBUTE VALUE
+    [[ $(env_job "$1" "$2") == "$3" ]]
+}
+
+# Ends everything and removes the folder. GLIDEPOD_KEEP=1 keeps it, for its logs.
+env_down() {
+    local owner start
+    [[ -n ${GLIDEPOD_ENV:-} && -e $GLIDEPOD_ENV/owner ]] || return 0
+    read -r owner start <"$GLIDEPOD_ENV/owner"
+    if [[ -e /proc/$owner && $(env_identity "$owner") == "$owner $start" ]]; then
+        # Podman removes the containers itself, so that no cgroup stays behind.
+        if [[ -s $GLIDEPOD_ENV/keeper ]]; then
+            env_podman pod rm --all --force --time 0 >/dev/null 2>&1
+            env_podman rm --all --force --time 0 >/dev/null 2>&1
+        fi
+        kill -KILL "$owner"
+        wait_until 20 "the environment's end" env_owner_gone "$owner" "$start"
+    fi
+    rm -f "$GLIDEPOD_ENV/owner"
+    [[ -n ${GLIDEPOD_KEEP:-} ]] || rm -rf --one-file-system "$GLIDEPOD_ENV"
+}
+
+env_owner_gone() {  # PID START
+    [[ ! -e /proc/$1 || $(env_identity "$1") != "$1 $2" ]]
+}
