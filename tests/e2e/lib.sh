@@ -1,0 +1,107 @@
+# shellcheck shell=bash
+# What the end-to-end tests share: assertions that count, jobs, and the environment. Sourced.
+
+e2e_source=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source "$e2e_source/../env/lib.sh"
+
+e2e_passed=0
+e2e_failed=0
+
+# Reports one test: its name, then the command that must succeed.
+check() {  # NAME COMMAND...
+    local name=$1
+    shift
+    if "$@"; then
+        echo "ok: $name"
+        e2e_passed=$((e2e_passed + 1))
+    else
+        echo "not ok: $name ($*)"
+        e2e_failed=$((e2e_failed + 1))
+    fi
+}
+
+equal() {  # GOT EXPECTED
+    [[ $1 == "$2" ]] || { printf '   got:      %s\n   expected: %s\n' "$1" "$2"; return 1; }
+}
+contains() {  # TEXT PART
+    [[ $1 == *"$2"* ]] || { printf '   got:      %s\n   expected to contain: %s\n' "$1" "$2"; return 1; }
+}
+# A number within PERCENT of another, both maybe with decimals.
+within() {  # GOT EXPECTED PERCENT
+    awk -v got="$1" -v want="$2" -v percent="$3" \
+        'BEGIN { d = got - want; if (d < 0) d = -d; exit !(want > 0 && d <= want * percent / 100) }' ||
+        { echo "   got $1, expected $2 within $3 %"; return 1; }
+}
+
+e2e_summary() {
+    echo "$e2e_passed passed, $e2e_failed failed"
+    ((e2e_failed == 0 && e2e_passed > 0))
+}
+
+# Static programs that run in any image, submitted as the job's executable.
+e2e_build_jobs() {  # DIR
+    local source
+    mkdir -p "$1"
+    for source in "$e2e_source"/jobs/*.cpp; do
+        g++ -std=c++20 -O1 -static -s -Wno-unused-result -o "$1/$(basename "$source" .cpp)" "$source" || return
+    done
+}
+
+# Submits a description read from standard input with the usual lines added; prints the cluster's number.
+submit() {  # USER
+    {
+        echo "universe = vanilla"
+        echo "log = \$(ClusterId).log"
+        echo "output = \$(ClusterId).\$(Process).out"
+        echo "error = \$(ClusterId).\$(Process).err"
+        echo "should_transfer_files = yes"
+        echo "request_cpus = 1"
+        echo "request_memory = 64MB"
+        echo "request_disk = 1MB"
+        cat
+    } | env_as "$1" condor_submit -terse - | sed -n 's/\..*//p'
+}
+
+# Waits until every job of the cluster has left the queue.
+finished() {  # USER CLUSTER SECONDS
+    env_as "$1" condor_wait -wait "$3" "$2.log" >/dev/null || { echo "   job $2 did not end in $3 s"; return 1; }
+}
+
+output_of() {  # USER CLUSTER [PROCESS]
+    env_as "$1" cat "$2.${3:-0}.out"
+}
+
+# One attribute of every job of a cluster from the history, by process number.
+history_of() {  # CLUSTER ATTRIBUTE...
+    local cluster=$1
+    shift
+    env_in_pool condor_history "$cluster" -af ProcId "$@" | sort -n
+}
+
+# Process ids, in the environment, of processes whose command line has the mark, other than the starter's side.
+marked() {  # MARK
+    in_env sh -c 'for p in /proc/[0-9]*; do
+        case $(tr "\0" " " <"$p/cmdline" 2>/dev/null) in
+            *apptainer*|sh\ -c*) ;;
+            *"$1"*) echo "${p#/proc/}" ;;
+        esac
+    done' sh "$1" 2>/dev/null | grep -v '^$'
+}
+is_marked() { [[ -n $(marked "$1") ]]; }
+not_marked() { [[ -z $(marked "$1") ]]; }
+
+# The state letters of the marked processes, as /proc has them.
+states_of() {  # MARK
+    local pid
+    for pid in $(marked "$1"); do in_env sed 's/.*) \(.\).*/\1/' "/proc/$pid/stat"; done 2>/dev/null | sort -u | tr -d '\n'
+}
+all_stopped() { [[ $(states_of "$1") == T ]]; }
+none_stopped() { [[ -n $(states_of "$1") && $(states_of "$1") != *T* ]]; }
+
+# Runs a command, then expects the condition within 2 seconds of its end.
+acts_within_2s() {  # CONDITION MARK -- COMMAND...
+    local condition=$1 mark=$2
+    shift 3
+    "$@" >/dev/null || return
+    wait_until 2 "$condition $mark" "$condition" "$mark"
+}
