@@ -1,0 +1,90 @@
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "lib/base/file.hpp"
+#include "lib/base/text.hpp"
+#include "pilot-agent/apptainer/command_line.hpp"
+#include "pilot-agent/apptainer/report.hpp"
+#include "pilot-agent/apptainer/request.hpp"
+#include "pilot-agent/apptainer/session.hpp"
+
+using namespace glidepod;
+using namespace glidepod::apptainer;
+
+namespace {
+
+void print(int fd, std::string_view text) {
+  const Fd copy(::dup(fd));
+  // Nobody is left to tell if even this fails.
+  (void)write_all(copy, text);
+}
+
+int show_version() {
+  // HTCondor looks for the word "apptainer" in the first line, to know how to hand over the environment.
+  print(STDOUT_FILENO, "apptainer version 1.4.0 (glidepod " GLIDEPOD_VERSION ")\n");
+  return 0;
+}
+
+int show_help() {
+  print(STDOUT_FILENO,
+        "usage: apptainer [OPTION...] exec|run|test [OPTION...] IMAGE [COMMAND [ARGUMENT...]]\n"
+        "       apptainer version\n\n"
+        "Runs a command in a payload container of this pod, as HTCondor's starter would have\n"
+        "Apptainer do it. IMAGE is an image of a registry: docker://NAME.\n"
+        "Options: " +
+            understood_options() +
+            "\n\n"
+            "Exit: the command's own exit code or signal; 255 if the image or the command line is\n"
+            "at fault, 125 if the pod is.\n");
+  return 0;
+}
+
+int fail(wire::Verb verb, std::string_view image, std::string_view message, int code) {
+  print(verb == wire::Verb::test ? STDOUT_FILENO : STDERR_FILENO, failure_line(verb, image, message));
+  return code;
+}
+
+int run(const std::vector<std::string>& arguments) {
+  const auto line = parse_command_line(arguments);
+  if (!line) {
+    const auto verb = asks_for_test(arguments) ? wire::Verb::test : wire::Verb::exec;
+    return fail(verb, "", line.error().message(), k_user_fault);
+  }
+  switch (line->action) {
+    case CommandLine::Action::show_version:
+      return show_version();
+    case CommandLine::Action::show_help:
+      return show_help();
+    case CommandLine::Action::run_verb:
+      break;
+  }
+  const auto request = make_request(line.value(), Surroundings::of_this_process());
+  if (!request) return fail(line->verb, line->image, request.error().message(), k_user_fault);
+
+  SessionOptions options;
+  if (const char* socket = ::secure_getenv("GLIDEPOD_EXEC_SOCKET")) options.socket = socket;
+  if (const char* stay = ::secure_getenv("GLIDEPOD_STAY_MS"))
+    if (const auto number = parse_integer(stay)) options.stay_without_agent = Milliseconds(number.value());
+  const auto outcome = run_session(request.value(), options);
+  if (!outcome)
+    return fail(line->verb, line->image, "no pilot agent: " + outcome.error().message(),
+                k_infrastructure_fault);
+  if (const auto* failed = std::get_if<wire::Failed>(&outcome.value()))
+    return fail(line->verb, line->image, failed->message,
+                failed->fault == wire::Fault::user ? k_user_fault : k_infrastructure_fault);
+  end_as(std::get<ExitStatus>(outcome.value()));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // The job runs under the same user in a container of the same PID namespace. Through a dumpable process
+  // here it could read this environment and walk into the pilot's file system.
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  if (const auto opened = open_missing_streams(); !opened) return k_infrastructure_fault;
+  return run(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
+}

@@ -1,0 +1,113 @@
+#include "pilot-agent/apptainer/session.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <optional>
+
+#include "lib/wire/channel.hpp"
+#include "lib/wire/socket.hpp"
+
+namespace glidepod::apptainer {
+
+namespace {
+
+// Every signal that somebody may mean for the job. Not those that the kernel raises here for a fault of this
+// program (SEGV and the like), nor CHLD and PIPE; TTIN and TTOU are about this process's terminal. KILL and
+// STOP cannot be had: HTCondor sends them to all of a job's processes, and the agent sees the connection end.
+std::vector<int> signals_to_pass_on() {
+  std::vector<int> signals{SIGHUP,  SIGINT, SIGQUIT, SIGABRT,   SIGUSR1, SIGUSR2,  SIGALRM, SIGTERM, SIGCONT,
+                           SIGTSTP, SIGURG, SIGXCPU, SIGVTALRM, SIGPROF, SIGWINCH, SIGIO,   SIGPWR};
+  for (int number = SIGRTMIN; number <= SIGRTMAX; ++number) signals.push_back(number);
+  return signals;
+}
+
+class Session {
+ public:
+  Session(Loop loop, const SessionOptions& options) : loop_(std::move(loop)), options_(options) {}
+
+  Result<Outcome> run(const Request& request) {
+    // From here on a signal waits until the agent can be told of it.
+    TRY(loop_.on_signals(signals_to_pass_on(), [this](const signalfd_siginfo& info) {
+      on_signal(static_cast<int>(info.ssi_signo));
+    }));
+    Fd socket = TRY(wire::connect_to(options_.socket));
+    channel_ = TRY(wire::Channel::create(loop_, std::move(socket),
+                                         {[this](wire::Frame frame) { on_frame(frame); },
+                                          [this](const Error& reason) { on_closed(reason); }}));
+    std::vector<int> fds{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+    if (request.program) fds.push_back(request.program.get());
+    // An agent that refuses early may have said why and closed already: what can be read tells more.
+    if (auto sent = channel_->send(request.bind, fds); !sent) send_failure_ = sent.error();
+    TRY(loop_.run());
+    return *outcome_;
+  }
+
+ private:
+  void finish(Outcome outcome) {
+    if (!outcome_) outcome_ = std::move(outcome);
+    loop_.stop();
+  }
+
+  void fail(std::string message) { finish(wire::Failed{wire::Fault::infrastructure, std::move(message)}); }
+
+  void on_frame(const wire::Frame& frame) {
+    if (outcome_) return;
+    if (frame.type == wire::Type::ended) {
+      const auto ended = frame.decode<wire::Ended>();
+      if (ended) return finish(ended->status);
+    } else if (frame.type == wire::Type::failed) {
+      auto failed = frame.decode<wire::Failed>();
+      if (failed) return finish(*std::move(failed));
+    }
+    fail("the agent sent a message that is not understood");
+  }
+
+  void on_closed(const Error& reason) {
+    channel_.reset();
+    if (outcome_) return;
+    std::string why = send_failure_ ? send_failure_->message() : reason.message();
+    lost_ = "lost the agent before the job ended" + (why.empty() ? "" : ": " + why);
+    // A request that never got through started nothing: there is no end to protect.
+    if (send_failure_) return fail(*lost_);
+    loop_.after(options_.stay_without_agent, [this] { fail(*lost_); });
+  }
+
+  void on_signal(int number) {
+    // The job may be gone or going. Whoever wants this process to end now shall have it.
+    if (lost_ && number != SIGCONT && number != SIGTSTP && number != SIGWINCH && number != SIGURG)
+      return fail(*lost_);
+    // A failed send means a lost agent, which reading tells.
+    if (channel_) (void)channel_->send(wire::Signal{.number = number});
+    // On a terminal, ^Z stops the job there and, as of any program, this process here, so that the shell gets
+    // its terminal back. SIGCONT continues this process by itself and then the job.
+    if (number == SIGTSTP) ::kill(::getpid(), SIGSTOP);
+  }
+
+  Loop loop_;
+  const SessionOptions& options_;
+  std::unique_ptr<wire::Channel> channel_;
+  std::optional<Error> send_failure_;
+  std::optional<std::string> lost_;
+  std::optional<Outcome> outcome_;
+};
+
+}  // namespace
+
+Result<Outcome> run_session(const Request& request, const SessionOptions& options) {
+  Session session(TRY(Loop::create()), options);
+  return session.run(request);
+}
+
+Result<void> open_missing_streams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    // Standard streams stay open for as long as the process lives, so no Fd owns them.
+    if (::open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) != fd)
+      return Error::system("open /dev/null as descriptor {}", fd);
+  }
+  return {};
+}
+
+}  // namespace glidepod::apptainer

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "lib/base/child.hpp"
+#include "lib/base/loop.hpp"
+#include "lib/base/result.hpp"
+#include "lib/wire/messages.hpp"
+#include "pilot-agent/apptainer/request.hpp"
+
+namespace glidepod::apptainer {
+
+// How it went, as the agent told it.
+using Outcome = std::variant<ExitStatus, wire::Failed>;
+
+struct SessionOptions {
+  std::string socket = "/run/glidepod/exec.sock";
+  // How long to stay, once an agent that had accepted the job is gone. The agent is the pilot container's
+  // main process: with it goes the container, this process and the starter included, and HTCondor runs the
+  // job elsewhere. Ending at once would let the starter report an end of the job that never was.
+  Milliseconds stay_without_agent = std::chrono::seconds(30);
+};
+
+// Hands the request to the agent with this process's standard streams and waits for the end, passing signals
+// on. An Error means that no agent is listening; nothing was started.
+Result<Outcome> run_session(const Request& request, const SessionOptions& options);
+
+// Opens /dev/null in place of each standard stream that is closed. To be called before any other descriptor
+// is opened: it would get the free number.
+Result<void> open_missing_streams();
+
+}  // namespace glidepod::apptainer
