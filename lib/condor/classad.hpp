@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/result.hpp"
+
+namespace glidepod::condor {
+
+// What a ClassAd expression evaluates to. "error" is ClassAd's own error value; text then says why.
+struct Value {
+  enum class Type : std::uint8_t { undefined, error, boolean, integer, real, string, list };
+  Type type = Type::undefined;
+  bool boolean = false;
+  std::int64_t integer = 0;
+  double real = 0;
+  std::string text;
+  std::vector<Value> list;
+
+  static Value undefined() { return {}; }
+  static Value failed(std::string why);
+  static Value of(bool value);
+  static Value of(std::int64_t value);
+  static Value of(double value);
+  static Value of(std::string value);
+  static Value of(std::vector<Value> value);
+
+  bool is(Type wanted) const { return type == wanted; }
+  // As ClassAd writes it; strings without their quotes.
+  std::string to_string() const;
+};
+
+// One ad: attributes (no case) that are values or expressions over the others.
+class Ad {
+ public:
+  void set(std::string_view name, Value value);
+  void set_expression(std::string_view name, std::string expression);
+  bool empty() const { return attributes_.empty(); }
+
+  // The attribute's value, its expression evaluated as HTCondor would with this ad alone; an attribute that
+  // is missing is undefined. References that go round, depth and work are bounded and give the error value.
+  Value evaluate(std::string_view name) const;
+  // The same for an expression that is not part of the ad.
+  Value evaluate_expression(std::string_view expression) const;
+
+ private:
+  friend class Evaluator;
+  struct Attribute {
+    Value value;
+    std::string expression;  // not empty: evaluate this instead
+  };
+  std::map<std::string, Attribute, std::less<>> attributes_;
+};
+
+// The names of the attributes that an expression refers to, once each, as written; an error where it is not
+// made of ClassAd's tokens or its brackets do not match. HTCondor itself has the last word on the grammar.
+Result<std::vector<std::string>> referenced_attributes(std::string_view expression);
+
+// The text as a ClassAd string literal.
+std::string quote(std::string_view text);
+
+}  // namespace glidepod::condor

@@ -1,0 +1,175 @@
+#include "lib/condor/evaluator.hpp"
+
+namespace glidepod::condor {
+
+namespace {
+
+constexpr int k_deepest = 64;
+
+// From the loosest to the tightest; ?: is apart.
+const std::vector<std::vector<std::string_view>>& levels() {
+  static const std::vector<std::vector<std::string_view>> result = {
+      {"||"},     {"&&"},         {"==", "!=", "=?=", "=!=", "is", "isnt"}, {"<", "<=", ">", ">="},
+      {"+", "-"}, {"*", "/", "%"}};
+  return result;
+}
+
+}  // namespace
+
+Value Evaluator::fail(std::string why) {
+  if (failure_.empty()) failure_ = std::move(why);
+  // Nothing more is read: every loop sees the end.
+  rest_ = {};
+  token_ = {};
+  return Value::failed(failure_);
+}
+
+bool Evaluator::take(std::string_view symbol) {
+  if (!at(symbol)) return false;
+  advance();
+  return true;
+}
+
+Value Evaluator::attribute(std::string_view lower_name) {
+  const auto found = ad_.attributes_.find(lower_name);
+  if (found == ad_.attributes_.end()) return Value::undefined();
+  if (found->second.expression.empty()) return found->second.value;
+  return expression(found->second.expression);
+}
+
+Value Evaluator::expression(std::string_view text) {
+  if (depth_ >= k_deepest || budget_ <= 0) return Value::failed("refers to itself or is too long");
+  ++depth_;
+  const auto outer_rest = std::exchange(rest_, text);
+  auto outer_token = std::exchange(token_, {});
+  auto outer_failure = std::exchange(failure_, {});
+  advance();
+  auto value = ternary();
+  if (token_.type == Token::Type::invalid) value = fail(token_.text);
+  if (token_.type != Token::Type::end) value = fail(fmt::format("'{}' is not expected", token_.text));
+  if (!failure_.empty()) value = Value::failed(failure_);
+  failure_ = std::move(outer_failure);
+  token_ = std::move(outer_token);
+  rest_ = outer_rest;
+  --depth_;
+  return value;
+}
+
+Value Evaluator::ternary() {
+  if (++depth_ > k_deepest) {
+    --depth_;
+    return fail("is nested too deeply");
+  }
+  auto condition = binary(0);
+  Value result = condition;
+  if (take("?:")) {
+    auto other = ternary();
+    result = condition.is(Value::Type::undefined) ? std::move(other) : std::move(condition);
+  } else if (take("?")) {
+    auto yes = ternary();
+    if (!take(":")) result = fail("':' is missing");
+    auto no = ternary();
+    const auto truth = to_truth(condition);
+    result = !truth.is(Value::Type::boolean) ? truth : truth.boolean ? std::move(yes) : std::move(no);
+  }
+  --depth_;
+  return result;
+}
+
+Value Evaluator::binary(int level) {
+  if (level == static_cast<int>(levels().size())) return unary();
+  auto left = binary(level + 1);
+  while (true) {
+    std::string_view symbol;
+    for (const auto candidate : levels()[static_cast<std::size_t>(level)])
+      if (at(candidate) || (token_.type == Token::Type::name && lower_case(token_.text) == candidate))
+        symbol = candidate;
+    if (symbol.empty()) return left;
+    advance();
+    left = apply_operator(symbol, left, binary(level + 1));
+  }
+}
+
+Value Evaluator::unary() {
+  if (--budget_ <= 0) return fail("is too long");
+  // A loop, not recursion: any number of signs is legal.
+  std::string signs;
+  while (at("-") || at("+") || at("!")) {
+    signs += token_.text;
+    advance();
+  }
+  auto value = postfix();
+  for (auto sign = signs.rbegin(); sign != signs.rend(); ++sign) {
+    if (*sign == '!') value = negate(value);
+    if (*sign == '-') value = apply_operator("-", Value::of(std::int64_t{0}), value);
+    if (*sign == '+' && !is_number(value) && !value.is(Value::Type::undefined))
+      value = Value::failed("'+' needs a number");
+  }
+  return value;
+}
+
+Value Evaluator::postfix() {
+  auto value = primary();
+  while (take("[")) {
+    const auto index = ternary();
+    if (!take("]")) return fail("']' is missing");
+    const bool inside = value.is(Value::Type::list) && index.is(Value::Type::integer) && index.integer >= 0 &&
+                        static_cast<std::size_t>(index.integer) < value.list.size();
+    value = inside ? Value(value.list[static_cast<std::size_t>(index.integer)])
+                   : Value::failed("no such element");
+  }
+  return value;
+}
+
+std::vector<Value> Evaluator::until(std::string_view closing) {
+  std::vector<Value> result;
+  if (take(closing)) return result;
+  do result.push_back(ternary());
+  while (take(","));
+  if (!take(closing)) fail(fmt::format("'{}' is missing", closing));
+  return result;
+}
+
+Value Evaluator::primary() {
+  const auto token = token_;
+  switch (token.type) {
+    case Token::Type::number:
+      advance();
+      return token.number;
+    case Token::Type::string:
+      advance();
+      return Value::of(token.text);
+    case Token::Type::name:
+      advance();
+      return named(token);
+    case Token::Type::symbol:
+      if (take("(")) {
+        auto value = ternary();
+        return take(")") ? value : fail("')' is missing");
+      }
+      if (take("{")) return Value::of(until("}"));
+      return fail(fmt::format("'{}' is not expected", token.text));
+    case Token::Type::invalid:
+      return fail(token.text);
+    case Token::Type::end:
+      return fail("ends too early");
+  }
+  return {};
+}
+
+Value Evaluator::named(const Token& name) {
+  const auto lower = lower_case(name.text);
+  if (take("(")) return call_function(lower, until(")"));
+  if (lower == "true" || lower == "false") return Value::of(lower == "true");
+  if (lower == "undefined") return Value::undefined();
+  if (lower == "error") return Value::failed("error");
+  if (lower != "my" && lower != "target") return attribute(lower);
+  if (!take(".")) return attribute(lower);
+  const auto member = token_;
+  if (member.type != Token::Type::name) return fail("a name must follow '.'");
+  advance();
+  // There is no other ad to match with: TARGET has no attributes.
+  return lower == "my" ? attribute(lower_case(member.text)) : Value::undefined();
+}
+
+}  // namespace glidepod::condor

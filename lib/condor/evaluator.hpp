@@ -1,0 +1,57 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "lib/condor/classad.hpp"
+#include "lib/condor/tokens.hpp"
+
+namespace glidepod::condor {
+
+// Evaluates ClassAd's arithmetic, comparison, logic, lists and the functions that resource requests are made
+// of. What it does not know gives the error value, never a guess. One use only.
+class Evaluator {
+ public:
+  explicit Evaluator(const Ad& ad) : ad_(ad) {}
+  Value attribute(std::string_view lower_name);
+  Value expression(std::string_view text);
+
+ private:
+  // Parses the operators that bind at least as tightly as level.
+  Value binary(int level);
+  Value ternary();
+  Value unary();
+  Value postfix();
+  Value primary();
+  Value named(const Token& name);
+  std::vector<Value> until(std::string_view closing);
+
+  bool at(std::string_view symbol) const {
+    return token_.type == Token::Type::symbol && token_.text == symbol;
+  }
+  bool take(std::string_view symbol);
+  void advance() { token_ = next_token(rest_); }
+  Value fail(std::string why);
+
+  const Ad& ad_;
+  std::string_view rest_;
+  Token token_;
+  std::string failure_;  // the whole expression is wrong
+  int depth_ = 0;
+  int budget_ = 20'000;  // tokens and references
+};
+
+// A function by its lower-case name; the error value for one that is not known.
+Value call_function(std::string_view name, const std::vector<Value>& arguments);
+
+// A strict or logical operator on two values.
+Value apply_operator(std::string_view symbol, const Value& left, const Value& right);
+Value negate(const Value& value);
+
+// A number, with booleans as 0 and 1, as old ClassAds had them.
+bool is_number(const Value& value);
+double to_real(const Value& value);
+// Truth as && and ?: see it: undefined, error, or true and false, numbers included.
+Value to_truth(const Value& value);
+
+}  // namespace glidepod::condor

@@ -1,0 +1,226 @@
+#include <algorithm>
+#include <cmath>
+
+#include "lib/base/text.hpp"
+#include "lib/condor/evaluator.hpp"
+
+namespace glidepod::condor {
+
+namespace {
+
+using Type = Value::Type;
+
+// A real as an integer, where it has one.
+Value to_integer(double real) {
+  if (!(real > -9.2e18 && real < 9.2e18)) return Value::failed("is out of range");
+  return Value::of(static_cast<std::int64_t>(real));
+}
+
+Value compare(std::string_view symbol, int order) {
+  if (symbol == "==") return Value::of(order == 0);
+  if (symbol == "!=") return Value::of(order != 0);
+  if (symbol == "<") return Value::of(order < 0);
+  if (symbol == "<=") return Value::of(order <= 0);
+  if (symbol == ">") return Value::of(order > 0);
+  return Value::of(order >= 0);
+}
+
+bool is_comparison(std::string_view symbol) {
+  return symbol == "==" || symbol == "!=" || symbol == "<" || symbol == "<=" || symbol == ">" ||
+         symbol == ">=";
+}
+
+// "is": same type, same value, strings with their case.
+bool identical(const Value& a, const Value& b) {
+  if (a.type != b.type) return false;
+  switch (a.type) {
+    case Type::undefined:
+    case Type::error:
+      return true;
+    case Type::boolean:
+      return a.boolean == b.boolean;
+    case Type::integer:
+      return a.integer == b.integer;
+    case Type::real:
+      return a.real == b.real;
+    case Type::string:
+      return a.text == b.text;
+    case Type::list:
+      return a.list.size() == b.list.size() &&
+             std::equal(a.list.begin(), a.list.end(), b.list.begin(), identical);
+  }
+  return false;
+}
+
+Value integer_operation(char symbol, std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  bool overflow = false;
+  switch (symbol) {
+    case '+':
+      overflow = __builtin_add_overflow(a, b, &result);
+      break;
+    case '-':
+      overflow = __builtin_sub_overflow(a, b, &result);
+      break;
+    case '*':
+      overflow = __builtin_mul_overflow(a, b, &result);
+      break;
+    default:
+      if (b == 0) return Value::failed("division by zero");
+      if (b == -1) return symbol == '/' ? integer_operation('-', 0, a) : Value::of(std::int64_t{0});
+      result = symbol == '/' ? a / b : a % b;
+  }
+  return overflow ? Value::failed("is out of range") : Value::of(result);
+}
+
+Value arithmetic(char symbol, const Value& a, const Value& b) {
+  if (!a.is(Type::real) && !b.is(Type::real)) {
+    const auto whole = [](const Value& v) {
+      return v.is(Type::boolean) ? std::int64_t{v.boolean} : v.integer;
+    };
+    return integer_operation(symbol, whole(a), whole(b));
+  }
+  const double x = to_real(a), y = to_real(b);
+  switch (symbol) {
+    case '+':
+      return Value::of(x + y);
+    case '-':
+      return Value::of(x - y);
+    case '*':
+      return Value::of(x * y);
+    case '/':
+      return y == 0 ? Value::failed("division by zero") : Value::of(x / y);
+    default:
+      return Value::failed("'%' needs whole numbers");
+  }
+}
+
+Value logic(std::string_view symbol, const Value& left, const Value& right) {
+  const bool decides = symbol == "||";  // the value that settles it
+  const auto a = to_truth(left), b = to_truth(right);
+  if (a.is(Type::error)) return a;
+  if (a.is(Type::boolean) && a.boolean == decides) return a;
+  if (b.is(Type::error) || (b.is(Type::boolean) && b.boolean == decides)) return b;
+  return a.is(Type::undefined) || b.is(Type::undefined) ? Value::undefined() : Value::of(!decides);
+}
+
+Value extreme(const std::vector<Value>& arguments, bool greatest) {
+  if (arguments.size() != 1 || !arguments[0].is(Type::list)) return Value::failed("max and min take a list");
+  Value best;
+  for (const auto& element : arguments[0].list) {
+    if (element.is(Type::undefined)) continue;  // as HTCondor does
+    if (!is_number(element)) return Value::failed("max and min take numbers");
+    if (best.is(Type::undefined) ||
+        (greatest ? to_real(element) > to_real(best) : to_real(element) < to_real(best)))
+      best = element;
+  }
+  if (best.is(Type::boolean)) return Value::of(std::int64_t{best.boolean});
+  return best;
+}
+
+Value convert(const Value& value, bool to_whole) {
+  if (value.is(Type::undefined) || value.is(Type::error)) return value;
+  double real = 0;
+  if (value.is(Type::string)) {
+    auto text = std::string_view(value.text);
+    const auto token = next_token(text);
+    if (token.type != Token::Type::number || !text.empty()) return Value::failed("is not a number");
+    if (to_whole && token.number.is(Type::integer)) return token.number;
+    real = to_real(token.number);
+  } else if (is_number(value)) {
+    if (to_whole && value.is(Type::integer)) return value;
+    real = to_real(value);
+  } else {
+    return Value::failed("is not a number");
+  }
+  return to_whole ? to_integer(real) : Value::of(real);
+}
+
+Value rounded(std::string_view name, const Value& value) {
+  if (value.is(Type::undefined) || value.is(Type::error) || value.is(Type::integer)) return value;
+  if (!is_number(value)) return Value::failed("is not a number");
+  const double real = to_real(value);
+  return to_integer(name == "floor"   ? std::floor(real)
+                    : name == "round" ? std::nearbyint(real)
+                                      : std::ceil(real));
+}
+
+// Up to the next multiple, or to the first of a list that holds it, or a multiple of the list's last.
+Value quantize(const Value& value, const Value& step) {
+  if (!is_number(value)) return Value::failed("quantize takes a number");
+  Value unit = step;
+  if (step.is(Type::list)) {
+    if (step.list.empty()) return value;
+    for (const auto& element : step.list)
+      if (is_number(element) && to_real(element) >= to_real(value)) return element;
+    unit = step.list.back();
+  }
+  if (!is_number(unit) || to_real(unit) <= 0) return Value::failed("quantize takes a positive step");
+  if (value.is(Type::integer) && unit.is(Type::integer)) {
+    const auto times =
+        integer_operation('+', value.integer / unit.integer, value.integer % unit.integer > 0 ? 1 : 0);
+    return times.is(Type::error) ? times : integer_operation('*', times.integer, unit.integer);
+  }
+  return Value::of(std::ceil(to_real(value) / to_real(unit)) * to_real(unit));
+}
+
+}  // namespace
+
+bool is_number(const Value& value) {
+  return value.is(Type::integer) || value.is(Type::real) || value.is(Type::boolean);
+}
+
+double to_real(const Value& value) {
+  if (value.is(Type::real)) return value.real;
+  return value.is(Type::boolean) ? value.boolean : static_cast<double>(value.integer);
+}
+
+Value to_truth(const Value& value) {
+  if (value.is(Type::undefined) || value.is(Type::error)) return value;
+  return is_number(value) ? Value::of(to_real(value) != 0) : Value::failed("is neither true nor false");
+}
+
+Value negate(const Value& value) {
+  auto truth = to_truth(value);
+  if (truth.is(Type::boolean)) truth.boolean = !truth.boolean;
+  return truth;
+}
+
+Value apply_operator(std::string_view symbol, const Value& left, const Value& right) {
+  if (symbol == "||" || symbol == "&&") return logic(symbol, left, right);
+  if (symbol == "=?=" || symbol == "is") return Value::of(identical(left, right));
+  if (symbol == "=!=" || symbol == "isnt") return Value::of(!identical(left, right));
+  for (const auto* side : {&left, &right})
+    if (side->is(Type::error)) return *side;
+  for (const auto* side : {&left, &right})
+    if (side->is(Type::undefined)) return *side;
+  const bool numbers = is_number(left) && is_number(right);
+  if (is_comparison(symbol)) {
+    if (left.is(Type::string) && right.is(Type::string))
+      return compare(symbol, lower_case(left.text).compare(lower_case(right.text)));
+    if (!numbers) return Value::failed("values of these types cannot be compared");
+    const double a = to_real(left), b = to_real(right);
+    return compare(symbol, a < b ? -1 : a > b ? 1 : 0);
+  }
+  if (!numbers) return Value::failed(fmt::format("'{}' needs numbers", symbol));
+  return arithmetic(symbol.front(), left, right);
+}
+
+Value call_function(std::string_view name, const std::vector<Value>& arguments) {
+  if (name == "max" || name == "min") return extreme(arguments, name == "max");
+  if (name == "ifthenelse" && arguments.size() == 3) {
+    const auto truth = to_truth(arguments[0]);
+    return !truth.is(Type::boolean) ? truth : arguments[truth.boolean ? 1 : 2];
+  }
+  if (name == "quantize" && arguments.size() == 2) return quantize(arguments[0], arguments[1]);
+  if (arguments.size() == 1) {
+    if (name == "isundefined") return Value::of(arguments[0].is(Type::undefined));
+    if (name == "iserror") return Value::of(arguments[0].is(Type::error));
+    if (name == "int") return convert(arguments[0], true);
+    if (name == "real") return convert(arguments[0], false);
+    if (name == "floor" || name == "ceiling" || name == "round") return rounded(name, arguments[0]);
+  }
+  return Value::failed(fmt::format("{}() with {} arguments is not known here", name, arguments.size()));
+}
+
+}  // namespace glidepod::condor

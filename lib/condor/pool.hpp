@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/condor/classad.hpp"
+#include "lib/condor/command.hpp"
+
+namespace glidepod::condor {
+
+struct Schedd {
+  std::string name;
+  std::string identity;  // who the collector authenticated it as
+};
+
+// Questions to one pool through condor_status and condor_q. Each answer goes to on_ad as it arrives; on_bad
+// gets what could not be read. Callbacks come from the loop, on_end last.
+class Pool {
+ public:
+  // collector: empty for the one of this machine's configuration.
+  Pool(CommandRunner& runner, std::string collector, Milliseconds time_limit)
+      : runner_(runner), collector_(std::move(collector)), time_limit_(time_limit) {}
+
+  struct Answer {
+    std::function<void(const Ad&)> on_ad;
+    std::function<void(std::string)> on_bad;
+    std::function<void(Result<void>)> on_end;
+  };
+
+  void schedds(Answer answer);
+  void startds(const std::string& constraint, const std::vector<std::string>& attributes, Answer answer);
+  // One ad for each combination of the attributes' values, its JobCount the number of jobs, counted by the
+  // schedd. Every attribute that the constraint uses must be among the attributes: condor_q applies it again
+  // to the result. Attributes that others refer to come along by themselves, rounded as the schedd is
+  // configured to.
+  void job_groups(const std::string& schedd, const std::string& constraint,
+                  const std::vector<std::string>& attributes, Answer answer);
+
+ private:
+  void ask(std::vector<std::string> argv, Answer answer);
+
+  CommandRunner& runner_;
+  std::string collector_;
+  Milliseconds time_limit_;
+};
+
+}  // namespace glidepod::condor

@@ -1,0 +1,156 @@
+#include "lib/condor/classad.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace glidepod;
+using namespace glidepod::condor;
+
+namespace {
+
+Ad job() {
+  Ad ad;
+  ad.set("RequestCpus", Value::of(std::int64_t{1}));
+  ad.set("NumJobStarts", Value::of(std::int64_t{0}));
+  ad.set("ResidentSetSize", Value::of(std::int64_t{7500000}));
+  ad.set("ImageSize", Value::of(std::int64_t{45}));
+  ad.set_expression("MemoryUsage", "((ResidentSetSize + 1023) / 1024)");
+  ad.set_expression("RequestMemory",
+                    "ifthenelse(MemoryUsage isnt undefined,MemoryUsage,(ImageSize + 1023) / 1024)");
+  return ad;
+}
+
+}  // namespace
+
+// Every right side is what HTCondor 23.9.6 said: condor_q 9.0 -af 'EXPRESSION'.
+TEST_CASE("classad: expressions give what HTCondor gives") {
+  static constexpr const char* table[][2] = {
+      {"max({2000,undefined})", "2000"},
+      {"max({2000,undefined*3/2})", "2000"},
+      {"min({3,undefined})", "3"},
+      {"max({})", "undefined"},
+      {"max({1,2.5})", "2.5"},
+      {"max({1,\"a\"})", "error"},
+      {"max(1,2)", "error"},
+      {"max({true,1})", "1"},
+      {"7/2", "3"},
+      {"7/2.0", "3.5"},
+      {"7%3", "1"},
+      {"1/0", "error"},
+      {"1.0/0", "error"},
+      {"int(7.9)", "7"},
+      {"int(\"12\")", "12"},
+      {"int(\"x\")", "error"},
+      {"int(undefined)", "undefined"},
+      {"int(true)", "1"},
+      {"real(\"2.5\")", "2.5"},
+      {"floor(2.7)", "2"},
+      {"ceiling(2.2)", "3"},
+      {"ceiling(5)", "5"},
+      {"round(2.5)", "2"},
+      {"round(3.5)", "4"},
+      {"quantize(5,4)", "8"},
+      {"quantize(5,{2,4,8})", "8"},
+      {"quantize(50,{2,4,8})", "56"},
+      {"quantize(7,2.5)", "7.5"},
+      {"quantize(undefined,4)", "error"},
+      {"quantize(5,{})", "5"},
+      {"ifthenelse(undefined,1,2)", "undefined"},
+      {"ifthenelse(1,5,6)", "5"},
+      {"ifthenelse(\"a\",5,6)", "error"},
+      {"ifthenelse(false,1/0,3)", "3"},
+      {"isundefined(nosuch)", "true"},
+      {"iserror(1/0)", "true"},
+      {"undefined || true", "true"},
+      {"undefined && false", "false"},
+      {"undefined && true", "undefined"},
+      {"error || true", "error"},
+      {"true || error", "true"},
+      {"false && error", "false"},
+      {"1 && 2", "true"},
+      {"1 || \"a\"", "true"},
+      {"1 == \"a\"", "error"},
+      {"\"A\" == \"a\"", "true"},
+      {"\"A\" =?= \"a\"", "false"},
+      {"1 =?= 1.0", "false"},
+      {"undefined =?= undefined", "true"},
+      {"undefined == 1", "undefined"},
+      {"1 is 1", "true"},
+      {"1 isnt undefined", "true"},
+      {"true ? 1 : 2", "1"},
+      {"undefined ? 1 : 2", "undefined"},
+      {"undefined ?: 3", "3"},
+      {"4 ?: 3", "4"},
+      {"!true", "false"},
+      {"!1", "false"},
+      {"!\"a\"", "error"},
+      {"+3", "3"},
+      {"1+true", "2"},
+      {"3 > 2 > 1", "false"},
+      {"\"a\" < \"b\"", "true"},
+      {"2 + 3 * 4", "14"},
+      {"(2 + 3) * 4", "20"},
+      {"10 - 3 - 2", "5"},
+      {"2 * 3 % 4", "2"},
+      {"1e3", "1000"},
+      {".5", "0.5"},
+      {"MY.RequestCpus * 3", "3"},
+      {"TARGET.Cpus", "undefined"},
+      {"RequestMemory", "7325"},
+      {"{1,2}[1]", "2"},
+      {"1 !=2 && 3", "true"},
+      {"1 < undefined", "undefined"},
+      {"undefined > 3 || true", "true"},
+      {"3 * ifthenelse(isUndefined(Foo), 2, 3)", "6"},
+      {"\"a\\\"b\"", "a\"b"},
+      {"1 == true", "true"},
+      {"NumJobStarts * 2", "0"},
+      {"sin(1)", "error"},
+  };
+  const auto ad = job();
+  for (const auto& [expression, wanted] : table) {
+    CAPTURE(expression);
+    CHECK(ad.evaluate_expression(expression).to_string() == wanted);
+  }
+}
+
+TEST_CASE("classad: what is not an expression, or too much of one, is the error value") {
+  Ad ad;
+  ad.set_expression("A", "B + 1");
+  ad.set_expression("B", "A + 1");
+  ad.set_expression("C", "D + D + D + D + D + D + D + D");
+  ad.set_expression("D", "E + E + E + E + E + E + E + E");
+  ad.set_expression("E", "F + F + F + F + F + F + F + F");
+  ad.set_expression("F", "G + G + G + G + G + G + G + G");
+  ad.set_expression("G", "H + H + H + H + H + H + H + H");
+  ad.set("H", Value::of(std::int64_t{1}));
+  for (const auto* name : {"A", "C"}) CHECK(ad.evaluate(name).is(Value::Type::error));
+  CHECK(ad.evaluate("G").to_string() == "8");
+  for (const auto* text :
+       {"", "1 +", "(1", "1)", "{1", "f(1", "\"a", "1 2", "0x10", "2K", "$", "MY.", "a ? b",
+        "9223372036854775807 + 1", "(0-9223372036854775807-1) / -1", "int(1e30)"}) {
+    CAPTURE(text);
+    CHECK(ad.evaluate_expression(text).is(Value::Type::error));
+  }
+  CHECK(ad.evaluate_expression(std::string(100'000, '(')).is(Value::Type::error));
+  CHECK(ad.evaluate_expression(std::string(100'000, '-') + "1").to_string() == "1");
+}
+
+TEST_CASE("classad: attributes of an expression") {
+  const auto names = [](std::string_view text) {
+    const auto found = referenced_attributes(text);
+    return found ? fmt::format("{}", fmt::join(found.value(), " ")) : found.error().message();
+  };
+  CHECK(names("((DESIRED_Sites is undefined)|| stringListMember(\"SDSC-PRP\",DESIRED_Sites,\",\"))&& "
+              "(!isUndefined(ProjectName))&& (!isUndefined(SingularityImage))") ==
+        "DESIRED_Sites ProjectName SingularityImage");
+  CHECK(names("MY.Owner == \"x y\" && target.Cpus > 1 && owner != undefined") == "Owner Cpus");
+  CHECK(names("a.b + c") == "a c");
+  CHECK(names("true") == "");
+  CHECK(names("(a") == "')' is missing");
+  CHECK(names("a)") == "')' closes nothing");
+  CHECK(names("\"a") == "a quote is not closed");
+}
+
+TEST_CASE("classad: a string literal") {
+  CHECK(quote("a\"b\\c") == "\"a\\\"b\\\\c\"");
+}

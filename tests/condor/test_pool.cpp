@@ -1,0 +1,61 @@
+#include "lib/condor/pool.hpp"
+
+#include <doctest/doctest.h>
+
+#include "tests/condor/fake_runner.hpp"
+
+using namespace glidepod;
+using namespace glidepod::condor;
+
+namespace {
+
+struct Log {
+  std::vector<std::string> lines;
+  Pool::Answer answer() {
+    return {[this](const Ad& ad) { lines.push_back("ad " + ad.evaluate("Name").to_string()); },
+            [this](const std::string& why) { lines.push_back("bad " + why); },
+            [this](const Result<void>& end) { lines.push_back(end.ok() ? "ok" : end.error().message()); }};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("pool: the command lines") {
+  FakeRunner runner;
+  runner.answer = [](const Command&) { return FakeRunner::Reply{}; };
+  Log log;
+  Pool here(runner, "", Milliseconds(1));
+  here.schedds(log.answer());
+  Pool there(runner, "cm:9618", Milliseconds(1));
+  there.job_groups("ap1@", "JobStatus == 1", {"JobStatus", "RequestCpus"}, log.answer());
+  there.startds("true", {"Name", "State"}, log.answer());
+  using Argv = std::vector<std::string>;
+  CHECK(runner.commands[0] ==
+        Argv{"condor_status", "-schedd", "-json", "-attributes", "Name,AuthenticatedIdentity"});
+  CHECK(runner.commands[1] == Argv{"condor_q", "-pool", "cm:9618", "-name", "ap1@", "-allusers", "-group-by",
+                                   "-constraint", "JobStatus == 1", "-json", "-attributes",
+                                   "JobStatus,RequestCpus"});
+  CHECK(runner.commands[2] == Argv{"condor_status", "-pool", "cm:9618", "-startd", "-constraint", "true",
+                                   "-json", "-attributes", "Name,State"});
+}
+
+TEST_CASE("pool: ads, then the end; a failed command is the end's error") {
+  FakeRunner runner;
+  runner.answer = [](const Command& command) {
+    if (command.argv[0] == "condor_q")
+      return FakeRunner::Reply{"{ \"Name\": \"x\" }", error("condor_q: exit code 1")};
+    return FakeRunner::Reply{"[\n{ \"Name\": \"a\" }\n,\n{ , }\n,\n{ \"Name\": \"b\" }\n]\n", {}};
+  };
+  Log log;
+  Pool pool(runner, "", Milliseconds(1));
+  pool.schedds(log.answer());
+  pool.job_groups("ap", "true", {"JobStatus"}, log.answer());
+  runner.run_all();
+  REQUIRE(log.lines.size() == 6);
+  CHECK(log.lines[0] == "ad a");
+  CHECK(log.lines[1].starts_with("bad not JSON"));
+  CHECK(log.lines[2] == "ad b");
+  CHECK(log.lines[3] == "ok");
+  CHECK(log.lines[4] == "ad x");
+  CHECK(log.lines[5] == "condor_q: exit code 1");
+}
