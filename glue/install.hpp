@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "lib/base/result.hpp"
+
+namespace glidepod::glue {
+
+// Makes directory/{bin,run,scratch} with their modes and puts this program at directory/bin/glue, where it
+// has either its old or its new content at any time; reads it back to compare.
+Result<void> install(const std::string& directory);
+
+}  // namespace glidepod::glue

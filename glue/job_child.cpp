@@ -1,0 +1,138 @@
+#include "glue/job_child.hpp"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace glidepod::glue {
+
+namespace {
+
+constexpr int k_first_unused_fd = 3;
+
+class JobChild {
+ public:
+  explicit JobChild(const ChildPlan& plan) : plan_(plan) {}
+
+  [[noreturn]] void run() {
+    require(Step::session, ::setsid() < 0 ? errno : 0);
+    // Writing it needs root's ownership of /proc/self, and failing is no reason not to run.
+    raise_oom_score();
+    require(Step::descriptors, place_descriptors());
+    require(Step::bounding_set, drop_bounding_set());
+    require(Step::user, become(plan_.user));
+    require(Step::capabilities, drop_capabilities());
+    require(Step::no_new_privileges, ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ? errno : 0);
+    // If glue is killed, by the OOM killer say, its job must not outlive it. Forgotten at a change of user,
+    // hence only now.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != plan_.parent) ::_exit(127);
+    ::umask(plan_.umask & 0777);
+    require(Step::directory, ::chdir(plan_.cwd.c_str()) != 0 ? errno : 0);
+    require(Step::marker, create_marker());
+    require(Step::limits, set_limits());
+    require(Step::filter, plan_.filter->load());
+    // Every disposition is at its default already: glue has no handlers.
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    execute();
+  }
+
+ private:
+  void require(Step step, int code) const {
+    if (code != 0) fail({.step = step, .code = code});
+  }
+  [[noreturn]] void fail(const ChildReport& report) const {
+    // The marker says "what follows is the job's own doing": a missing program is, a lack of memory is not.
+    if (report.step > Step::marker && (report.step != Step::program || is_passing(report.code)))
+      if (!plan_.marker.empty()) ::unlink(plan_.marker.c_str());
+    [[maybe_unused]] const auto written = ::write(plan_.report_fd, &report, sizeof report);
+    ::_exit(127);
+  }
+
+  void raise_oom_score() const {
+    const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    [[maybe_unused]] const auto written =
+        ::write(fd, plan_.oom_score_adjustment.data(), plan_.oom_score_adjustment.size());
+    ::close(fd);
+  }
+
+  int place_descriptors() const {
+    for (int target = 0; target < 3; ++target)
+      if (::dup2(plan_.stdio[static_cast<std::size_t>(target)], target) < 0) return errno;
+    // Glue opens everything close-on-exec; this also covers what a container runtime may have left open.
+    if (::syscall(SYS_close_range, k_first_unused_fd, ~0U, CLOSE_RANGE_CLOEXEC) != 0 && errno != ENOSYS)
+      return errno;
+    return 0;
+  }
+
+  int set_limits() const {
+    for (const auto& limit : plan_.limits) {
+      const auto resource = static_cast<__rlimit_resource>(limit.resource);
+      rlimit own{};
+      if (::getrlimit(resource, &own) != 0) return errno;
+      own.rlim_max = std::min<rlim_t>(limit.hard, own.rlim_max);
+      own.rlim_cur = std::min<rlim_t>(limit.soft, own.rlim_max);
+      if (::setrlimit(resource, &own) != 0) return errno;
+    }
+    return 0;
+  }
+
+  int create_marker() const {
+    if (plan_.marker.empty()) return 0;
+    const int fd =
+        ::open(plan_.marker.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0644);
+    if (fd < 0) return errno;
+    ::close(fd);
+    return 0;
+  }
+
+  // As the C library's execvpe, but without its recourse to /bin/sh, and it tells which file it was.
+  [[noreturn]] void execute() const {
+    ChildReport report{.step = Step::program};
+    if (plan_.program_fd >= 0) {
+      ::syscall(SYS_execveat, plan_.program_fd, "", plan_.argv.data(), plan_.environment.data(),
+                AT_EMPTY_PATH);
+      report.code = errno;
+      fail(report);
+    }
+    report.code = ENOENT;
+    for (std::size_t i = 0; i < plan_.candidates.size(); ++i) {
+      const char* file = plan_.candidates[i].c_str();
+      ::execve(file, plan_.argv.data(), plan_.environment.data());
+      const int code = errno;
+      const bool present = ::access(file, F_OK) == 0;
+      const bool absent = code == ENOENT || code == ENOTDIR || code == ESTALE || code == ENODEV;
+      if (absent && !present) continue;
+      report = {.step = Step::program, .code = code, .candidate = static_cast<std::int32_t>(i)};
+      // A folder of the path that may not be searched does not hide what comes after it.
+      if (code != EACCES) break;
+    }
+    fail(report);
+  }
+
+  const ChildPlan& plan_;
+};
+
+}  // namespace
+
+bool is_passing(int code) {
+  return code == EAGAIN || code == ENOMEM || code == EMFILE || code == ENFILE || code == EIO ||
+         code == ETXTBSY || code == ESTALE || code == EINTR;
+}
+
+void run_child(const ChildPlan& plan) {
+  JobChild(plan).run();
+}
+
+}  // namespace glidepod::glue

@@ -1,0 +1,198 @@
+#include "glue/launch.hpp"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "glue/environment.hpp"
+#include "glue/events.hpp"
+#include "glue/users.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/text.hpp"
+
+namespace glidepod::glue {
+
+namespace {
+
+// The job is the better victim when memory runs out: glue then lives to tell.
+constexpr std::int64_t k_oom_score_raise = 100;
+constexpr std::int64_t k_highest_oom_score = 1000;
+
+std::string oom_score_adjustment() {
+  const auto text = read_file("/proc/self/oom_score_adj");
+  const auto own = parse_integer(text ? trim(text.value()) : "0");
+  return std::to_string(std::min((own ? own.value() : 0) + k_oom_score_raise, k_highest_oom_score));
+}
+
+bool has_nul(const std::string& text) {
+  return text.find('\0') != std::string::npos;
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  result.reserve(strings.size() + 1);
+  for (const auto& string : strings) result.push_back(const_cast<char*>(string.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+std::string_view hint_of(int code, bool present) {
+  switch (code) {
+    case ENOENT:
+      return present ? " (it is in the image; is its interpreter or loader?)"
+                     : " (is it in the image? for a script: is its interpreter?)";
+    case EACCES:
+      return " (is it executable for every user of the image?)";
+    case ENOEXEC:
+      return " (is it for this machine's architecture? for a script: does it begin with #! and its "
+             "interpreter?)";
+    case E2BIG:
+      return " (arguments and environment together are longer than the system allows)";
+    default:
+      return "";
+  }
+}
+
+LaunchFailure explain_program(const ChildReport& report, const wire::Launch& launch,
+                              const std::vector<std::string>& candidates) {
+  const auto fault = is_passing(report.code) ? wire::Fault::infrastructure : wire::Fault::user;
+  const auto candidate = static_cast<std::size_t>(report.candidate);
+  const bool present = report.candidate >= 0 && candidate < candidates.size();
+  const std::string& program = present ? candidates[candidate] : launch.argv[0];
+  const bool searched = !present && program.find('/') == std::string::npos && !launch.program_attached;
+  const std::string where = searched ? " in any folder of PATH" : "";
+  return {
+      fault,
+      fmt::format("{}{}",
+                  Error(fmt::format("cannot execute {}{}", one_line(program), where), report.code).message(),
+                  hint_of(report.code, present))};
+}
+
+LaunchFailure explain_directory(const ChildReport& report, const wire::Launch& launch,
+                                const std::string& scratch) {
+  // HTCondor made the sandbox and asked for the links; any other folder is the image's.
+  const bool ours =
+      is_inside(launch.cwd, scratch) || std::ranges::any_of(launch.links, [&](const wire::Link& link) {
+        return is_inside(launch.cwd, link.path);
+      });
+  const std::string what = fmt::format("cannot enter the job's working directory {}", one_line(launch.cwd));
+  return {ours ? wire::Fault::infrastructure : wire::Fault::user,
+          Error(what, report.code).message() + (ours ? "" : " (is it in the image?)")};
+}
+
+std::string_view name_of(Step step) {
+  switch (step) {
+    case Step::session:
+      return "start a session";
+    case Step::descriptors:
+      return "place its descriptors";
+    case Step::bounding_set:
+      return "empty the capability bounding set";
+    case Step::user:
+      return "become the job's user";
+    case Step::capabilities:
+      return "drop capabilities";
+    case Step::no_new_privileges:
+      return "set no_new_privs";
+    case Step::directory:
+      return "enter its working directory";
+    case Step::limits:
+      return "set its limits";
+    case Step::marker:
+      return "create the launch marker";
+    case Step::filter:
+      return "load the seccomp filter";
+    case Step::program:
+      return "execute its program";
+  }
+  return "?";
+}
+
+// mkdir(2) heeds the umask and cannot be trusted with the sticky bit.
+void make_shared_folder(const char* path) {
+  if (::mkdir(path, 0755) == 0) ::chmod(path, 01777);
+}
+
+}  // namespace
+
+User user_of(const wire::Launch& launch) {
+  return {launch.uid, launch.gid, launch.groups};
+}
+
+LaunchFailure refuse(const wire::Launch& launch, std::size_t fds) {
+  const auto infrastructure = [](std::string message) {
+    return LaunchFailure{wire::Fault::infrastructure, std::move(message)};
+  };
+  constexpr auto none = static_cast<std::uint32_t>(-1);
+  if (launch.job == 0) return infrastructure("a launch without a job number");
+  if (fds != (launch.program_attached ? 4U : 3U)) return infrastructure("a launch without its descriptors");
+  if (launch.argv.empty()) return infrastructure("a launch without a program");
+  if (launch.uid == 0 || launch.gid == 0 || launch.uid == none || launch.gid == none ||
+      std::ranges::count(launch.groups, 0U) != 0 || std::ranges::count(launch.groups, none) != 0)
+    return infrastructure("a job never runs as root or in root's group");
+  if (!launch.cwd.starts_with('/'))
+    return infrastructure("the job's working directory is not an absolute path");
+  if (!launch.launched_marker.empty() && !launch.launched_marker.starts_with('/'))
+    return infrastructure("the launch marker is not an absolute path");
+  for (const auto& limit : launch.limits)
+    if (limit.resource < 0 || limit.resource >= RLIM_NLIMITS || limit.soft > limit.hard)
+      return infrastructure(
+          fmt::format("limit {} of {} to {} makes no sense", limit.resource, limit.soft, limit.hard));
+  if (std::ranges::any_of(launch.argv, has_nul) || std::ranges::any_of(launch.environment, has_nul) ||
+      has_nul(launch.cwd) || has_nul(launch.launched_marker))
+    return infrastructure("a launch with a NUL byte in a text");
+  return {};
+}
+
+LaunchFailure explain(const ChildReport& report, const wire::Launch& launch,
+                      const std::vector<std::string>& candidates, const std::string& scratch) {
+  if (report.step == Step::program) return explain_program(report, launch, candidates);
+  if (report.step == Step::directory) return explain_directory(report, launch, scratch);
+  return {wire::Fault::infrastructure,
+          Error(fmt::format("cannot launch the job: {}", name_of(report.step)), report.code).message()};
+}
+
+Result<Launched> start(const wire::Launch& launch, const std::vector<Fd>& fds, const Filter& filter) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return Error::system("pipe");
+  Launched launched;
+  launched.report.reset(ends[0]);
+  const Fd report(ends[1]);
+  const auto environment = merge_environment(
+      environ, launch.environment, {.home = launch.home, .user_name = launch.user_name, .cwd = launch.cwd});
+  launched.candidates = program_candidates(launch.argv[0], variable(environment, "PATH"));
+  ChildPlan plan;
+  for (std::size_t i = 0; i < plan.stdio.size(); ++i) plan.stdio[i] = fds[i].get();
+  plan.program_fd = launch.program_attached ? fds[3].get() : -1;
+  plan.report_fd = report.get();
+  plan.parent = ::getpid();
+  plan.user = user_of(launch);
+  plan.umask = launch.umask;
+  plan.cwd = launch.cwd;
+  plan.marker = launch.launched_marker;
+  plan.limits = launch.limits;
+  plan.argv = pointers(launch.argv);
+  plan.environment = pointers(environment);
+  plan.candidates = launched.candidates;
+  plan.oom_score_adjustment = oom_score_adjustment();
+  plan.filter = &filter;
+
+  launched.pid = ::fork();
+  if (launched.pid < 0) return Error::system("fork");
+  if (launched.pid == 0) run_child(plan);
+  return launched;
+}
+
+void prepare_image(const wire::Launch& launch) {
+  make_shared_folder("/tmp");
+  if (::mkdir("/var", 0755) == 0) ::chmod("/var", 0755);
+  make_shared_folder("/var/tmp");
+  // A job runs without a name too, so this failing (a read-only image, say) is only worth a line.
+  const auto added = add_user("/", launch.user_name, launch.uid, launch.gid, launch.home);
+  if (!added) say("user not added job={} reason={}", launch.job, value(added.error().message()));
+}
+
+}  // namespace glidepod::glue

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "glue/job_child.hpp"
+#include "glue/links.hpp"
+#include "glue/seccomp.hpp"
+#include "lib/base/fd.hpp"
+#include "lib/wire/messages.hpp"
+
+namespace glidepod::glue {
+
+// The user a Launch names.
+User user_of(const wire::Launch& launch);
+
+// Why the message must be refused whatever the image holds; an empty message if it need not be.
+LaunchFailure refuse(const wire::Launch& launch, std::size_t fds);
+
+// What the child's report means, in words for the job's owner, and who has to act.
+LaunchFailure explain(const ChildReport& report, const wire::Launch& launch,
+                      const std::vector<std::string>& candidates, const std::string& scratch);
+
+// A forked child on its way to the job's program.
+struct Launched {
+  pid_t pid = -1;
+  Fd report;  // readable: a ChildReport, or its end once the program runs
+  std::vector<std::string> candidates;
+};
+// Forks. fds are stdin, stdout, stderr and the program if one is attached.
+Result<Launched> start(const wire::Launch& launch, const std::vector<Fd>& fds, const Filter& filter);
+
+// Makes the image fit for a job: /tmp and /var/tmp, and the user's name.
+void prepare_image(const wire::Launch& launch);
+
+}  // namespace glidepod::glue

@@ -1,0 +1,138 @@
+#include "glue/links.hpp"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "lib/base/file.hpp"
+#include "lib/base/text.hpp"
+
+namespace glidepod::glue {
+
+namespace {
+
+// What makes an image work, and what the container runtime puts there. A link from below these could change
+// which program or setting is used; no job needs one.
+constexpr std::array<std::string_view, 15> k_forbidden = {"/bin", "/boot",  "/dev",   "/etc",    "/glidepod",
+                                                          "/lib", "/lib32", "/lib64", "/libx32", "/proc",
+                                                          "/run", "/sbin",  "/sys",   "/usr",    "/var/run"};
+
+Fd open_parent(const std::string& path) {
+  open_how how{};
+  how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  return Fd(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
+}
+
+std::string parent_of(const std::string& path) {
+  return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
+}
+std::string name_of(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+std::string target_at(int folder, const std::string& name) {
+  std::string target(4096, '\0');
+  const ssize_t length = ::readlinkat(folder, name.c_str(), target.data(), target.size());
+  target.resize(static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
+  return target;
+}
+
+}  // namespace
+
+bool is_plain_path(const std::string& path) {
+  if (path.size() < 2 || path.size() >= 4096 || path[0] != '/' || path.find('\0') != std::string::npos)
+    return false;
+  const auto parts = split(std::string_view(path).substr(1), '/');
+  return std::ranges::none_of(
+      parts, [](const std::string& part) { return part.empty() || part == "." || part == ".."; });
+}
+
+bool is_inside(const std::string& path, const std::string& folder) {
+  return path == folder || (path.starts_with(folder) && path[folder.size()] == '/');
+}
+
+Result<void> check_link(const wire::Link& link, const std::string& scratch) {
+  if (!is_plain_path(link.path)) return error("link {}: not a plain absolute path", one_line(link.path));
+  if (!is_plain_path(link.target) || !is_inside(link.target, scratch))
+    return error("link {}: its target {} is not inside {}", link.path, one_line(link.target), scratch);
+  const bool forbidden =
+      is_inside(link.path, scratch) || std::ranges::any_of(k_forbidden, [&](std::string_view folder) {
+        return is_inside(link.path, std::string(folder));
+      });
+  if (forbidden) return error("link {}: not allowed there", link.path);
+  return {};
+}
+
+Result<void> Links::make(const std::vector<wire::Link>& links, const std::string& scratch,
+                         wire::Fault* fault) {
+  *fault = wire::Fault::infrastructure;
+  for (const auto& link : links) TRY(check_link(link, scratch));
+  for (const auto& link : links) {
+    auto made = make_one(link, fault);
+    if (!made) {
+      undo();
+      return made;
+    }
+  }
+  return {};
+}
+
+Result<void> Links::make_one(const wire::Link& link, wire::Fault* fault) {
+  // The way there: folders that the image does not have are made, and taken away again.
+  for (auto slash = link.path.find('/', 1); slash != std::string::npos;
+       slash = link.path.find('/', slash + 1)) {
+    const std::string folder = link.path.substr(0, slash);
+    if (open_parent(folder)) continue;
+    *fault = errno == ELOOP || errno == ENOTDIR ? wire::Fault::user : wire::Fault::infrastructure;
+    if (errno != ENOENT) return Error::system("link {}: open {} of the image", link.path, folder);
+    const Fd above = open_parent(parent_of(folder));
+    if (!above || ::mkdirat(above.get(), name_of(folder).c_str(), 0755) != 0)
+      return Error::system("link {}: create {}", link.path, folder);
+    made_.push_back({.path = folder, .target = ""});
+  }
+  *fault = wire::Fault::infrastructure;
+  const Fd parent = open_parent(parent_of(link.path));
+  if (!parent) return Error::system("link {}: open its folder", link.path);
+  const std::string name = name_of(link.path);
+  Made made{.path = link.path, .target = link.target};
+  struct stat info {};
+  if (::fstatat(parent.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) {
+    if (S_ISLNK(info.st_mode) && target_at(parent.get(), name) == link.target) return {};
+    *fault = wire::Fault::user;
+    if (!S_ISDIR(info.st_mode)) return error("link {}: the image has a file there", link.path);
+    if (::unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) != 0)
+      return Error::system("link {}: the image has a folder there that cannot be replaced", link.path);
+    made.replaced = true;
+    made.mode = info.st_mode & 07777;
+  }
+  *fault = wire::Fault::infrastructure;
+  made_.push_back(made);  // first: whatever happens now, undo() puts the folder back
+  if (::symlinkat(link.target.c_str(), parent.get(), name.c_str()) != 0)
+    return Error::system("link {}: create it", link.path);
+  return {};
+}
+
+void Links::undo() {
+  for (; !made_.empty(); made_.pop_back()) {
+    const Made& made = made_.back();
+    const Fd parent = open_parent(parent_of(made.path));
+    const std::string name = name_of(made.path);
+    if (!parent) continue;
+    if (made.target.empty()) {
+      ::unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR);
+      continue;
+    }
+    if (target_at(parent.get(), name) == made.target) ::unlinkat(parent.get(), name.c_str(), 0);
+    if (!made.replaced || ::mkdirat(parent.get(), name.c_str(), 0755) != 0) continue;
+    // Not by name: mkdir cannot give the sticky bit, and only root writes here.
+    ::fchmodat(parent.get(), name.c_str(), made.mode, 0);
+  }
+}
+
+}  // namespace glidepod::glue

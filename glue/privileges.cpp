@@ -1,0 +1,41 @@
+#include "glue/privileges.hpp"
+
+#include <grp.h>
+#include <sys/capability.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace glidepod::glue {
+
+int drop_bounding_set() {
+  for (cap_value_t capability = 0; capability < cap_max_bits(); ++capability) {
+    if (cap_drop_bound(capability) == 0) continue;
+    // EPERM: no CAP_SETPCAP, as in a real pod; the same for every other.
+    return errno == EPERM ? 0 : errno;
+  }
+  return 0;
+}
+
+int become(const User& user) {
+  // uid -1 means "leave as it is" to these calls.
+  if (user.uid == 0 || user.gid == 0 || user.uid == static_cast<uid_t>(-1) ||
+      user.gid == static_cast<gid_t>(-1))
+    return EINVAL;
+  if (::setgroups(user.groups.size(), user.groups.data()) != 0) return errno;
+  if (::setresgid(user.gid, user.gid, user.gid) != 0) return errno;
+  if (::setresuid(user.uid, user.uid, user.uid) != 0) return errno;
+  return 0;
+}
+
+int drop_capabilities() {
+  if (cap_reset_ambient() != 0) return errno;
+  cap_t none = cap_init();
+  if (none == nullptr) return errno;
+  if (cap_set_proc(none) != 0) return errno;
+  cap_t now = cap_get_proc();
+  if (now == nullptr) return errno;
+  return cap_compare(none, now) == 0 ? 0 : EPERM;
+}
+
+}  // namespace glidepod::glue

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lib/base/result.hpp"
+
+namespace glidepod::glue {
+
+// The line to append to a passwd file so that it knows the uid; none if it does already. A name that another
+// user has gets the uid at its end. What could break the line (':', control characters) is replaced.
+std::optional<std::string> passwd_line(std::string_view passwd, std::string_view name, uid_t uid, gid_t gid,
+                                       std::string_view home);
+// The same for a group file and the gid.
+std::optional<std::string> group_line(std::string_view group, std::string_view name, gid_t gid);
+
+// Makes etc/passwd and etc/group below root know the user. Touches only regular files of root's that no
+// symbolic link leads to, and creates what is missing.
+Result<void> add_user(const std::string& root, std::string_view name, uid_t uid, gid_t gid,
+                      std::string_view home);
+
+}  // namespace glidepod::glue
