@@ -1,0 +1,75 @@
+# shellcheck shell=bash
+# What build, up, down and smoke share. Sourced after `set -euo pipefail`.
+
+cluster_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source "$cluster_dir/../../../images/containers.sh"  # debian_packages
+
+k8s_version=1.20.2
+k8s_dir=${GLIDEPOD_CACHE:-/var/cache/glidepod}/kubernetes-$k8s_version
+k8s_programs=(kube-apiserver kube-controller-manager kube-scheduler kubelet)
+default_state=/var/tmp/glidepod-cluster
+
+say() { printf '%s: %3d s  %s\n' "${0##*/}" "$SECONDS" "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+set -o errtrace
+trap 'say "failed: $BASH_COMMAND (${BASH_SOURCE[0]##*/}, line $LINENO)"' ERR
+
+# Runs a command until it succeeds; fails when the deadline has passed.
+wait_until() {  # SECONDS COMMAND...
+    local deadline=$((SECONDS + $1))
+    shift
+    until "$@" &>/dev/null; do
+        ((SECONDS < deadline)) || return 1
+        sleep 0.1
+    done
+}
+
+# The moment a process started, in clock ticks since boot: with its pid it names
+# the process for good. Fails if there is no such process (a zombie is none).
+start_time() {  # PID
+    local line fields
+    { line=$(<"/proc/$1/stat"); } 2>/dev/null || return 1
+    read -ra fields <<<"${line##*) }"
+    [[ ${fields[0]} != [ZX] ]] || return 1
+    echo "${fields[19]}"
+}
+
+# The recorded process "PID START_TIME" is still alive.
+alive() {  # FILE
+    local pid start
+    read -r pid start 2>/dev/null <"$1" || return 1
+    [[ $(start_time "$pid") == "$start" ]]
+}
+
+# The folder of a cluster, made by up and removed by down.
+check_state() {  # DIR
+    case $1/ in
+        /run/* | /var/lib/* | /var/log/*) die "--state must not lie beneath /run, /var/lib or /var/log" ;;
+        /*) ;;
+        *) die "--state must be an absolute path" ;;
+    esac
+    [[ ! -e $1 || -e $1/.glidepod-cluster ]] || die "$1 exists and is not a cluster's folder"
+}
+
+# Where cgroup hierarchies are mounted: one each for v1 controllers, or just one.
+cgroup_mounts() {
+    awk '$3 == "cgroup" || $3 == "cgroup2" { print $2 }' /proc/mounts | sort -u
+}
+
+# Writes a container image of one layer as an archive that ctr and skopeo read.
+write_image() {  # FILE NAME ROOT_DIR COMMAND...
+    local file=$1 name=$2 root=$3 dir layer
+    shift 3
+    dir=$(mktemp -d)
+    tar -C "$root" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -cf "$dir/layer.tar" .
+    layer=$(sha256sum "$dir/layer.tar" | cut -d' ' -f1)
+    jq -n --arg layer "sha256:$layer" --arg arch "$(dpkg --print-architecture)" '{
+            architecture: $arch, os: "linux", rootfs: {type: "layers", diff_ids: [$layer]},
+            config: {Entrypoint: $ARGS.positional, Env: ["PATH=/bin"]}
+        }' --args -- "$@" >"$dir/config.json"
+    jq -n --arg name "$name" \
+        '[{Config: "config.json", RepoTags: [$name], Layers: ["layer.tar"]}]' >"$dir/manifest.json"
+    tar -C "$dir" -cf "$file" manifest.json config.json layer.tar
+    rm -r "$dir"
+}
