@@ -1,0 +1,109 @@
+#include "lib/kube/image_reference.hpp"
+
+#include <algorithm>
+
+namespace glidepod::kube {
+namespace {
+
+bool lower_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
+bool word(char c) { return lower_or_digit(c) || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool hexadecimal(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
+
+// Lower-case letters and digits, parted by one dot, one or two underscores, or any number of dashes.
+bool valid_component(std::string_view text) {
+  if (text.empty() || !lower_or_digit(text.front()) || !lower_or_digit(text.back())) return false;
+  for (std::size_t i = 0; i < text.size();) {
+    if (lower_or_digit(text[i])) {
+      ++i;
+      continue;
+    }
+    const std::size_t end = std::min(text.find_first_not_of(text[i], i), text.size());
+    if (text[i] == '.' ? end - i > 1 : text[i] == '_' ? end - i > 2 : text[i] != '-') return false;
+    if (!lower_or_digit(text[end])) return false;
+    i = end;
+  }
+  return true;
+}
+
+bool valid_registry(std::string_view text) {
+  if (text.starts_with('[')) {  // an IPv6 address
+    const auto close = text.find(']');
+    if (close == std::string_view::npos) return false;
+    text.remove_prefix(close + 1);
+    return text.empty() || (text.front() == ':' && text.size() > 1);
+  }
+  const auto colon = text.find(':');
+  const auto host = text.substr(0, colon);
+  if (host.empty() || host.front() == '-' || host.back() == '-') return false;
+  if (!std::ranges::all_of(host, [](char c) { return (word(c) && c != '_') || c == '.' || c == '-'; })) return false;
+  if (colon == std::string_view::npos) return true;
+  const auto port = text.substr(colon + 1);
+  return !port.empty() && std::ranges::all_of(port, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+bool names_registry(std::string_view first) {
+  return first == "localhost" || first.find_first_of(".:[") != std::string_view::npos ||
+         std::ranges::any_of(first, [](char c) { return c >= 'A' && c <= 'Z'; });
+}
+
+bool valid_repository(std::string_view text) {
+  const auto slash = text.find('/');
+  if (slash != std::string_view::npos && names_registry(text.substr(0, slash))) {
+    if (!valid_registry(text.substr(0, slash))) return false;
+    text.remove_prefix(slash + 1);
+  }
+  if (text.empty() || text.size() > 255) return false;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const auto end = std::min(text.find('/', begin), text.size());
+    if (!valid_component(text.substr(begin, end - begin))) return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<ImageReference> ImageReference::parse(std::string_view text) {
+  const Error invalid("invalid reference format");
+  ImageReference reference;
+  std::string_view rest = text;
+  if (const auto at = rest.find('@'); at != std::string_view::npos) {
+    const auto digest = rest.substr(at + 1);
+    if (!digest.starts_with("sha256:") || digest.size() != 71 || !std::ranges::all_of(digest.substr(7), hexadecimal)) {
+      return invalid;
+    }
+    reference.digest = digest;
+    rest = rest.substr(0, at);
+  }
+  const auto slash = rest.rfind('/');
+  const auto colon = rest.rfind(':');
+  if (colon != std::string_view::npos && (slash == std::string_view::npos || colon > slash)) {
+    const auto tag = rest.substr(colon + 1);
+    if (tag.empty() || tag.size() > 128 || !word(tag.front())) return invalid;
+    if (!std::ranges::all_of(tag, [](char c) { return word(c) || c == '.' || c == '-'; })) return invalid;
+    reference.tag = tag;
+    rest = rest.substr(0, colon);
+  }
+  if (!valid_repository(rest)) return invalid;
+  reference.repository = rest;
+  return reference;
+}
+
+std::string ImageReference::local_name() const {
+  if (!digest.empty()) return repository + "@" + digest;
+  return repository + ":" + (tag.empty() ? "latest" : tag);
+}
+
+std::string ImageReference::full_repository() const {
+  const auto slash = repository.find('/');
+  if (slash == std::string::npos) return "docker.io/library/" + repository;
+  if (!names_registry(repository.substr(0, slash))) return "docker.io/" + repository;
+  return repository;
+}
+
+std::string ImageReference::full_name() const {
+  if (!digest.empty()) return full_repository() + "@" + digest;
+  return full_repository() + ":" + (tag.empty() ? "latest" : tag);
+}
+
+}  // namespace glidepod::kube

@@ -1,0 +1,191 @@
+#include "lib/kube/pod.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace glidepod::kube {
+namespace {
+
+using Json = nlohmann::json;
+
+// Null for what is missing, so that absent and null read alike.
+const Json& member(const Json& object, const char* key) {
+  static const Json none;
+  if (!object.is_object()) return none;
+  const auto found = object.find(key);
+  return found == object.end() ? none : *found;
+}
+
+Result<std::string> text(const Json& object, const char* key) {
+  const Json& value = member(object, key);
+  if (value.is_null()) return std::string();
+  if (!value.is_string()) return error("{} is not a string", key);
+  return value.get_ref<const std::string&>();
+}
+
+Result<std::int64_t> integer(const Json& object, const char* key) {
+  const Json& value = member(object, key);
+  if (value.is_null()) return std::int64_t{0};
+  if (!value.is_number_integer()) return error("{} is not a whole number", key);
+  return value.get<std::int64_t>();
+}
+
+Result<const Json*> part(const Json& object, const char* key, Json::value_t type) {
+  const Json& value = member(object, key);
+  if (!value.is_null() && value.type() != type) return error("{} is not of the right type", key);
+  return &value;
+}
+
+Result<Json> parse(std::string_view document) {
+  Json json = Json::parse(document, nullptr, false);
+  if (json.is_discarded()) return error("malformed JSON");
+  if (!json.is_object()) return error("not a JSON object");
+  return json;
+}
+
+Result<std::optional<Termination>> termination(const Json& state) {
+  const Json& json = *TRY(part(state, "terminated", Json::value_t::object));
+  if (json.is_null()) return std::optional<Termination>();
+  Termination result;
+  result.reason = TRY(text(json, "reason"));
+  result.message = TRY(text(json, "message"));
+  result.exit_code = static_cast<int>(TRY(integer(json, "exitCode")));
+  result.signal = static_cast<int>(TRY(integer(json, "signal")));
+  return std::optional(result);
+}
+
+Result<ContainerStatus> container_status(const Json& json) {
+  if (!json.is_object()) return error("containerStatuses holds something else than objects");
+  ContainerStatus result;
+  result.name = TRY(text(json, "name"));
+  result.image = TRY(text(json, "image"));
+  result.image_id = TRY(text(json, "imageID"));
+  result.container_id = TRY(text(json, "containerID"));
+  result.restart_count = TRY(integer(json, "restartCount"));
+  const Json& state = *TRY(part(json, "state", Json::value_t::object));
+  const Json& waiting = *TRY(part(state, "waiting", Json::value_t::object));
+  result.terminated = TRY(termination(state));
+  result.last_terminated = TRY(termination(*TRY(part(json, "lastState", Json::value_t::object))));
+  if (!waiting.is_null()) {
+    result.state = ContainerStatus::State::waiting;
+    result.reason = TRY(text(waiting, "reason"));
+    result.message = TRY(text(waiting, "message"));
+  } else if (result.terminated) {
+    result.state = ContainerStatus::State::terminated;
+  } else if (!member(state, "running").is_null()) {
+    result.state = ContainerStatus::State::running;
+  }
+  return result;
+}
+
+Result<ContainerSpec> container_spec(const Json& json) {
+  if (!json.is_object()) return error("containers holds something else than objects");
+  ContainerSpec result;
+  result.name = TRY(text(json, "name"));
+  result.image = TRY(text(json, "image"));
+  for (const Json& word : *TRY(part(json, "command", Json::value_t::array))) {
+    if (!word.is_string()) return error("command holds something else than strings");
+    result.command.push_back(word.get<std::string>());
+  }
+  return result;
+}
+
+Result<Pod> pod_of(const Json& json) {
+  Pod pod;
+  const Json& metadata = *TRY(part(json, "metadata", Json::value_t::object));
+  pod.name = TRY(text(metadata, "name"));
+  pod.uid = TRY(text(metadata, "uid"));
+  pod.resource_version = TRY(text(metadata, "resourceVersion"));
+  const Json& spec = *TRY(part(json, "spec", Json::value_t::object));
+  for (const Json& container : *TRY(part(spec, "containers", Json::value_t::array)))
+    pod.containers.push_back(TRY(container_spec(container)));
+  const Json& status = *TRY(part(json, "status", Json::value_t::object));
+  for (const Json& container : *TRY(part(status, "containerStatuses", Json::value_t::array)))
+    pod.statuses.push_back(TRY(container_status(container)));
+  return pod;
+}
+
+Result<Status> status_of(const Json& json) {
+  Status status;
+  if (TRY(text(json, "kind")) != "Status") return error("not a Status");
+  status.code = static_cast<int>(TRY(integer(json, "code")));
+  status.reason = TRY(text(json, "reason"));
+  status.message = TRY(text(json, "message"));
+  const Json& details = *TRY(part(json, "details", Json::value_t::object));
+  status.retry_after_seconds = TRY(integer(details, "retryAfterSeconds"));
+  return status;
+}
+
+Result<WatchEvent> event_of(const Json& json) {
+  WatchEvent event;
+  const std::string type = TRY(text(json, "type"));
+  const Json& object = *TRY(part(json, "object", Json::value_t::object));
+  if (object.is_null()) return error("no object");
+  if (type == "ERROR") {
+    const Status status = TRY(status_of(object));
+    event.type = WatchEvent::Type::error;
+    event.code = status.code;
+    event.reason = status.reason;
+    event.message = status.message;
+    return event;
+  }
+  if (type == "BOOKMARK")
+    event.type = WatchEvent::Type::bookmark;
+  else if (type == "DELETED")
+    event.type = WatchEvent::Type::deleted;
+  else if (type != "ADDED" && type != "MODIFIED")
+    return error("unknown type '{}'", type);
+  event.pod = TRY(pod_of(object));
+  return event;
+}
+
+}  // namespace
+
+const ContainerStatus* Pod::status(std::string_view container) const {
+  const auto found = std::ranges::find(statuses, container, &ContainerStatus::name);
+  return found == statuses.end() ? nullptr : &*found;
+}
+
+const ContainerSpec* Pod::container(std::string_view container) const {
+  const auto found = std::ranges::find(containers, container, &ContainerSpec::name);
+  return found == containers.end() ? nullptr : &*found;
+}
+
+Result<Pod> parse_pod(std::string_view document) {
+  const auto json = parse(document);
+  if (!json) return json.error().in("pod");
+  return pod_of(json.value()).in("pod");
+}
+
+Result<WatchEvent> parse_watch_event(std::string_view document) {
+  const auto json = parse(document);
+  if (!json) return json.error().in("watch event");
+  return event_of(json.value()).in("watch event");
+}
+
+Result<Status> parse_status(std::string_view document) {
+  const auto json = parse(document);
+  if (!json) return json.error().in("status");
+  return status_of(json.value()).in("status");
+}
+
+std::string image_patch(std::string_view container, std::string_view image) {
+  const Json patch = {{"spec", {{"containers", Json::array({{{"name", container}, {"image", image}}})}}}};
+  // Bytes that are no UTF-8 are the only thing dump() could throw for.
+  return patch.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string digest_of(std::string_view image_id) {
+  const auto at = image_id.rfind("@sha256:");
+  return at == std::string_view::npos ? std::string() : std::string(image_id.substr(at + 1));
+}
+
+std::string repository_of(std::string_view image_id) {
+  const auto at = image_id.rfind("@sha256:");
+  if (at == std::string_view::npos) return {};
+  const auto scheme = image_id.find("://");  // "docker-pullable://" of old kubelets
+  const auto begin = scheme == std::string_view::npos ? 0 : scheme + 3;
+  return std::string(image_id.substr(begin, at - begin));
+}
+
+}  // namespace glidepod::kube

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/result.hpp"
+
+namespace glidepod::kube {
+
+// How an instance of a container ended.
+struct Termination {
+  std::string reason;  // "OOMKilled", "Error", "StartError" ...
+  std::string message;
+  int exit_code = 0;
+  int signal = 0;
+};
+
+// What the kubelet last said of one container.
+struct ContainerStatus {
+  enum class State : std::uint8_t { unknown, waiting, running, terminated };
+  std::string name;
+  State state = State::unknown;
+  std::string reason;   // of waiting: "ErrImagePull" ...
+  std::string message;  // of waiting
+  std::optional<Termination> terminated;
+  std::optional<Termination> last_terminated;  // of the instance before this one
+  std::string image;                           // may be another tag of the same content
+  std::string image_id;                        // "docker.io/library/alpine@sha256:..." or "sha256:..."
+  std::string container_id;
+  std::int64_t restart_count = 0;
+};
+
+struct ContainerSpec {
+  std::string name;
+  std::string image;
+  std::vector<std::string> command;
+};
+
+// The few fields of a Pod that Glidepod's pilots need.
+struct Pod {
+  std::string name;
+  std::string uid;
+  std::string resource_version;
+  std::vector<ContainerSpec> containers;
+  std::vector<ContainerStatus> statuses;
+
+  // nullptr if there is none of this name.
+  const ContainerStatus* status(std::string_view container) const;
+  const ContainerSpec* container(std::string_view container) const;
+};
+
+// Fields that are missing or null are left empty; a field of another type is an error that names it.
+Result<Pod> parse_pod(std::string_view json);
+
+struct WatchEvent {
+  enum class Type : std::uint8_t { changed, deleted, bookmark, error };
+  Type type = Type::changed;
+  Pod pod;       // of a bookmark only resource_version
+  int code = 0;  // of an error, as are reason and message
+  std::string reason;
+  std::string message;
+};
+// One line of a watch.
+Result<WatchEvent> parse_watch_event(std::string_view json);
+
+// A Status object: what the API says instead of an answer.
+struct Status {
+  int code = 0;
+  std::string reason;
+  std::string message;
+  std::int64_t retry_after_seconds = 0;
+};
+Result<Status> parse_status(std::string_view json);
+
+// The strategic merge patch that changes one container's image and nothing else.
+std::string image_patch(std::string_view container, std::string_view image);
+
+// "sha256:..." of an image_id that names a repository, else empty: a bare "sha256:..." is the image's
+// configuration and cannot be pulled.
+std::string digest_of(std::string_view image_id);
+// The repository of such an image_id, else empty.
+std::string repository_of(std::string_view image_id);
+
+}  // namespace glidepod::kube

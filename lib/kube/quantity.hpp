@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "lib/base/result.hpp"
+
+namespace glidepod::kube {
+
+// A Kubernetes quantity ("250m", "1.5", "2Gi", "1e3") in thousandths, rounded up; negative ones are an error.
+Result<std::int64_t> parse_milli(std::string_view text);
+// The same in whole units, rounded up.
+Result<std::int64_t> parse_quantity(std::string_view text);
+
+}  // namespace glidepod::kube
