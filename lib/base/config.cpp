@@ -138,6 +138,10 @@ Result<void> Config::read_environment(const char* const* environment) {
   return {};
 }
 
+bool Config::has(std::string_view key) const {
+  return std::any_of(settings_.begin(), settings_.end(), [key](const Setting& s) { return s.key == key; });
+}
+
 std::string Config::describe() const {
   std::string result;
   for (const Setting& setting : settings_)

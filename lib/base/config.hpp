@@ -37,6 +37,8 @@ class Config {
   // Kubernetes puts many of its own into a container.
   Result<void> read_environment(const char* const* environment);
 
+  bool has(std::string_view key) const;
+
   // For --help: a line a setting with its default and meaning.
   std::string describe() const;
 

@@ -26,8 +26,9 @@ std::string literal(std::string_view value) {
 }
 
 std::string number(std::string_view value) {
-  return value.empty() || value.find_first_not_of("0123456789") != std::string_view::npos ? std::string()
-                                                                                         : std::string(value);
+  return value.empty() || value.find_first_not_of("0123456789") != std::string_view::npos
+             ? std::string()
+             : std::string(value);
 }
 
 }  // namespace

@@ -11,8 +11,8 @@ struct JobIdentity {
   std::string id;     // "12.0"; empty if the ad does not say
 };
 
-// Reads an old-syntax ClassAd: a line `Name = value` an attribute, names in any case. Of an attribute that stands
-// twice the last counts, as in HTCondor; lines of other forms are passed over.
+// Reads an old-syntax ClassAd: a line `Name = value` an attribute, names in any case. Of an attribute that
+// stands twice the last counts, as in HTCondor; lines of other forms are passed over.
 JobIdentity parse_job_ad(std::string_view text);
 
 }  // namespace glidepod::condor

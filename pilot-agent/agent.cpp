@@ -1,0 +1,364 @@
+#include "pilot-agent/agent.hpp"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+
+#include "lib/base/file.hpp"
+#include "lib/base/log.hpp"
+#include "lib/base/text.hpp"
+#include "pilot-agent/bind_plan.hpp"
+#include "pilot-agent/image_rules.hpp"
+#include "pilot-agent/sandbox.hpp"
+#include "pilot-agent/words.hpp"
+
+namespace glidepod::agent {
+namespace {
+
+constexpr std::chrono::hours k_first_get_deadline{24};
+constexpr Milliseconds k_first_get_pause{30'000};
+
+Time now() {
+  return std::chrono::steady_clock::now();
+}
+
+Policy policy_with_nonce(const Settings& settings) {
+  Policy policy = settings.policy();
+  policy.nonce_prefix = fmt::format("g{:08x}", std::random_device()());
+  return policy;
+}
+
+}  // namespace
+
+Agent::Agent(Loop& loop, const Settings& settings)
+    : loop_(loop), settings_(settings), core_(policy_with_nonce(settings), settings.container_names()) {}
+
+Agent::~Agent() {
+  if (glue_listener_) loop_.forget(glue_listener_.get());
+  if (client_listener_) loop_.forget(client_listener_.get());
+  loop_.cancel(timer_);
+  for (auto& [id, client] : clients_) loop_.cancel(client.vacate_timer);
+}
+
+Result<std::unique_ptr<Agent>> Agent::create(Loop& loop, const Settings& settings) {
+  std::unique_ptr<Agent> agent(new Agent(loop, settings));
+  TRY(agent->start());
+  return agent;
+}
+
+Result<void> Agent::start() {
+  rules_ = TRY(settings_.rules());
+  shared_ = {settings_.scratch, settings_.shared_paths};
+  if (const passwd* user = ::getpwnam(settings_.trusted_user.c_str())) trusted_uid_ = user->pw_uid;
+  TRY(find_api());
+  glue_listener_ = TRY(wire::listen_at(settings_.agent_socket, 0600));
+  client_listener_ = TRY(wire::listen_at(settings_.exec_socket, 0666));
+  TRY(loop_.watch(glue_listener_.get(), EPOLLIN, [this](std::uint32_t) { accept_glue(); }));
+  TRY(loop_.watch(client_listener_.get(), EPOLLIN, [this](std::uint32_t) { accept_client(); }));
+  get_first_pod();
+  return {};
+}
+
+Result<void> Agent::find_api() {
+  const std::string& folder = settings_.service_account;
+  pod_.name = settings_.pod_name;
+  if (pod_.name.empty()) {
+    char name[256] = {};
+    if (::gethostname(name, sizeof name - 1) != 0) return Error::system("host name");
+    pod_.name = name;
+  }
+  pod_.space = settings_.pod_namespace;
+  if (pod_.space.empty()) pod_.space = trim(TRY(read_file(folder + "/namespace", 4096)));
+  const kube::Endpoint endpoint = TRY(kube::endpoint_in_pod(folder, environ));
+  spdlog::info("event=api pod={}/{} at={}", pod_.space, pod_.name,
+               endpoint.unix_socket.empty() ? endpoint.url : endpoint.unix_socket);
+  api_ = TRY(kube::Client::create(loop_, endpoint));
+  return {};
+}
+
+void Agent::get_first_pod() {
+  first_get_ = api_->get(pod_, now() + k_first_get_deadline, [this](kube::PodAnswer answer) {
+    first_get_.reset();
+    if (const auto* failure = std::get_if<kube::Failure>(&answer)) {
+      spdlog::error("event=api_failed what=\"get this pod\" reason={}", quoted(failure->to_string()));
+      loop_.after(k_first_get_pause, [this] { get_first_pod(); });
+    } else {
+      core_.on_first_pod(std::get<kube::Pod>(answer), now());
+      pod_seen_ = true;
+    }
+    pump();
+  });
+}
+
+void Agent::on_ready(std::function<void()> handler) {
+  ready_ = std::move(handler);
+  pump();
+}
+
+void Agent::finish() {
+  loop_.forget(glue_listener_.get());
+  loop_.forget(client_listener_.get());
+  glue_listener_.reset();
+  client_listener_.reset();
+  core_.finish();
+  pump();
+  // Best effort: a peer that is gone needs no message.
+  for (auto& [id, glue] : glues_) (void)glue.channel->flush();
+  for (auto& [id, client] : clients_) (void)client.channel->flush();
+}
+
+void Agent::accept_glue() {
+  auto socket = wire::accept_from(glue_listener_);
+  if (!socket) return spdlog::error("event=accept_failed reason={}", quoted(socket.error().message()));
+  if (!socket->valid()) return;
+  const GlueId id = ++last_id_;
+  auto channel = wire::Channel::create(loop_, std::move(*socket),
+                                       {[this, id](wire::Frame frame) { glue_frame(id, std::move(frame)); },
+                                        [this, id](const Error& reason) { close_glue(id, reason); }});
+  if (!channel) return spdlog::error("event=accept_failed reason={}", quoted(channel.error().message()));
+  glues_[id].channel = std::move(*channel);
+}
+
+void Agent::accept_client() {
+  auto socket = wire::accept_from(client_listener_);
+  if (!socket) return spdlog::error("event=accept_failed reason={}", quoted(socket.error().message()));
+  if (!socket->valid()) return;
+  auto peer = wire::peer_of(*socket);
+  if (!peer) return spdlog::error("event=accept_failed reason={}", quoted(peer.error().message()));
+  const ClientId id = ++last_id_;
+  auto channel = wire::Channel::create(loop_, std::move(*socket),
+                                       {[this, id](wire::Frame frame) { client_frame(id, std::move(frame)); },
+                                        [this, id](const Error&) {
+                                          close_client(id);
+                                          core_.on_client_gone(id, now());
+                                          pump();
+                                        }});
+  if (!channel) return spdlog::error("event=accept_failed reason={}", quoted(channel.error().message()));
+  ClientLink& link = clients_[id];
+  link.channel = std::move(*channel);
+  link.peer = std::move(*peer);
+}
+
+void Agent::glue_frame(GlueId glue, wire::Frame frame) {
+  const auto taken = take_glue_frame(glue, frame);
+  if (!taken) close_glue(glue, taken.error());
+  pump();
+}
+
+Result<void> Agent::take_glue_frame(GlueId glue, const wire::Frame& frame) {
+  const auto link = glues_.find(glue);
+  if (link == glues_.end()) return {};
+  if (!link->second.said_hello) {
+    if (frame.type != wire::Type::hello) return error("the first message is no hello");
+    const auto hello = TRY(frame.decode<wire::Hello>());
+    if (hello.protocol != wire::k_protocol)
+      return error("protocol {} instead of {}", hello.protocol, wire::k_protocol);
+    link->second.said_hello = true;
+    core_.on_hello(glue, hello.container, now());
+    return {};
+  }
+  if (frame.type == wire::Type::goodbye) {
+    TRY(frame.decode<wire::Goodbye>());
+    core_.on_goodbye(glue, now());
+  } else if (frame.type == wire::Type::started) {
+    const auto started = TRY(frame.decode<wire::Started>());
+    core_.on_started(glue, started.job, started.pid, now());
+  } else if (frame.type == wire::Type::job_ended) {
+    core_.on_job_ended(glue, TRY(frame.decode<wire::JobEnded>()), now());
+  } else if (frame.type == wire::Type::launch_failed) {
+    core_.on_launch_failed(glue, TRY(frame.decode<wire::LaunchFailed>()), now());
+  } else {
+    return error("unexpected message {}", static_cast<std::uint32_t>(frame.type));
+  }
+  return {};
+}
+
+void Agent::client_frame(ClientId client, wire::Frame frame) {
+  const auto found = clients_.find(client);
+  if (found == clients_.end()) return;
+  if (frame.type == wire::Type::bind && !found->second.asked) {
+    found->second.asked = true;
+    const auto taken = take_bind(client, std::move(frame));
+    if (!taken) {
+      spdlog::warn("event=refused uid={} reason={}", found->second.peer.uid, quoted(taken.error().message()));
+      tell(client, wire::Fault::user, taken.error().message());
+    }
+  } else if (frame.type == wire::Type::signal && found->second.asked) {
+    if (const auto signal = frame.decode<wire::Signal>())
+      core_.on_client_signal(client, signal->number, now());
+  }
+  pump();
+}
+
+// An Error is the caller's fault.
+Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
+  ClientLink& link = clients_.at(client);
+  const auto bind = TRY(frame.decode<wire::Bind>());
+  if (bind.protocol != wire::k_protocol)
+    return error("protocol {} instead of {}", bind.protocol, wire::k_protocol);
+  if (frame.fds.size() != (bind.program_attached ? 4 : 3)) return error("standard streams are missing");
+  const uid_t uid = link.peer.uid;
+  link.launch = TRY(plan_launch(
+      bind, {uid, link.peer.gid, {link.peer.groups.begin(), link.peer.groups.end()}, user_name(uid)},
+      shared_));
+  link.fds = std::move(frame.fds);
+  Request request{client, bind.verb, bind.program_attached, {}, fmt::format("uid:{}", uid), {}, uid};
+  if (!request.any_image) {
+    request.image = TRY(pod_image(bind.image, rules_));
+    if (!bind.work_directory.empty()) {
+      const auto job = read_job_identity(settings_.scratch, bind.work_directory, uid, trusted_uid_);
+      if (!job) spdlog::info("event=no_job_ad uid={} reason={}", uid, quoted(job.error().message()));
+      if (job) request.job = job->id;
+      if (job && !job->owner.empty()) request.owner = job->owner;
+    }
+  }
+  core_.on_bind(std::move(request), now());
+  return {};
+}
+
+// A name is looked up once: the answer does not change while the pilot lives, and it costs a file read.
+std::string Agent::user_name(uid_t uid) {
+  const auto known = user_names_.find(uid);
+  if (known != user_names_.end()) return known->second;
+  const passwd* user = ::getpwuid(uid);
+  return user_names_[uid] = user ? user->pw_name : "";
+}
+
+void Agent::close_glue(GlueId glue, const Error& reason) {
+  if (!reason.message().empty()) spdlog::warn("event=glue_closed reason={}", quoted(reason.message()));
+  glues_.erase(glue);
+  core_.on_glue_lost(glue, now());
+  pump();
+}
+
+void Agent::close_client(ClientId client) {
+  const auto found = clients_.find(client);
+  if (found == clients_.end()) return;
+  loop_.cancel(found->second.vacate_timer);
+  clients_.erase(found);
+}
+
+void Agent::pump() {
+  if (pumping_) return;  // an action's consequence: the loop below takes it up
+  pumping_ = true;
+  for (auto actions = core_.take_actions(); !actions.empty(); actions = core_.take_actions())
+    for (const Action& action : actions) std::visit([this](const auto& a) { run(a); }, action);
+  pumping_ = false;
+  adjust_watch();
+  adjust_timer();
+  if (ready_ && pod_seen_ && core_.connected() > 0) std::exchange(ready_, {})();
+}
+
+void Agent::run(const Patch& action) {
+  const std::uint64_t attempt = action.attempt;
+  patches_[attempt] = api_->patch_image(pod_, action.container, action.image, action.deadline,
+                                        [this, attempt](kube::PodAnswer answer) {
+                                          patches_.erase(attempt);
+                                          if (const auto* pod = std::get_if<kube::Pod>(&answer))
+                                            version_ = pod->resource_version;
+                                          core_.on_patched(attempt, answer, now());
+                                          pump();
+                                        });
+}
+
+void Agent::run(const Launch& action) {
+  const auto client = clients_.find(action.client);
+  const auto glue = glues_.find(action.glue);
+  if (client == clients_.end() || !client->second.launch) return core_.on_client_gone(action.client, now());
+  if (glue == glues_.end()) return core_.on_glue_lost(action.glue, now());
+  wire::Launch launch = *std::exchange(client->second.launch, std::nullopt);
+  launch.job = action.job;
+  std::vector<int> fds;
+  for (const Fd& fd : client->second.fds) fds.push_back(fd.get());
+  const auto sent = glue->second.channel->send(launch, fds);
+  client->second.fds.clear();
+  if (!sent) close_glue(action.glue, sent.error().in("launch"));
+}
+
+void Agent::run(const SignalJob& action) {
+  const auto glue = glues_.find(action.glue);
+  if (glue == glues_.end()) return;
+  // A glue that cannot be told is gone, which reading tells.
+  (void)glue->second.channel->send(wire::Signal{action.job, action.number});
+}
+
+void Agent::run(const Answer& action) {
+  const auto client = clients_.find(action.client);
+  if (client == clients_.end()) return;
+  (void)client->second.channel->send(wire::Ended{action.status});
+}
+
+void Agent::run(const Fail& action) {
+  const auto client = clients_.find(action.client);
+  if (client == clients_.end()) return;
+  const auto parent = find_parent(client->second.peer.pid);
+  if (on_failure(action.verb, action.fault, parent ? parent->name : "") == OnFailure::tell)
+    return tell(action.client, action.fault, action.message);
+  const auto asked = vacate(parent.value());
+  if (!asked) {
+    spdlog::warn("event=vacate_failed starter={} reason={}", parent->pid, quoted(asked.error().message()));
+    return tell(action.client, action.fault, action.message);
+  }
+  spdlog::info("event=vacate starter={} reason={}", parent->pid, quoted(action.message));
+  client->second.vacate_timer =
+      loop_.after(settings_.vacate_patience, [this, id = action.client, fault = action.fault,
+                                              message = action.message] { tell(id, fault, message); });
+}
+
+void Agent::run(const FinishGlue& action) {
+  const auto glue = glues_.find(action.glue);
+  if (glue != glues_.end()) (void)glue->second.channel->send(wire::Finish{});
+}
+
+void Agent::run(const DropGlue& action) {
+  glues_.erase(action.glue);
+}
+
+void Agent::run(const Note& action) {
+  if (action.level == Note::Level::info)
+    spdlog::info("{}", action.text);
+  else
+    spdlog::warn("{}", action.text);
+}
+
+void Agent::tell(ClientId client, wire::Fault fault, const std::string& message) {
+  const auto found = clients_.find(client);
+  if (found != clients_.end()) (void)found->second.channel->send(wire::Failed{fault, message});
+}
+
+void Agent::adjust_watch() {
+  if (!core_.watching()) {
+    watch_.reset();
+    version_.clear();
+  } else if (!watch_) {
+    watch_ = api_->watch(pod_, std::exchange(version_, {}),
+                         {[this](const kube::Pod& pod) {
+                            core_.on_pod(pod, now());
+                            pump();
+                          },
+                          [] { spdlog::warn("event=pod_deleted"); },
+                          [](const kube::Failure& failure) {
+                            spdlog::info("event=watch_interrupted reason={}", quoted(failure.to_string()));
+                          }});
+  }
+}
+
+void Agent::adjust_timer() {
+  const auto due = core_.next_deadline();
+  if (due == timer_due_) return;
+  loop_.cancel(timer_);
+  timer_ = 0;
+  timer_due_ = due;
+  if (!due) return;
+  const auto wait = std::max(std::chrono::ceil<Milliseconds>(*due - now()), Milliseconds(0));
+  timer_ = loop_.after(wait, [this] {
+    timer_ = 0;
+    timer_due_.reset();
+    core_.on_time(now());
+    pump();
+  });
+}
+
+}  // namespace glidepod::agent

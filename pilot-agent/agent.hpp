@@ -1,0 +1,103 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/base/loop.hpp"
+#include "lib/kube/client.hpp"
+#include "lib/wire/channel.hpp"
+#include "lib/wire/socket.hpp"
+#include "pilot-agent/bind_plan.hpp"
+#include "pilot-agent/core.hpp"
+#include "pilot-agent/settings.hpp"
+#include "pilot-agent/starter.hpp"
+
+namespace glidepod::agent {
+
+// Connects the core with the world: sockets, the API, the clock, the log.
+class Agent {
+ public:
+  // Listens at both sockets and asks the API for the pod. The loop must outlive it.
+  static Result<std::unique_ptr<Agent>> create(Loop& loop, const Settings& settings);
+  ~Agent();
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+
+  // Called once, as soon as the pod is known and a payload container is connected.
+  void on_ready(std::function<void()> handler);
+  std::size_t containers() const { return core_.containers(); }
+  // Ends all jobs, sends every glue home and stops listening.
+  void finish();
+
+ private:
+  struct GlueLink {
+    std::unique_ptr<wire::Channel> channel;
+    bool said_hello = false;
+  };
+  struct ClientLink {
+    std::unique_ptr<wire::Channel> channel;
+    wire::Peer peer;
+    std::optional<wire::Launch> launch;  // until it goes to glue
+    std::vector<Fd> fds;
+    bool asked = false;
+    Loop::TimerId vacate_timer = 0;
+  };
+
+  Agent(Loop& loop, const Settings& settings);
+  Result<void> start();
+  Result<void> find_api();
+  void get_first_pod();
+
+  void accept_glue();
+  void accept_client();
+  void glue_frame(GlueId glue, wire::Frame frame);
+  void client_frame(ClientId client, wire::Frame frame);
+  Result<void> take_glue_frame(GlueId glue, const wire::Frame& frame);
+  Result<void> take_bind(ClientId client, wire::Frame frame);
+  void close_glue(GlueId glue, const Error& reason);
+  void close_client(ClientId client);
+
+  // Carries out what the core wants, until it wants nothing more.
+  void pump();
+  void run(const Patch& action);
+  void run(const Launch& action);
+  void run(const SignalJob& action);
+  void run(const Answer& action);
+  void run(const Fail& action);
+  void run(const FinishGlue& action);
+  void run(const DropGlue& action);
+  void run(const Note& action);
+  void tell(ClientId client, wire::Fault fault, const std::string& message);
+  void adjust_watch();
+  void adjust_timer();
+  std::string user_name(uid_t uid);
+
+  Loop& loop_;
+  const Settings& settings_;
+  Core core_;
+  std::vector<ImageRule> rules_;
+  Shared shared_;
+  kube::PodName pod_;
+  uid_t trusted_uid_ = 0;
+  std::unique_ptr<kube::Client> api_;
+  std::unique_ptr<kube::Client::Operation> first_get_;
+  std::unique_ptr<kube::Client::Operation> watch_;
+  std::map<std::uint64_t, std::unique_ptr<kube::Client::Operation>> patches_;
+  std::string version_;  // to watch from; empty: from the present state
+  Fd glue_listener_, client_listener_;
+  std::map<GlueId, GlueLink> glues_;
+  std::map<ClientId, ClientLink> clients_;
+  std::uint64_t last_id_ = 0;
+  std::map<uid_t, std::string> user_names_;
+  Loop::TimerId timer_ = 0;
+  std::optional<Time> timer_due_;
+  bool pumping_ = false;
+  bool pod_seen_ = false;
+  std::function<void()> ready_;
+};
+
+}  // namespace glidepod::agent

@@ -1,0 +1,169 @@
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/file.hpp"
+#include "lib/base/log.hpp"
+#include "pilot-agent/agent.hpp"
+#include "pilot-agent/settings.hpp"
+#include "pilot-agent/supervisor.hpp"
+
+using namespace glidepod;
+using namespace glidepod::agent;
+
+namespace {
+
+constexpr int k_failed = 1;
+constexpr int k_usage = 2;
+
+struct Options {
+  std::string config_file = "/etc/glidepod/agent.conf";
+  Config::Missing missing = Config::Missing::allowed;
+  enum class What { run, help, version, check } what = What::run;
+};
+
+Result<Options> parse_arguments(const std::vector<std::string_view>& arguments) {
+  Options options;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const auto argument = arguments[i];
+    if (argument == "--help" || argument == "-h") {
+      options.what = Options::What::help;
+    } else if (argument == "--version") {
+      options.what = Options::What::version;
+    } else if (argument == "--check-config") {
+      options.what = Options::What::check;
+    } else if (argument == "--config" && i + 1 < arguments.size()) {
+      options.config_file = arguments[++i];
+      options.missing = Config::Missing::error;
+    } else {
+      return error("unknown argument '{}'; see --help", argument);
+    }
+  }
+  return options;
+}
+
+void show_help(const Config& config) {
+  ::printf(
+      "usage: pilot-agent [--config FILE] [--check-config] [--help] [--version]\n\n"
+      "Runs HTCondor's jobs in the payload containers of its own Kubernetes pod. Reads\n"
+      "/etc/glidepod/agent.conf, lines \"key = value\"; GLIDEPOD_KEY of the environment\n"
+      "wins. Settings, with their defaults:\n\n%s\n"
+      "Exit: 0 the pilot ended by itself or was told to; 1 something failed, see the log\n"
+      "and the pod's termination message; 2 the command line or the configuration is wrong.\n",
+      config.describe().c_str());
+}
+
+// The program once its configuration is known: agent, command, signals.
+class Program {
+ public:
+  Program(Loop& loop, const Settings& settings, const Config& config)
+      : loop_(loop), settings_(settings), config_(config) {}
+
+  Result<void> run() {
+    // libcurl and TLS may write to a connection that is closed already: an error to them, not a signal.
+    TRY(loop_.on_signals({SIGTERM, SIGINT, SIGPIPE}, [this](const signalfd_siginfo& info) {
+      on_signal(static_cast<int>(info.ssi_signo));
+    }));
+    agent_ = TRY(Agent::create(loop_, settings_));
+    supervisor_.emplace(loop_, settings_.shutdown_grace,
+                        [this](ExitStatus status) { command_ended(status); });
+    spdlog::info("event=listening exec_socket={} agent_socket={}", settings_.exec_socket,
+                 settings_.agent_socket);
+    if (!settings_.command_words().empty()) {
+      start_timer_ = loop_.after(settings_.start_wait, [this] { start_command(); });
+      agent_->on_ready([this] { start_command(); });
+    }
+    TRY(loop_.run());
+    agent_->finish();
+    if (failure_) return *failure_;
+    return {};
+  }
+
+ private:
+  void on_signal(int number) {
+    if (number == SIGPIPE) return;
+    spdlog::info("event=stop signal={}", number);
+    stopping_ = true;
+    loop_.cancel(start_timer_);
+    if (supervisor_->running())
+      supervisor_->stop();
+    else
+      loop_.stop();
+  }
+
+  void start_command() {
+    loop_.cancel(start_timer_);
+    if (stopping_ || started_) return;
+    started_ = true;
+    const auto started = supervisor_->start(settings_.command_words(),
+                                            command_environment(environ, config_, agent_->containers()));
+    if (started) return;
+    failure_ = started.error();
+    loop_.stop();
+  }
+
+  void command_ended(ExitStatus status) {
+    if (!stopping_ && !status.success())
+      failure_ = error("{} ended with {}", settings_.command_words().front(), status.to_string());
+    loop_.stop();
+  }
+
+  Loop& loop_;
+  const Settings& settings_;
+  const Config& config_;
+  std::unique_ptr<Agent> agent_;
+  std::optional<Supervisor> supervisor_;
+  Loop::TimerId start_timer_ = 0;
+  bool started_ = false;
+  bool stopping_ = false;
+  std::optional<Error> failure_;
+};
+
+// What `kubectl describe pod` shows. Only where Kubernetes has put the file.
+void leave_message(const std::string& path, const std::string& message) {
+  if (const auto file = open_file(path, O_WRONLY | O_TRUNC)) (void)write_all(file.value(), message + "\n");
+}
+
+int fail(const Settings& settings, const Error& why, int code) {
+  spdlog::critical("event=failed reason={}", quoted(why.message()));
+  leave_message(settings.termination_log, why.message());
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  start_log("pilot-agent");
+  Settings settings;
+  Config config("GLIDEPOD_");
+  settings.declare(config);
+  const auto options = parse_arguments({argv + (argc > 0 ? 1 : 0), argv + argc});
+  if (!options) {
+    ::fprintf(stderr, "pilot-agent: %s\n", options.error().message().c_str());
+    return k_usage;
+  }
+  if (options->what == Options::What::help) return show_help(config), 0;
+  if (options->what == Options::What::version)
+    return ::puts("pilot-agent " GLIDEPOD_VERSION) < 0 ? k_failed : 0;
+  auto read = config.read_file(options->config_file, options->missing);
+  if (read) read = config.read_environment(environ);
+  if (read) {
+    if (const auto rules = settings.rules(); !rules) read = rules.error();
+  }
+  if (!read) return fail(settings, read.error(), k_usage);
+  if (options->what == Options::What::check) return ::puts("the configuration is valid") < 0 ? k_failed : 0;
+
+  auto loop = Loop::create();
+  if (!loop) return fail(settings, loop.error(), k_failed);
+  const auto done = Program(*loop, settings, config).run();
+  if (!done) return fail(settings, done.error(), k_failed);
+  spdlog::info("event=finished");
+  return 0;
+}

@@ -1,0 +1,43 @@
+#include "pilot-agent/sandbox.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "lib/base/file.hpp"
+#include "lib/base/text.hpp"
+#include "pilot-agent/bind_plan.hpp"
+
+namespace glidepod::agent {
+namespace {
+
+constexpr std::size_t k_longest_ad = std::size_t{1} << 20;
+
+Result<Fd> open_at(const Fd& folder, const std::string& name, int flags) {
+  Fd fd(::openat(folder.get(), name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd) return Error::system("open {}", name);
+  return fd;
+}
+
+}  // namespace
+
+Result<condor::JobIdentity> read_job_identity(const std::string& scratch, const std::string& sandbox,
+                                              uid_t caller, uid_t trusted) {
+  if (sandbox.empty() || !inside(sandbox, scratch))
+    return error("sandbox '{}' is not inside {}", sandbox, scratch);
+  Fd folder = TRY(open_file(scratch, O_PATH | O_DIRECTORY));
+  for (const std::string& part : split(sandbox.substr(scratch.size()), '/')) {
+    if (part.empty() || part == ".") continue;
+    if (part == "..") return error("sandbox '{}' goes up", sandbox);
+    folder = TRY(open_at(folder, part, O_PATH | O_DIRECTORY));
+  }
+  // Opening a pipe must not wait for its other end.
+  const Fd file = TRY(open_at(folder, ".job.ad", O_RDONLY | O_NONBLOCK | O_NOCTTY));
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return Error::system("stat .job.ad");
+  if (!S_ISREG(info.st_mode)) return error(".job.ad is no plain file");
+  if (info.st_uid != caller && info.st_uid != 0 && info.st_uid != trusted)
+    return error(".job.ad belongs to user {}", info.st_uid);
+  return condor::parse_job_ad(TRY(read_all(file, ".job.ad", k_longest_ad)));
+}
+
+}  // namespace glidepod::agent

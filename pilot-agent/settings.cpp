@@ -1,0 +1,102 @@
+#include "pilot-agent/settings.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "lib/base/text.hpp"
+
+namespace glidepod::agent {
+namespace {
+
+std::vector<std::string> words(std::string_view text) {
+  std::vector<std::string> result;
+  for (const std::string& word : split(text, ' '))
+    if (!trim(word).empty()) result.emplace_back(trim(word));
+  return result;
+}
+
+}  // namespace
+
+void Settings::declare(Config& config) {
+  config.text("exec_socket", &exec_socket, "where apptainer connects");
+  config.text("agent_socket", &agent_socket,
+              "where glue connects, on the volume shared with the payload containers");
+  config.text("scratch", &scratch, "the folder of the job sandboxes, the same in every container");
+  config.text("service_account", &service_account,
+              "folder with api.sock, or with token and ca.crt; and namespace");
+  config.text("pod_name", &pod_name, "this pod's name; empty: the host name");
+  config.text("namespace", &pod_namespace, "this pod's namespace; empty: as the service account says");
+  config.text(
+      "payload_containers", &payload_containers,
+      "their names, or their number N for payload-0 to payload-(N-1); empty: the pod's containers after the "
+      "first whose command is glue");
+  config.list("image_rule", &image_rules, "the image that stands for a path: PATH/{path} -> NAME/{path}");
+  config.list("shared_path", &shared_paths,
+              "a path that is the same in payload containers; a bind of it is ignored");
+  config.choice("reuse", &reuse, {"owner", "never"},
+                "who may use a container after a job: its owner's next job, or nobody");
+  config.duration("bind_deadline", &bind_deadline, "the longest time from a request to its launch");
+  config.duration("pull_patience", &pull_patience,
+                  "with an image that cannot be pulled for a passing reason");
+  config.duration("reservation", &reservation, "how long a container is kept after `apptainer test`");
+  config.duration("status_patience", &status_patience,
+                  "with a pod status that has yet to tell what happened");
+  config.duration("vacate_patience", &vacate_patience, "with a starter asked to give its job back");
+  config.text("command", &command, "what to run and watch over; none: nothing");
+  config.duration("start_wait", &start_wait,
+                  "for a first payload container, before the command is started anyway");
+  config.duration("shutdown_grace", &shutdown_grace,
+                  "from SIGTERM to the command to SIGQUIT; 5 s later SIGKILL");
+  config.text("trusted_user", &trusted_user,
+              "besides root and the job's user, who may have written a .job.ad");
+  config.text("termination_log", &termination_log, "file for the reason of a failure");
+}
+
+Policy Settings::policy() const {
+  Policy policy;
+  policy.reuse = reuse == 0 ? Policy::Reuse::owner : Policy::Reuse::never;
+  policy.bind_deadline = bind_deadline;
+  policy.pull_patience = pull_patience;
+  policy.reservation = reservation;
+  policy.status_patience = status_patience;
+  return policy;
+}
+
+Result<std::vector<ImageRule>> Settings::rules() const {
+  std::vector<ImageRule> result;
+  for (const std::string& text : image_rules) result.push_back(TRY(ImageRule::parse(text)));
+  return result;
+}
+
+std::vector<std::string> Settings::container_names() const {
+  auto names = words(payload_containers);
+  const auto number = parse_integer(payload_containers);
+  if (!number || number.value() < 0 || number.value() > 1000) return names;
+  names.clear();
+  for (std::int64_t i = 0; i < number.value(); ++i) names.push_back(fmt::format("payload-{}", i));
+  return names;
+}
+
+std::vector<std::string> Settings::command_words() const {
+  return trim(command) == "none" ? std::vector<std::string>() : words(command);
+}
+
+std::vector<std::string> command_environment(const char* const* own, const Config& config,
+                                             std::size_t containers) {
+  constexpr std::string_view k_prefix = "GLIDEPOD_";
+  std::vector<std::string> result;
+  for (; *own != nullptr; ++own) {
+    const std::string_view entry = *own;
+    const auto name = entry.substr(0, entry.find('='));
+    if (name.starts_with(k_prefix)) {
+      std::string key(name.substr(k_prefix.size()));
+      std::ranges::transform(key, key.begin(), [](unsigned char c) { return std::tolower(c); });
+      if (config.has(key)) continue;
+    }
+    result.emplace_back(entry);
+  }
+  if (containers > 0) result.push_back(fmt::format("{}PAYLOAD_CONTAINERS={}", k_prefix, containers));
+  return result;
+}
+
+}  // namespace glidepod::agent

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "lib/base/config.hpp"
+#include "pilot-agent/core.hpp"
+#include "pilot-agent/image_rules.hpp"
+
+namespace glidepod::agent {
+
+// The agent's configuration, with its defaults.
+struct Settings {
+  std::string exec_socket = "/run/glidepod/exec.sock";
+  std::string agent_socket = "/glidepod/run/agent.sock";
+  std::string scratch = "/glidepod/scratch";
+  std::string service_account = "/var/run/secrets/kubernetes.io/serviceaccount";
+  std::string pod_name;
+  std::string pod_namespace;
+  std::string payload_containers;
+  std::vector<std::string> image_rules = {
+      "/cvmfs/singularity.opensciencegrid.org/{path} -> docker.io/{path}"};
+  std::vector<std::string> shared_paths = {"/etc/hosts", "/etc/resolv.conf", "/dev", "/proc", "/sys"};
+  int reuse = 0;
+  std::chrono::seconds bind_deadline{600};
+  std::chrono::seconds pull_patience{120};
+  std::chrono::seconds reservation{60};
+  std::chrono::seconds status_patience{10};
+  std::chrono::seconds vacate_patience{120};
+  std::string command = "/usr/sbin/condor_master -f";
+  std::chrono::seconds start_wait{60};
+  std::chrono::seconds shutdown_grace{20};
+  std::string trusted_user = "condor";
+  std::string termination_log = "/dev/termination-log";
+
+  // The keys, their meaning, and where their values go.
+  void declare(Config& config);
+  Policy policy() const;
+  Result<std::vector<ImageRule>> rules() const;
+  // The names configured; none if they are to be found out.
+  std::vector<std::string> container_names() const;
+  // The command's words; none if nothing is to be run.
+  std::vector<std::string> command_words() const;
+};
+
+// What the command gets of our environment: all but the settings of this program, and the number of payload
+// containers as GLIDEPOD_PAYLOAD_CONTAINERS.
+std::vector<std::string> command_environment(const char* const* own, const Config& config,
+                                             std::size_t containers);
+
+}  // namespace glidepod::agent

@@ -1,0 +1,46 @@
+#include "pilot-agent/starter.hpp"
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lib/base/file.hpp"
+#include "lib/base/text.hpp"
+
+namespace glidepod::agent {
+
+OnFailure on_failure(wire::Verb verb, wire::Fault fault, std::string_view parent) {
+  // HTCondor 23.9 takes any exit of the command for the job's own. A test is not the job.
+  const bool job = verb != wire::Verb::test;
+  return job && fault == wire::Fault::infrastructure && parent == "condor_starter" ? OnFailure::vacate
+                                                                                   : OnFailure::tell;
+}
+
+Result<pid_t> parent_of(std::string_view line) {
+  const auto bracket = line.rfind(')');  // the name before it may hold anything
+  if (bracket == std::string_view::npos) return error("unexpected /proc/PID/stat");
+  const auto fields = split(trim(line.substr(bracket + 1)), ' ');
+  if (fields.size() < 2) return error("unexpected /proc/PID/stat");
+  return static_cast<pid_t>(TRY(parse_integer(fields[1])));
+}
+
+Result<Parent> find_parent(pid_t process) {
+  const std::string stat = fmt::format("/proc/{}/stat", process);
+  Parent parent;
+  parent.pid = TRY(parent_of(TRY(read_file(stat, 4096))));
+  parent.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, parent.pid, 0)));
+  if (!parent.pidfd) return Error::system("pidfd of process {}", parent.pid);
+  parent.name = trim(TRY(read_file(fmt::format("/proc/{}/comm", parent.pid), 64)));
+  // Still the parent, so the name was read of the process that the pidfd holds.
+  if (TRY(parent_of(TRY(read_file(stat, 4096)))) != parent.pid)
+    return error("process {} lost its parent", process);
+  return parent;
+}
+
+Result<void> vacate(const Parent& starter) {
+  if (::syscall(SYS_pidfd_send_signal, starter.pidfd.get(), SIGQUIT, nullptr, 0) != 0)
+    return Error::system("signal starter {}", starter.pid);
+  return {};
+}
+
+}  // namespace glidepod::agent

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "lib/base/fd.hpp"
+#include "lib/base/result.hpp"
+#include "lib/wire/messages.hpp"
+
+namespace glidepod::agent {
+
+// What to do with a request that failed.
+enum class OnFailure : std::uint8_t {
+  tell,    // the client, which ends with the message
+  vacate,  // have HTCondor's starter give the job back to the queue; the client waits for that
+};
+// parent is the name of the client's parent process.
+OnFailure on_failure(wire::Verb verb, wire::Fault fault, std::string_view parent);
+
+// The parent's number in a line of /proc/PID/stat, whatever the process calls itself.
+Result<pid_t> parent_of(std::string_view stat_line);
+
+// The parent of a process: its name, and a pidfd, so that it cannot be taken for another later.
+struct Parent {
+  std::string name;
+  pid_t pid = 0;
+  Fd pidfd;
+};
+Result<Parent> find_parent(pid_t process);
+
+// Asks a starter for a fast vacate, as its startd would.
+Result<void> vacate(const Parent& starter);
+
+}  // namespace glidepod::agent

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <signal.h>
+
+#include <string>
+#include <string_view>
+
+#include "lib/base/log.hpp"
+#include "lib/base/text.hpp"
+
+namespace glidepod::agent {
+
+// A value of a log line: "-" for none.
+inline std::string word(std::string_view text) {
+  return text.empty() ? "-" : quoted(one_line(text, 300));
+}
+
+// Whether the default action of a signal is to end the process.
+inline bool ends_a_process(int number) {
+  switch (number) {
+    case SIGCONT:
+    case SIGSTOP:
+    case SIGTSTP:
+    case SIGTTIN:
+    case SIGTTOU:
+    case SIGCHLD:
+    case SIGURG:
+    case SIGWINCH:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace glidepod::agent
