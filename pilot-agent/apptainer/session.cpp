@@ -20,6 +20,11 @@ std::vector<int> signals_to_pass_on() {
   std::vector<int> signals{SIGHUP,  SIGINT, SIGQUIT, SIGABRT,   SIGUSR1, SIGUSR2,  SIGALRM, SIGTERM, SIGCONT,
                            SIGTSTP, SIGURG, SIGXCPU, SIGVTALRM, SIGPROF, SIGWINCH, SIGIO,   SIGPWR};
   for (int number = SIGRTMIN; number <= SIGRTMAX; ++number) signals.push_back(number);
+  // What nohup or a shell's "&" made ignored stays so; blocked, the kernel would queue it all the same.
+  std::erase_if(signals, [](int number) {
+    struct sigaction current {};
+    return ::sigaction(number, nullptr, &current) == 0 && current.sa_handler == SIG_IGN;
+  });
   return signals;
 }
 
