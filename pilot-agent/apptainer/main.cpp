@@ -34,7 +34,8 @@ int show_help() {
         "usage: apptainer [OPTION...] exec|run|test [OPTION...] IMAGE [COMMAND [ARGUMENT...]]\n"
         "       apptainer version\n\n"
         "Runs a command in a payload container of this pod, as HTCondor's starter would have\n"
-        "Apptainer do it. IMAGE is an image of a registry: docker://NAME.\n"
+        "Apptainer do it. IMAGE is an image of a registry: docker://NAME, or\n"
+        "a path that the agent has a rule for.\n"
         "Options: " +
             understood_options() +
             "\n\n"

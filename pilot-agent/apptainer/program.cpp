@@ -36,14 +36,10 @@ Result<bool> is_static(const Fd& fd) {
 
 }  // namespace
 
-Result<ImageKind> kind_of_image(const std::string& image) {
-  if (image.find("://") != std::string::npos) return ImageKind::registry;
+bool is_directory_image(const std::string& image) {
   struct stat found {};
-  if (::stat(image.c_str(), &found) != 0)
-    return Error::system("{}: not a registry's image (docker://NAME), and as a file", image);
-  if (S_ISDIR(found.st_mode)) return ImageKind::directory;
-  if (image.ends_with(".sif")) return error("{}: SIF images are not supported here; {}", image, k_what_works);
-  return error("{}: image files are not supported here; {}", image, k_what_works);
+  return image.find("://") == std::string::npos && ::stat(image.c_str(), &found) == 0 &&
+         S_ISDIR(found.st_mode);
 }
 
 Result<Fd> open_program(const std::string& image, const std::string& name) {

@@ -113,8 +113,10 @@ Result<Request> make_request(const CommandLine& line, const Surroundings& surrou
   bind.environment = container_environment(rules);
   TRY(take_launcher_out(bind));
 
-  if (TRY(kind_of_image(bind.image)) == ImageKind::directory) {
-    request.program = TRY(open_program(bind.image, bind.argv.empty() ? "" : bind.argv[0]));
+  // HTCondor's probe of a container runtime. A job always has a work directory, and a path as its image is
+  // for the agent to judge: rules may name an image of a registry for it.
+  if (bind.verb == wire::Verb::exec && bind.work_directory.empty() && is_directory_image(bind.image)) {
+    request.program = TRY(open_program(bind.image, bind.argv[0]));
     bind.program_attached = true;
   }
   return request;

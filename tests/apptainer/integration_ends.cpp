@@ -72,8 +72,8 @@ TEST_CASE("apptainer: a wrong command line or image never reaches the agent") {
   agent.stop_listening();
   for (const Strings& arguments :
        {Strings{"exec", "--fakeroot", "docker://i", "c"}, Strings{"exec", "docker://i"},
-        Strings{"exec", "/none", "c"}, Strings{"exec", "/none.sif", "c"},
-        Strings{"exec", "/proc/self/exe", "c"}, Strings{"shell", "docker://i"}}) {
+
+        Strings{"exec", "/", "/bin/sh"}, Strings{"shell", "docker://i"}}) {
     agent.start({.arguments = arguments});
     const auto ran = agent.ran();
     CHECK(ran.status == ExitStatus::exited(255));

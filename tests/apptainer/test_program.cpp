@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "lib/base/file.hpp"
@@ -30,8 +31,6 @@ struct Image {
     REQUIRE(::symlink("/static", (path + "/bin/absolute").c_str()) == 0);
     REQUIRE(::symlink("../../../../../static", (path + "/bin/upwards").c_str()) == 0);
     REQUIRE(::mkfifo((path + "/pipe").c_str(), 0777) == 0);
-    put("image.sif", "x", 0644);
-    put("image.tar", "x", 0644);
   }
   ~Image() { std::filesystem::remove_all(path); }
   void put(const std::string& name, const std::string& data, unsigned mode) {
@@ -56,18 +55,12 @@ struct Image {
 
 }  // namespace
 
-TEST_CASE("program: an image is a registry's or a directory; a file is refused with the reason") {
+TEST_CASE("program: only a directory that is there is a directory image") {
   const Image image;
-  CHECK(kind_of_image("docker://alpine").value() == ImageKind::registry);
-  CHECK(kind_of_image("oras://r/a").value() == ImageKind::registry);
-  CHECK(kind_of_image(image.path).value() == ImageKind::directory);
-  const std::string file = image.path + "/image.sif";
-  CHECK(kind_of_image(file).error().message() ==
-        file + ": SIF images are not supported here; name an image of a registry, as docker://NAME");
-  CHECK(kind_of_image(image.path + "/image.tar").error().message().find(": image files are not supported") !=
-        std::string::npos);
-  CHECK(kind_of_image("alpine:3.19").error().message() ==
-        "alpine:3.19: not a registry's image (docker://NAME), and as a file: No such file or directory");
+  CHECK(is_directory_image(image.path));
+  CHECK_FALSE(is_directory_image("docker://" + image.path));
+  CHECK_FALSE(is_directory_image(image.path + "/static"));
+  CHECK_FALSE(is_directory_image(image.path + "/none"));
 }
 
 TEST_CASE("program: a static program is opened, and nothing outside of the image") {
