@@ -1,0 +1,192 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "provisioner/decide.hpp"
+
+using namespace glidepod;
+using namespace glidepod::provisioner;
+
+namespace {
+
+constexpr Time k_now{Seconds(1'000'000)};
+
+// mt19937_64's numbers are the same everywhere; the standard's distributions are not, so only % is used.
+struct Case {
+  std::mt19937_64 random;
+  Demand demand;
+  Supply supply;
+  Capacity capacity;
+  Policy policy;
+  History history;
+
+  std::int64_t below(std::int64_t n) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
+  }
+  // Often zero, mostly small, sometimes large.
+  std::int64_t number(std::int64_t most) {
+    switch (below(4)) {
+      case 0:
+        return 0;
+      case 1:
+        return below(5);
+      case 2:
+        return below(60);
+      default:
+        return below(most);
+    }
+  }
+
+  explicit Case(std::uint64_t seed) : random(seed) {
+    policy.image = "img";
+    policy.max_pods_per_cluster = 1 + number(200);
+    policy.max_submit_pods_per_cluster = 1 + below(2000);
+    auto& s = policy.settings;
+    for (auto* rule :
+         {&s.ramp_up_per_group, &s.ramp_up, &s.max_idle_per_group, &s.max_idle, &s.max_running_per_group,
+          &s.max_running, &s.max_pods_per_group, &s.max_pods, &s.max_pods_per_owner, &s.breaker_failures})
+      *rule = below(4) == 0 ? number(500) : 0;
+    const auto groups = 1 + below(12);
+    for (std::int64_t i = 0; i < groups; ++i) {
+      Group group;
+      group.cpus = 1 + below(14);
+      if (below(5) > 0) {
+        auto& jobs = demand.groups[group];
+        for (std::int64_t owner = below(4); owner >= 0; --owner) {
+          const auto idle = number(3000);
+          jobs.idle += idle;
+          jobs.owners["user" + std::to_string(owner)] += idle;
+        }
+        jobs.unmaterialized = number(100);
+      }
+      if (below(3) > 0) {
+        auto& pods = supply.groups[group];
+        for (auto* count : {&pods.waiting, &pods.unmatched, &pods.claimed, &pods.broken, &pods.unknown,
+                            &pods.wasted, &pods.used})
+          *count = number(300);
+        for (auto* times : {&pods.failures, &pods.registrations})
+          for (auto n = below(6); n > 0; --n) times->push_back(k_now - Seconds(below(3000)));
+      }
+      capacity.needs[group] = {.cpu_milli = group.cpus * 1000, .memory_bytes = 1 + below(1000)};
+      if (below(3) == 0)
+        history.breakers[{group, "img"}] = {.open = below(2) == 0,
+                                            .opened = k_now - Seconds(below(9999)),
+                                            .closed = k_now - Seconds(below(9999)),
+                                            .next_canary = k_now + Seconds(below(200) - 100),
+                                            .pause = Seconds(below(7200))};
+    }
+    if (below(3) == 0) capacity.nodes = {{.cpu_milli = 8000, .memory_bytes = 500, .pods = 10}};
+    if (below(3) == 0) capacity.quota = Resources{.cpu_milli = 40'000, .memory_bytes = 10'000, .pods = 40};
+    if (capacity.quota)
+      capacity.quota_left =
+          Resources{.cpu_milli = below(40'000), .memory_bytes = below(10'000), .pods = below(40)};
+    for (auto n = below(150); n > 0; --n)
+      supply.ended.push_back(
+          {"ended" + std::to_string(n), below(2) == 0, k_now - Seconds(below(200'000)), below(20)});
+    for (int owner = 0; owner < 4; ++owner)
+      supply.claimed_by_owner["user" + std::to_string(owner)] = number(100);
+    if (below(10) == 0) demand.blind = "no collector";
+    if (below(10) == 0) supply.blind = "no API server";
+    history.cycle = random() % 100;
+  }
+  Plan plan() const { return decide(demand, supply, capacity, policy, k_now, history); }
+};
+
+// "": none, the cap is off.
+bool over(std::int64_t cap, std::int64_t have, std::int64_t added) {
+  return cap > 0 && added > 0 && have + added > cap;
+}
+
+}  // namespace
+
+TEST_CASE("properties: of any decision over 5,000 random states") {
+  std::int64_t submitting = 0, blind = 0;
+  for (std::uint64_t seed = 1; seed <= 5'000; ++seed) {
+    const Case c(seed);
+    const auto plan = c.plan();
+    const auto& s = c.policy.settings;
+    bool good = true;
+    if (!c.demand.blind.empty() || !c.supply.blind.empty()) {
+      ++blind;
+      good = !plan.blind.empty() && plan.decisions.empty() && plan.removals.empty();
+    }
+    std::int64_t unclaimed = 0, running = 0, live = 0, sum = plan.submissions();
+    for (const auto& [group, pods] : c.supply.groups) {
+      unclaimed += pods.unclaimed();
+      running += pods.unclaimed() + pods.claimed;
+      live += pods.live();
+    }
+    Resources taken{.pods = 0};
+    for (const auto& d : plan.decisions) {
+      const auto& pods = d.supply;
+      // Never above a curb or a cap of the group, nor above PRP's law.
+      good = good && d.submit >= 0 && !d.steps.empty();
+      good =
+          good && d.submit <= std::max<std::int64_t>(
+                                  pressure(d.counted, c.policy.max_pods_per_cluster) - pods.unclaimed(), 0);
+      good = good && (d.submit == 0 || pods.live() < c.policy.max_submit_pods_per_cluster);
+      good = good && !over(s.ramp_up_per_group, 0, d.submit) &&
+             !over(s.max_idle_per_group, pods.unclaimed(), d.submit);
+      good = good && !over(s.max_running_per_group, pods.unclaimed() + pods.claimed, d.submit);
+      good = good && !over(s.max_pods_per_group, pods.live(), d.submit);
+      // Pods are made exactly where the verdict says so, never without jobs.
+      const bool makes = d.verdict == Decision::Verdict::submit || d.verdict == Decision::Verdict::canary;
+      good = good && makes == (d.submit > 0) && (!makes || d.demand.idle + d.demand.unmaterialized > 0);
+      good = good && (d.verdict != Decision::Verdict::canary || d.submit == 1);
+      for (std::int64_t i = 0; i < d.submit; ++i) taken = taken.minus(c.capacity.needs.at(d.group));
+    }
+    // Nor above one of all groups.
+    good = good && !over(s.ramp_up, 0, sum) && !over(s.max_idle, unclaimed, sum) &&
+           !over(s.max_running, running, sum);
+    good = good && !over(s.max_pods, live, sum);
+    if (c.capacity.quota_left)
+      good = good && c.capacity.quota_left->cpu_milli + taken.cpu_milli >= 0 &&
+             c.capacity.quota_left->memory_bytes + taken.memory_bytes >= 0 &&
+             c.capacity.quota_left->pods + taken.pods >= 0;
+    // Only what has ended is ever removed, and once.
+    std::set<std::string> ended;
+    for (const auto& pod : c.supply.ended) ended.insert(pod.name);
+    for (const auto& removal : plan.removals) good = good && ended.erase(removal.pod) == 1;
+    good = good && static_cast<std::int64_t>(plan.removals.size()) <= c.policy.removals_per_cycle;
+    // The same again.
+    const auto again = c.plan();
+    good = good && again.submissions() == sum && again.decisions.size() == plan.decisions.size();
+    submitting += sum > 0;
+    CAPTURE(seed);
+    if (!good) FAIL("a property does not hold");
+  }
+  CHECK(submitting > 1000);
+  CHECK(blind > 500);
+}
+
+TEST_CASE("properties: one owner alone never gets more pods than the cap") {
+  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+    Case c(seed);
+    c.demand.blind = c.supply.blind = "";
+    c.policy.settings.max_pods_per_owner = 1 + c.below(50);
+    c.supply.claimed_by_owner.clear();
+    std::int64_t have = 0, claimed = 0;
+    for (auto& [group, jobs] : c.demand.groups) {
+      jobs.owners = {{"user", jobs.idle}};
+      jobs.unmaterialized = 0;
+    }
+    for (auto& [group, pods] : c.supply.groups) {
+      claimed += pods.claimed;
+      have += pods.unclaimed() + pods.claimed;
+    }
+    c.supply.claimed_by_owner["user"] = claimed;
+    const auto plan = c.plan();
+    std::int64_t wanted = 0;
+    for (const auto& d : plan.decisions)
+      wanted += std::max(d.supply.unclaimed() + d.submit, d.supply.unclaimed());
+    // What was there before may be above a cap that came later; it is never made worse.
+    const auto cap = c.policy.settings.max_pods_per_owner;
+    std::int64_t excess = 0;
+    for (const auto& d : plan.decisions)
+      if (d.submit > 0) excess += d.supply.unclaimed() + d.submit;
+    CAPTURE(seed);
+    CHECK(excess <= std::max<std::int64_t>(cap - claimed, 0));
+  }
+}
