@@ -113,8 +113,9 @@ class JobChild {
       const int code = errno;
       const bool present = ::access(file, F_OK) == 0;
       const bool absent = code == ENOENT || code == ENOTDIR || code == ESTALE || code == ENODEV;
-      if (absent && !present) continue;
-      report = {.step = Step::program, .code = code, .candidate = static_cast<std::int32_t>(i)};
+      if (absent && !present && plan_.candidates.size() > 1) continue;
+      report = {
+          .step = Step::program, .code = code, .candidate = present ? static_cast<std::int32_t>(i) : -1};
       // A folder of the path that may not be searched does not hide what comes after it.
       if (code != EACCES) break;
     }

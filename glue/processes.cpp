@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -20,8 +21,8 @@ namespace glidepod::glue {
 
 namespace {
 
-// Passes over /proc that look for new processes before the signal is taken as sent to all.
-constexpr int k_most_passes = 100;
+// For signals that are not the end: how long to look for processes that the signal has not reached.
+constexpr Milliseconds k_signal_limit = std::chrono::seconds(2);
 // Descriptors held at once while waiting for killed processes, far below any limit on open files.
 constexpr std::size_t k_most_waited = 200;
 
@@ -67,24 +68,30 @@ std::vector<ProcessStat> own_descendants() {
   return all ? descendants_of(::getpid(), std::move(all).value()) : std::vector<ProcessStat>();
 }
 
+bool runs(const ProcessStat& process) {
+  return process.state == 'R' || process.state == 'S';
+}
+
 // Signals everything that lives below this process until a pass finds nothing new. Stopped processes keep
 // their place under a limit on processes, so even a fork bomb comes to rest; killing at once would make room
-// for its next generation.
-std::vector<ProcessStat> signal_all(int number) {
+// for its next generation. For SIGSTOP everything must also be seen not to run: a fork that has begun is
+// completed before the signal acts, and its child is not in /proc until then.
+std::vector<ProcessStat> signal_all(int number, SteadyTime deadline) {
   std::set<Identity> known;
   std::vector<ProcessStat> found;
-  for (int pass = 0; pass < k_most_passes; ++pass) {
+  for (bool again = true; again; again = again && std::chrono::steady_clock::now() < deadline) {
     found = own_descendants();
-    bool any_new = false;
+    again = false;
     for (const auto& process : found) {
       if (process.ended()) continue;
       const bool is_new = known.insert({process.pid, process.start_time}).second;
-      any_new |= is_new;
-      const bool woken = number == SIGSTOP && process.state != 'T' && process.state != 't';
-      if (!is_new && !woken) continue;
+      const bool must_stop = number == SIGSTOP && runs(process);
+      again |= is_new || must_stop;
+      if (!is_new && !must_stop) continue;
       if (const Fd fd = open_process(process)) send(fd, number);
     }
-    if (!any_new) break;
+    // The signalled need the processor to act on it.
+    if (again) ::sched_yield();
   }
   return found;
 }
@@ -166,7 +173,7 @@ Result<std::vector<ProcessStat>> all_processes() {
 }
 
 void signal_descendants(int number) {
-  signal_all(number);
+  signal_all(number, std::chrono::steady_clock::now() + k_signal_limit);
 }
 
 bool reap(const Reaped& reaped) {
@@ -190,7 +197,7 @@ Ending end_descendants(Milliseconds limit, const Reaped& reaped) {
   std::set<Identity> killed;
   while (!(ending.complete = reap(reaped)) && std::chrono::steady_clock::now() < deadline) {
     std::vector<Fd> dying;
-    for (const auto& process : signal_all(SIGSTOP)) {
+    for (const auto& process : signal_all(SIGSTOP, deadline)) {
       Fd fd = open_process(process);
       if (!fd || !send(fd, SIGKILL)) continue;
       if (!process.ended() && killed.insert({process.pid, process.start_time}).second) ++ending.killed;

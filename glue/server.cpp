@@ -126,8 +126,8 @@ void Server::close_report() {
 
 void Server::fail_launch(const LaunchFailure& failure) {
   if (job_->main.report) close_report();
-  // The child is at its _exit, or was never there.
-  unclean_ |= !end_descendants(k_end_limit, [](pid_t, int, const rusage&) {}).complete;
+  // The child, if it came to that, is at its _exit: an instant.
+  if (job_->main.pid > 0 && !job_->status) ::waitpid(job_->main.pid, nullptr, 0);
   say("launch failed job={} fault={} reason={}", job_->launch.job,
       failure.fault == wire::Fault::user ? "user" : "infrastructure", value(failure.message));
   link_.send(wire::LaunchFailed{job_->launch.job, failure.fault, failure.message});

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/base/child.hpp"
+#include "lib/base/loop.hpp"
+#include "lib/wire/channel.hpp"
+#include "lib/wire/messages.hpp"
+#include "tests/glue/isolation.hpp"
+
+namespace glidepod::glue::testing {
+
+constexpr const char* k_socket = "/glidepod/run/agent.sock";
+
+// The real glue, with the rights it has in a pod: root, CAP_SETUID, CAP_SETGID, CAP_KILL, no_new_privs.
+Child start_glue(std::vector<std::string> environment = {}, bool close_standard_descriptors = false);
+
+// A job as the agent would ask for it.
+wire::Launch launch_of(std::vector<std::string> argv);
+
+// Stands in for the agent of one glue. Every wait has a limit and fails the test.
+class FakeAgent {
+ public:
+  FakeAgent();  // listens; no glue yet
+  ~FakeAgent();
+
+  // Takes the next connection and its Hello.
+  wire::Hello accept();
+  void hang_up() { channel_.reset(); }
+
+  // Sends a Launch whose stdout and stderr end up in output().
+  void send_launch(const wire::Launch& launch);
+  template <typename Message>
+  void send(const Message& message) {
+    check(channel_->send(message));
+  }
+  // The next message, which must be of this type.
+  template <typename Message>
+  Message expect() {
+    const wire::Frame frame = next();
+    check_type(frame.type, Message::k_type);
+    auto message = frame.decode<Message>();
+    check(message);
+    return std::move(message).value();
+  }
+  // Whether glue has closed the connection, waiting for it.
+  bool closed();
+
+  // A whole job.
+  wire::JobEnded run(const wire::Launch& launch);
+  wire::JobEnded run(std::vector<std::string> argv) { return run(launch_of(std::move(argv))); }
+  wire::LaunchFailed fail(const wire::Launch& launch);
+  // What the last job has written so far.
+  std::string output() const;
+  // Until the job has written this.
+  void wait_for_output(const std::string& text);
+
+ private:
+  wire::Frame next();
+  template <typename T>
+  void check(const Result<T>& result) {
+    if (!result) give_up(result.error().message());
+  }
+  void check_type(wire::Type got, wire::Type wanted);
+  [[noreturn]] void give_up(const std::string& why);
+
+  Loop loop_;
+  Fd listener_;
+  std::unique_ptr<wire::Channel> channel_;
+  std::vector<wire::Frame> frames_;
+  bool closed_ = false;
+  Fd output_;
+};
+
+// glue and its agent, connected; glue ends with them.
+struct Session {
+  FakeAgent agent;
+  Child glue;
+  explicit Session(std::vector<std::string> environment = {});
+  ~Session();
+  // Runs one job that must end with code 0; what it wrote.
+  std::string output_of(const wire::Launch& launch);
+  std::string output_of(std::vector<std::string> argv) { return output_of(launch_of(std::move(argv))); }
+  // Tells glue to end and returns how it did.
+  ExitStatus end(int signal);
+
+ private:
+  bool ended_ = false;
+};
+
+inline std::vector<std::string> shell(std::string script) {
+  return {"/bin/sh", "-c", std::move(script)};
+}
+
+// Processes in this PID namespace whose command line holds the text.
+int processes_with(const std::string& text);
+
+}  // namespace glidepod::glue::testing

@@ -1,0 +1,110 @@
+// Launches that fail: who is told what, and that glue is ready for the next one.
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/file.hpp"
+#include "tests/glue/fake_agent.hpp"
+
+using namespace glidepod;
+using namespace glidepod::glue::testing;
+
+namespace {
+void put(const std::string& path, const std::string& text, unsigned mode) {
+  REQUIRE(replace_file(path, text, mode).ok());
+}
+}  // namespace
+
+TEST_CASE("failure: a program that cannot be executed is the user's fault, and named") {
+  Session session;
+  ::mkdir("/opt", 0755);
+  put("/opt/some-data", "only text", 0644);
+  put("/opt/plain", "echo no first line\n", 0755);
+  put("/opt/a-script", "#!/no/such/interpreter\n", 0755);
+  put("/opt/secret", "#!/bin/sh\n", 0700);
+  struct Case {
+    const char* program;
+    const char* message;
+  };
+  for (
+      const auto& [program, message] :
+      {Case{"/bin/foo",
+            "cannot execute /bin/foo: No such file or directory (is it in the image? for a script: is its "
+            "interpreter?)"},
+       Case{"no-such-program",
+            "cannot execute no-such-program in any folder of PATH: No such file or directory"},
+       Case{"/opt/some-data", "cannot execute /opt/some-data: Permission denied (is it executable"},
+       Case{"/opt/secret", "cannot execute /opt/secret: Permission denied"},
+       Case{"/opt/plain", "cannot execute /opt/plain: Exec format error"},
+       Case{
+           "/opt/a-script",
+           "cannot execute /opt/a-script: No such file or directory (it is in the image; is its interpreter"},
+       Case{
+           "a-script",
+           "cannot execute /opt/a-script: No such file or directory (it is in the image; is its interpreter"},
+       Case{"some-data", "cannot execute /opt/some-data: Permission denied"},
+       Case{"/opt/some-data/x", "cannot execute /opt/some-data/x: Not a directory"},
+       Case{"/opt", "cannot execute /opt: Permission denied"}, Case{"", "cannot execute "}}) {
+    auto launch = launch_of({program});
+    launch.environment = {"PATH=/sbin:/bin:/opt"};
+    const auto failed = session.agent.fail(launch);
+    CHECK(failed.fault == wire::Fault::user);
+    INFO(failed.message);
+    CHECK(failed.message.starts_with(message));
+  }
+  CHECK(session.agent.run({"/job", "exit", "0"}).clean);
+}
+
+TEST_CASE("failure: PATH is the job's own, and a folder closed to it hides nothing") {
+  Session session;
+  ::mkdir("/opt", 0755);
+  ::mkdir("/opt/closed", 0700);
+  ::mkdir("/opt/open", 0755);
+  put("/opt/closed/tool", "#!/bin/sh\necho closed\n", 0755);
+  put("/opt/open/tool", "#!/bin/sh\necho open\n", 0755);
+  auto launch = launch_of({"tool"});
+  launch.environment = {"PATH=/opt/closed:/opt/open:/bin"};
+  CHECK(session.output_of(launch) == "open\n");
+}
+
+TEST_CASE("failure: a working directory is the user's fault in the image, not in the scratch") {
+  Session session;
+  auto launch = launch_of({"/job", "exit", "0"});
+  launch.cwd = "/not/there";
+  auto failed = session.agent.fail(launch);
+  CHECK(failed.fault == wire::Fault::user);
+  CHECK(
+      failed.message ==
+      "cannot enter the job's working directory /not/there: No such file or directory (is it in the image?)");
+  launch.cwd = "/glidepod/scratch/dir_gone";
+  failed = session.agent.fail(launch);
+  CHECK(failed.fault == wire::Fault::infrastructure);
+}
+
+TEST_CASE("failure: no launch as root, in root's group, or without sense") {
+  Session session;
+  const auto refused = [&](auto change) {
+    auto launch = launch_of({"/job", "exit", "0"});
+    change(launch);
+    return session.agent.fail(launch).fault == wire::Fault::infrastructure;
+  };
+  CHECK(refused([](wire::Launch& launch) { launch.uid = 0; }));
+  CHECK(refused([](wire::Launch& launch) { launch.gid = 0; }));
+  CHECK(refused([](wire::Launch& launch) { launch.groups.push_back(0); }));
+  CHECK(refused([](wire::Launch& launch) { launch.uid = ~0U; }));
+  CHECK(refused([](wire::Launch& launch) { launch.argv.clear(); }));
+  CHECK(refused([](wire::Launch& launch) { launch.argv = {std::string("a\0b", 3)}; }));
+  CHECK(refused([](wire::Launch& launch) { launch.cwd = "here"; }));
+  CHECK(refused([](wire::Launch& launch) { launch.limits = {{99, 1, 1}}; }));
+  CHECK(session.agent.run({"/job", "exit", "0"}).clean);
+}
+
+TEST_CASE("failure: a job stopped by its own limits is told from a missing program") {
+  Session session;
+  auto launch = launch_of({"/bin/sh", "-c", "echo alive"});
+  launch.limits = {{RLIMIT_NPROC, 100, 100}, {RLIMIT_FSIZE, 0, 0}, {RLIMIT_NOFILE, 3, 3}};
+  // It starts; what it then may not write is its own affair.
+  session.agent.send_launch(launch);
+  session.agent.expect<wire::Started>();
+  CHECK(session.agent.expect<wire::JobEnded>().clean);
+}

@@ -1,0 +1,163 @@
+// What jobs do in the integration tests: /job WHAT [ARGUMENT]. Static, so that it runs in any root.
+#include <fcntl.h>
+#include <mqueue.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/msg.h>
+#include <sys/ptrace.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace {
+
+void wait_for_ever() {
+  while (true) ::pause();
+}
+
+void ignore_signals() {
+  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_IGN);
+}
+
+// A daemon as they all start: double fork, own session, no terminal, deaf.
+int leave_daemon() {
+  int ready[2];
+  if (::pipe(ready) != 0) return 1;
+  if (::fork() == 0) {
+    ::setsid();
+    if (::fork() != 0) ::_exit(0);
+    ignore_signals();
+    ::close(ready[0]);
+    if (::write(ready[1], "x", 1) != 1) ::_exit(1);
+    ::close(ready[1]);
+    wait_for_ever();
+  }
+  ::close(ready[1]);
+  char byte;
+  return ::read(ready[0], &byte, 1) == 1 ? 0 : 1;
+}
+
+// Forks as fast as it can, and so does every child; some of them change session or ignore what they can.
+int bomb() {
+  ignore_signals();
+  for (int i = 0; i < 100000; ++i) {
+    const pid_t pid = ::fork();
+    if (pid == 0 && i % 3 == 0) ::setsid();
+  }
+  return 0;
+}
+
+// Leaves a process whose first thread has ended: it looks like a zombie and is none.
+int leave_zombie_leader() {
+  int ready[2];
+  if (::pipe(ready) != 0) return 1;
+  if (::fork() == 0) {
+    pthread_t thread;
+    ::pthread_create(
+        &thread, nullptr,
+        [](void*) -> void* {
+          wait_for_ever();
+          return nullptr;
+        },
+        nullptr);
+    if (::write(ready[1], "x", 1) != 1) ::_exit(1);
+    ::syscall(SYS_exit, 0);
+  }
+  char byte;
+  return ::read(ready[0], &byte, 1) == 1 ? 0 : 1;
+}
+
+int make_ipc() {
+  const bool made = ::shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600) >= 0 &&
+                    ::semget(IPC_PRIVATE, 2, IPC_CREAT | 0600) >= 0 &&
+                    ::msgget(IPC_PRIVATE, IPC_CREAT | 0600) >= 0;
+  const int memory = ::shm_open("/left", O_CREAT | O_RDWR, 0600);
+  mq_attr attributes{};
+  attributes.mq_maxmsg = 2;
+  attributes.mq_msgsize = 16;
+  const mqd_t queue = ::mq_open("/left", O_CREAT | O_RDWR, 0600, &attributes);
+  return made && memory >= 0 && queue >= 0 ? 0 : 1;
+}
+
+// A chain of folders far longer than any path may be.
+int nest(const std::string& start, int depth) {
+  if (::mkdir(start.c_str(), 0700) != 0 || ::chdir(start.c_str()) != 0) return 1;
+  for (int i = 0; i < depth; ++i)
+    if (::mkdir("d", 0700) != 0 || ::chdir("d") != 0) return 1;
+  return 0;
+}
+
+// Each way into another process; 0 if all are closed.
+int attack(pid_t victim) {
+  int open = 0;
+  const auto denied = [&](const char* what, bool is_denied) {
+    if (is_denied) return;
+    std::printf("%s is possible\n", what);
+    ++open;
+  };
+  const std::string folder = "/proc/" + std::to_string(victim);
+  for (const char* name : {"/environ", "/mem", "/maps", "/fd/0", "/auxv"})
+    denied(name, ::open((folder + name).c_str(), O_RDONLY) < 0);
+  denied("root", ::open((folder + "/root/etc").c_str(), O_RDONLY) < 0);
+  denied("exe", ::open((folder + "/exe").c_str(), O_RDONLY) < 0);
+  denied("write oom_score_adj", ::open((folder + "/oom_score_adj").c_str(), O_WRONLY) < 0);
+  for (const int number : {SIGKILL, SIGTERM, SIGSTOP, SIGCHLD, 0})
+    denied("kill", ::kill(victim, number) != 0 && errno == EPERM);
+  denied("ptrace attach", ::ptrace(PTRACE_ATTACH, victim, nullptr, nullptr) != 0);
+  denied("ptrace seize", ::ptrace(PTRACE_SEIZE, victim, nullptr, nullptr) != 0);
+  char byte;
+  iovec local{&byte, 1}, remote{reinterpret_cast<void*>(0x400000), 1};
+  denied("process_vm_readv", ::process_vm_readv(victim, &local, 1, &remote, 1, 0) < 0);
+  const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, victim, 0));
+  denied("pidfd_getfd", ::syscall(SYS_pidfd_getfd, pidfd, 0, 0) < 0);
+  return open;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view what = argc > 1 ? argv[1] : "";
+  const std::string argument = argc > 2 ? argv[2] : "";
+  const int number = std::atoi(argument.c_str());
+  ::setvbuf(stdout, nullptr, _IONBF, 0);
+  if (what == "exit") return number;
+  if (what == "raise") return ::raise(number);
+  if (what == "daemon") return leave_daemon();
+  if (what == "bomb") return bomb();
+  if (what == "zombie-leader") return leave_zombie_leader();
+  if (what == "ipc") return make_ipc();
+  if (what == "nest") return nest(argument, std::atoi(argv[3]));
+  if (what == "attack") return attack(number);
+  if (what == "count") {  // the bytes of arguments and environment that arrived
+    std::size_t bytes = 0;
+    for (int i = 2; i < argc; ++i) bytes += std::strlen(argv[i]);
+    for (char** entry = environ; *entry != nullptr; ++entry) bytes += std::strlen(*entry);
+    std::printf("%zu\n", bytes);
+    return 0;
+  }
+  if (what == "deaf") {  // prints, then ends by nothing but KILL
+    ignore_signals();
+    std::printf("ready\n");
+    wait_for_ever();
+  }
+  if (what == "polite") {  // ends with 5 on TERM
+    ::signal(SIGTERM, [](int) { ::_exit(5); });
+    std::printf("ready\n");
+    wait_for_ever();
+  }
+  std::printf("unknown: %s\n", argv[1]);
+  return 99;
+}

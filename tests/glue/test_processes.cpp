@@ -1,0 +1,58 @@
+#include "glue/processes.hpp"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+using namespace glidepod;
+using namespace glidepod::glue;
+
+namespace {
+std::string line_of(const std::string& name, const std::string& state = "S") {
+  return "4711 (" + name + ") " + state +
+         " 42 4711 4711 0 -1 4194304 100 0 0 0 1 2 0 0 20 0 3 0 987654321 4096 1 18446744073709551615 0 0\n";
+}
+}  // namespace
+
+TEST_CASE("processes: a stat line is read whatever the program is called") {
+  const ProcessStat wanted{.pid = 4711, .parent = 42, .state = 'S', .threads = 3, .start_time = 987654321};
+  for (const char* name :
+       {"cat", "", "a b", ") R 1 1 (", "x) S 1 (y", "two\nlines", "((", "))", "\xff\x01", "1 2 3 4"}) {
+    const auto stat = parse_stat(line_of(name));
+    REQUIRE(stat.has_value());
+    CHECK(*stat == wanted);
+  }
+}
+
+TEST_CASE("processes: what is no stat line is told") {
+  for (const char* text :
+       {"", "x", "1 (a", "1 a) S 2", "1 (a) S", "1 (a) S 2 3", "(a) S 1", "1 (a)", "a (a) S 1 2 3"})
+    CHECK_FALSE(parse_stat(text).has_value());
+}
+
+TEST_CASE("processes: a zombie with living threads has not ended") {
+  CHECK(ProcessStat{.state = 'Z', .threads = 1}.ended());
+  CHECK_FALSE(ProcessStat{.state = 'Z', .threads = 2}.ended());
+  CHECK_FALSE(ProcessStat{.state = 'T', .threads = 1}.ended());
+}
+
+TEST_CASE("processes: descendants are all below, nothing beside, and circles end") {
+  const auto process = [](pid_t pid, pid_t parent) { return ProcessStat{.pid = pid, .parent = parent}; };
+  const auto found =
+      descendants_of(10, {process(1, 0), process(10, 1), process(13, 11), process(11, 10), process(12, 10),
+                          process(20, 1), process(14, 13), process(30, 31), process(31, 30)});
+  std::vector<pid_t> pids;
+  for (const auto& stat : found) pids.push_back(stat.pid);
+  std::ranges::sort(pids);
+  CHECK(pids == std::vector<pid_t>{11, 12, 13, 14});
+  CHECK(descendants_of(30, {process(30, 31), process(31, 30)}).size() == 1);
+  CHECK(descendants_of(5, {}).empty());
+}
+
+TEST_CASE("processes: this one is among all") {
+  const auto all = all_processes();
+  REQUIRE(all.ok());
+  CHECK(std::ranges::count(all.value(), ::getpid(), &ProcessStat::pid) == 1);
+}
