@@ -1,0 +1,21 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "lib/kube/api_error.hpp"
+
+namespace glidepod::podhost {
+
+// What a pod's own socket lets through, decided before anything is done.
+struct PodRequest {
+  std::string verb;  // get, list, watch, patch, create, update, delete
+  std::string ns, name, subresource;
+  std::string selected_name;  // fieldSelector's metadata.name
+};
+std::optional<kube::ApiError> refuse_pod_request(const nlohmann::json& own_pod, const PodRequest& request);
+
+// What a pod may change of itself: the images of its containers other than the first, the pilot.
+std::optional<kube::ApiError> refuse_pod_change(const nlohmann::json& old_pod, const nlohmann::json& new_pod);
+
+}  // namespace glidepod::podhost

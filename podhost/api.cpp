@@ -1,0 +1,345 @@
+#include "podhost/api.hpp"
+
+#include <httplib.h>
+#include <sys/random.h>
+
+#include "lib/base/file.hpp"
+#include "lib/base/log.hpp"
+#include "lib/base/text.hpp"
+#include "lib/kube/selector.hpp"
+#include "podhost/access.hpp"
+#include "podhost/log_stream.hpp"
+#include "podhost/patch.hpp"
+#include "podhost/pod_status.hpp"
+#include "podhost/watch.hpp"
+
+namespace glidepod::podhost {
+namespace {
+
+using kube::ApiError;
+using kube::Outcome;
+
+constexpr Seconds k_watch_limit{1800};
+
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+void answer(httplib::Response& response, int code, const Json& body) {
+  response.status = code;
+  response.set_content(dump(body) + "\n", "application/json");
+}
+
+std::string random_hex(std::size_t bytes) {
+  std::string raw(bytes, '\0');
+  static_cast<void>(!getrandom(raw.data(), raw.size(), 0));
+  std::string text;
+  for (const char c : raw) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return text;
+}
+
+std::string new_uid() {
+  std::string hex = random_hex(16);
+  hex[12] = '4';
+  return fmt::format("{}-{}-{}-{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4), hex.substr(16, 4),
+                     hex.substr(20));
+}
+
+bool truth(const std::string& text) { return text == "true" || text == "1"; }
+
+// Compares in a time that does not depend on where they differ.
+bool same_secret(const std::string& given, const std::string& secret) {
+  unsigned difference = given.size() == secret.size() ? 0 : 1;
+  for (std::size_t i = 0; i < secret.size(); ++i) {
+    difference |= static_cast<unsigned char>(secret[i]) ^ static_cast<unsigned char>(i < given.size() ? given[i] : 0);
+  }
+  return difference == 0 && !secret.empty();
+}
+
+std::string verb_of(const httplib::Request& request, const std::string& name) {
+  if (request.method == "POST") return "create";
+  if (request.method == "PUT") return "update";
+  if (request.method == "PATCH") return "patch";
+  if (request.method == "DELETE") return "delete";
+  if (truth(request.get_param_value("watch"))) return "watch";
+  return name.empty() ? "list" : "get";
+}
+
+Outcome<Json> body_of(const httplib::Request& request) {
+  const std::string raw = request.get_header_value("Content-Type");
+  const std::string type(trim(std::string_view(raw).substr(0, raw.find(';'))));
+  if (!type.empty() && type != "application/json") return ApiError::unsupported_media_type(type);
+  Json body = Json::parse(request.body, nullptr, false);
+  if (body.is_discarded()) return ApiError::bad_request("the body of the request is not valid JSON");
+  if (!body.is_object()) return ApiError::bad_request("the body of the request must be an object");
+  return body;
+}
+
+Outcome<Selection> selection_of(const std::string& ns, const httplib::Request& request) {
+  Selection selection;
+  selection.ns = ns;
+  auto labels = kube::LabelSelector::parse(request.get_param_value("labelSelector"));
+  if (!labels) return ApiError::bad_request(labels.error().message());
+  auto fields = kube::FieldSelector::parse(request.get_param_value("fieldSelector"));
+  if (!fields) return ApiError::bad_request(fields.error().message());
+  selection.labels = std::move(labels).value();
+  selection.fields = std::move(fields).value();
+  return selection;
+}
+
+}  // namespace
+
+void Api::handle(const Connection& connection, const httplib::Request& request, httplib::Response& response) {
+  bool answered = false;
+  auto outcome = route(connection, request, response, &answered);
+  if (!outcome) {
+    answer(response, outcome.error().code, outcome.error().to_json());
+  } else if (!answered) {
+    for (const auto& warning : outcome->warnings) response.set_header("Warning", fmt::format("299 - \"{}\"", warning));
+    answer(response, outcome->code, outcome->body);
+  }
+}
+
+Outcome<Api::Answer> Api::route(const Connection& connection, const httplib::Request& request,
+                                httplib::Response& response, bool* answered) {
+  std::string path = request.path;
+  if (connection.caller.kind == Caller::Kind::token_needed) {
+    // kubectl sends no token over plain HTTP; for it the token may lead the path: --server http://HOST/t/TOKEN.
+    const std::string header = request.get_header_value("Authorization");
+    std::string given = header.starts_with("Bearer ") ? header.substr(7) : "";
+    if (path.starts_with("/t/")) {
+      const auto end = path.find('/', 3);
+      given = path.substr(3, end - 3);
+      path = end == std::string::npos ? "/" : path.substr(end);
+    }
+    if (!same_secret(given, settings_.token)) return ApiError::unauthorized();
+  }
+  if (path == "/healthz" || path == "/livez" || path == "/readyz") {
+    if (path == "/readyz" && !ready_) return ApiError::unavailable("podhost is starting");
+    response.set_content("ok", "text/plain");
+    *answered = true;
+    return Answer{};
+  }
+  if (Json found = discovery(path); !found.is_null()) {
+    if (request.method != "GET" && request.method != "HEAD") return ApiError::method_not_allowed();
+    return Answer{200, std::move(found), {}};
+  }
+  std::vector<std::string> parts = split(path, '/');
+  if (parts.size() > 1 && parts.back().empty()) parts.pop_back();
+  // "", "api", "v1", then "pods" or "namespaces", NS, "pods", NAME, SUBRESOURCE
+  if (parts.size() < 4 || parts[1] != "api" || parts[2] != "v1") return ApiError::path_not_found();
+  if (parts[3] == "pods" && parts.size() == 4) return pods(connection, {}, request, response, answered);
+  if (parts[3] != "namespaces" || parts.size() < 5) return ApiError::path_not_found();
+  if (parts.size() == 5 && request.method == "GET" && valid_dns_label(parts[4]) &&
+      connection.caller.kind != Caller::Kind::pod) {
+    return Answer{200,
+                  {{"kind", "Namespace"},
+                   {"apiVersion", "v1"},
+                   {"metadata", {{"name", parts[4]}}},
+                   {"status", {{"phase", "Active"}}}},
+                  {}};
+  }
+  if (parts.size() < 6 || parts[5] != "pods" || parts.size() > 8) return ApiError::path_not_found();
+  const Target target{parts[4], parts.size() > 6 ? parts[6] : "", parts.size() > 7 ? parts[7] : ""};
+  return pods(connection, target, request, response, answered);
+}
+
+std::optional<ApiError> Api::refuse(const Caller& caller, const Target& target, const httplib::Request& request) {
+  if (caller.kind != Caller::Kind::pod) return std::nullopt;
+  const PodPtr own = store_.find(caller.uid);
+  if (!own) return ApiError::unauthorized();
+  const auto fields = kube::FieldSelector::parse(request.get_param_value("fieldSelector"));
+  return refuse_pod_request(*own, {verb_of(request, target.name), target.ns, target.name, target.subresource,
+                                   fields ? fields.value().required("metadata.name") : ""});
+}
+
+Outcome<Api::Answer> Api::pods(const Connection& connection, const Target& target, const httplib::Request& request,
+                               httplib::Response& response, bool* answered) {
+  if (auto refused = refuse(connection.caller, target, request)) return *std::move(refused);
+  const bool reads = request.method == "GET" || request.method == "HEAD";
+  if (target.subresource == "log" && reads) {
+    if (auto failed = log(connection, target, request, response)) return *std::move(failed);
+    *answered = true;
+    return Answer{};
+  }
+  if (!target.subresource.empty() && !(target.subresource == "status" && reads)) return ApiError::path_not_found();
+  if (target.name.empty()) {
+    if (reads) return list(connection, target, request, response, answered);
+    if (request.method == "POST" && !target.ns.empty()) return create(target, request);
+    return ApiError::method_not_allowed();
+  }
+  if (reads && truth(request.get_param_value("watch"))) return list(connection, target, request, response, answered);
+  if (reads) {
+    auto pod = store_.get(target.ns, target.name);
+    if (!pod) return pod.error();
+    return Answer{200, **pod, {}};
+  }
+  if (request.method == "PATCH" || request.method == "PUT") return change(connection, target, request);
+  if (request.method == "DELETE") return remove(target, request);
+  return ApiError::method_not_allowed();
+}
+
+Outcome<Api::Answer> Api::create(const Target& target, const httplib::Request& request) {
+  auto body = body_of(request);
+  if (!body) return body.error();
+  Json pod = std::move(*body);
+  if (pod.value("kind", Json("Pod")) != "Pod" || pod.value("apiVersion", Json("v1")) != "v1") {
+    return ApiError::bad_request("the object provided is not a v1 Pod");
+  }
+  if (!pod["metadata"].is_object()) return ApiError::bad_request("the pod has no metadata");
+  Json& metadata = pod["metadata"];
+  const Json ns = metadata.value("namespace", Json());
+  if (!ns.is_null() && ns != "" && ns != target.ns) {
+    return ApiError::bad_request(fmt::format(
+        "the namespace of the provided object does not match the namespace sent on the request ({})", target.ns));
+  }
+  if (metadata.value("name", Json("")) == "" && metadata.value("generateName", Json()).is_string()) {
+    metadata["name"] = metadata["generateName"].get<std::string>() + random_hex(3).substr(0, 5);
+  }
+  pod["apiVersion"] = "v1";
+  pod["kind"] = "Pod";
+  metadata["namespace"] = target.ns;
+  metadata["uid"] = new_uid();
+  metadata["creationTimestamp"] = time_text(std::chrono::system_clock::now());
+  for (const auto* key : {"resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields",
+                          "selfLink", "generation"}) {
+    metadata.erase(key);
+  }
+  set_defaults(pod, settings_.rules);
+  auto parsed = parse_pod(pod, settings_.rules);
+  if (!parsed) return parsed.error();
+  pod["status"] = {{"phase", "Pending"}, {"qosClass", qos_class(parsed->spec)}};
+  if (request.get_param_value("dryRun") == "All") return Answer{201, std::move(pod), parsed->warnings};
+  auto created = store_.create(std::move(pod));
+  if (!created) return created.error();
+  spdlog::info("pod created pod={}/{} uid={}", target.ns, parsed->spec.name, parsed->spec.uid);
+  return Answer{201, **created, parsed->warnings};
+}
+
+Outcome<Api::Answer> Api::list(const Connection& connection, const Target& target, const httplib::Request& request,
+                               httplib::Response& response, bool* answered) {
+  auto selection = selection_of(target.ns, request);
+  if (!selection) return selection.error();
+  if (!target.name.empty()) {
+    selection->fields = kube::FieldSelector::parse("metadata.name=" + target.name).value();
+  }
+  Store::List all = store_.list();
+  std::erase_if(all.pods, [&](const PodPtr& pod) { return !selection->matches(*pod); });
+  if (!truth(request.get_param_value("watch"))) {
+    Json items = Json::array();
+    for (const auto& pod : all.pods) items.push_back(*pod);
+    return Answer{200,
+                  {{"kind", "PodList"},
+                   {"apiVersion", "v1"},
+                   {"metadata", {{"resourceVersion", std::to_string(all.version)}}},
+                   {"items", std::move(items)}},
+                  {}};
+  }
+  WatchRequest watch;
+  watch.selection = std::move(*selection);
+  watch.bookmarks = truth(request.get_param_value("allowWatchBookmarks"));
+  const auto limit = parse_integer(request.get_param_value("timeoutSeconds"));
+  watch.limit = limit && limit.value() > 0 && limit.value() < 86400 ? Seconds(limit.value()) : k_watch_limit;
+  const std::string version = request.get_param_value("resourceVersion");
+  if (version.empty() || version == "0") {
+    watch.after = all.version;
+    watch.initial = std::move(all.pods);
+  } else {
+    const auto number = parse_integer(version);
+    if (!number) return ApiError::bad_request(fmt::format("invalid resourceVersion \"{}\"", version));
+    watch.after = number.value();
+    if (watch.after > all.version || !store_.since(watch.after)) {
+      return ApiError::gone(fmt::format("too old resource version: {} ({})", version, all.version));
+    }
+  }
+  const auto started = start_watch(store_, connection, std::move(watch), response);
+  if (!started) return started.error();
+  *answered = true;
+  return Answer{};
+}
+
+Outcome<Api::Answer> Api::change(const Connection& connection, const Target& target, const httplib::Request& request) {
+  const bool from_pod = connection.caller.kind == Caller::Kind::pod;
+  const auto make = [&](const Json& old_pod) -> Outcome<Json> {
+    Outcome<Json> wanted = Json();
+    if (request.method == "PUT") {
+      wanted = body_of(request);
+    } else {
+      wanted = apply_patch(old_pod, request.get_header_value("Content-Type"), request.body);
+    }
+    if (!wanted) return wanted.error();
+    auto checked = check_update(old_pod, std::move(*wanted));
+    if (!checked) return checked.error();
+    if (from_pod) {
+      if (auto refused = refuse_pod_change(old_pod, *checked)) return *std::move(refused);
+    }
+    return checked;
+  };
+  if (request.get_param_value("dryRun") == "All") {
+    auto old_pod = store_.get(target.ns, target.name);
+    if (!old_pod) return old_pod.error();
+    auto changed = make(**old_pod);
+    if (!changed) return changed.error();
+    return Answer{200, std::move(*changed), {}};
+  }
+  auto updated = store_.update(target.ns, target.name, make);
+  if (!updated) return updated.error();
+  return Answer{200, **updated, {}};
+}
+
+Outcome<Api::Answer> Api::remove(const Target& target, const httplib::Request& request) {
+  std::optional<std::int64_t> grace;
+  Json conditions = Json::object();
+  if (!request.body.empty()) {
+    auto body = body_of(request);
+    if (!body) return body.error();
+    if (body->value("gracePeriodSeconds", Json()).is_number_integer()) grace = (*body)["gracePeriodSeconds"].get<std::int64_t>();
+    if (body->value("preconditions", Json()).is_object()) conditions = (*body)["preconditions"];
+  }
+  if (request.has_param("gracePeriodSeconds")) {
+    const auto number = parse_integer(request.get_param_value("gracePeriodSeconds"));
+    if (!number) return ApiError::bad_request("invalid gracePeriodSeconds");
+    grace = number.value();
+  }
+  if (grace && *grace < 0) return ApiError::bad_request("gracePeriodSeconds must not be negative");
+  auto updated = store_.update(target.ns, target.name, [&](const Json& old_pod) -> Outcome<Json> {
+    Json pod = old_pod;
+    Json& metadata = pod["metadata"];
+    for (const auto* key : {"uid", "resourceVersion"}) {
+      if (conditions.contains(key) && conditions[key] != metadata[key]) return ApiError::conflict(target.name);
+    }
+    const std::int64_t seconds = grace.value_or(pod["spec"].value("terminationGracePeriodSeconds", std::int64_t{30}));
+    if (metadata.contains("deletionTimestamp") &&
+        seconds >= metadata.value("deletionGracePeriodSeconds", std::int64_t{0})) {
+      return pod;
+    }
+    metadata["deletionTimestamp"] = time_text(std::chrono::system_clock::now() + Seconds(seconds));
+    metadata["deletionGracePeriodSeconds"] = seconds;
+    return pod;
+  });
+  if (!updated) return updated.error();
+  spdlog::info("pod to be deleted pod={}/{}", target.ns, target.name);
+  return Answer{200, **updated, {}};
+}
+
+std::optional<ApiError> Api::log(const Connection& connection, const Target& target, const httplib::Request& request,
+                                 httplib::Response& response) {
+  auto pod = store_.get(target.ns, target.name);
+  if (!pod) return pod.error();
+  LogRequest wanted;
+  wanted.container = request.get_param_value("container");
+  wanted.follow = truth(request.get_param_value("follow"));
+  wanted.previous = truth(request.get_param_value("previous"));
+  wanted.options.timestamps = truth(request.get_param_value("timestamps"));
+  for (const auto& [key, field] : {std::pair("tailLines", &wanted.options.tail_lines),
+                                   std::pair("limitBytes", &wanted.options.limit_bytes)}) {
+    if (!request.has_param(key)) continue;
+    const auto number = parse_integer(request.get_param_value(key));
+    if (!number || number.value() < 0) return ApiError::bad_request(fmt::format("invalid {}", key));
+    *field = number.value();
+  }
+  for (const auto* key : {"sinceSeconds", "sinceTime"}) {
+    if (request.has_param(key)) return ApiError::bad_request(fmt::format("{}: podhost does not support this option", key));
+  }
+  return stream_log(store_, files_, connection, **pod, wanted, response);
+}
+
+}  // namespace glidepod::podhost

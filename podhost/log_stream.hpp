@@ -1,0 +1,23 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "podhost/http_server.hpp"
+#include "podhost/log_file.hpp"
+#include "podhost/store.hpp"
+
+namespace glidepod::podhost {
+
+struct LogRequest {
+  std::string container;  // may be empty where the pod has only one
+  bool follow = false;
+  bool previous = false;
+  LogOptions options;
+};
+
+// Answers with a container's log; following, it ends when the container does. Nothing if the answer is under way.
+std::optional<kube::ApiError> stream_log(Store& store, const PodFiles& files, const Connection& connection,
+                                         const Json& pod, const LogRequest& request, httplib::Response& response);
+
+}  // namespace glidepod::podhost

@@ -1,0 +1,217 @@
+#include "podhost/pod_jobs.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lib/base/file.hpp"
+#include "lib/base/log.hpp"
+#include "lib/kube/image_reference.hpp"
+#include "podhost/log_file.hpp"
+#include "podhost/pod_status.hpp"
+#include "podhost/volumes.hpp"
+
+namespace glidepod::podhost {
+namespace {
+
+using Retry = PrepareResult::Retry;
+
+constexpr std::size_t k_message_limit = 4096;
+constexpr std::size_t k_fallback_limit = 2048;
+constexpr int k_fallback_lines = 80;
+constexpr int k_conmon_limit = 15000;  // milliseconds; it runs podman's own clean-up before it ends
+
+PrepareResult failure(std::string reason, std::string message, Retry retry = Retry::backoff) {
+  PrepareResult result;
+  result.reason = std::move(reason);
+  result.message = std::move(message);
+  result.retry = retry;
+  return result;
+}
+
+// Podman being away is nobody's fault: the container stays in creation and is tried again soon.
+PrepareResult failure(std::string reason, const Error& error) {
+  if (error.code() == 0) return failure(std::move(reason), error.message());
+  return failure("ContainerCreating", error.message(), Retry::soon);
+}
+
+struct FoundImage {
+  std::optional<ImageInfo> image;
+  PrepareResult problem;
+};
+
+FoundImage get_image(const JobTools& tools, const ContainerSpec& container, const std::atomic<bool>& cancelled) {
+  const auto reference = kube::ImageReference::parse(container.image);
+  if (!reference) {
+    return {{}, failure("InvalidImageName",
+                        fmt::format("Failed to apply default image tag \"{0}\": couldn't parse image reference "
+                                    "\"{0}\": {1}",
+                                    container.image, reference.error().message()),
+                        Retry::never)};
+  }
+  if (container.pull_policy != PullPolicy::always) {
+    auto local = tools.podman.find_image(reference.value().local_name());
+    if (!local) return {{}, failure("ImageInspectError", local.error())};
+    if (local.value()) return {std::move(local).value(), {}};
+    if (container.pull_policy == PullPolicy::never) {
+      return {{}, failure("ErrImageNeverPull",
+                          fmt::format("Container image \"{}\" is not present with pull policy of Never",
+                                      container.image))};
+    }
+  }
+  const std::string full = reference.value().full_name();
+  spdlog::info("pull image={}", full);
+  if (const auto pulled = tools.podman.pull(full, cancelled); !pulled) {
+    spdlog::warn("pull failed image={} error={}", full, glidepod::quoted(pulled.error().message()));
+    return {{}, failure("ErrImagePull", pulled.error())};
+  }
+  auto image = tools.podman.find_image(full);
+  if (!image) return {{}, failure("ImageInspectError", image.error())};
+  if (!image.value()) return {{}, failure("ImageInspectError", "the image vanished after its pull")};
+  return {std::move(image).value(), {}};
+}
+
+std::string non_root_problem(const ContainerSpec& container, const ImageInfo& image) {
+  const SecurityContext& security = container.security;
+  if (!security.run_as_non_root) return {};
+  if (security.run_as_user) {
+    return *security.run_as_user == 0 ? "container's runAsUser breaks non-root policy" : "";
+  }
+  const std::string user = image.user.substr(0, image.user.find(':'));
+  if (user.empty() || user == "0" || user == "root") {
+    return "container has runAsNonRoot and image will run as root";
+  }
+  if (user.find_first_not_of("0123456789") != std::string::npos) {
+    return fmt::format("container has runAsNonRoot and image has non-numeric user ({}), cannot verify user is non-root",
+                       user);
+  }
+  return {};
+}
+
+Result<void> make_message_file(const std::string& path) {
+  const Fd file = TRY(open_file(path, O_WRONLY | O_CREAT | O_NOFOLLOW, 0666));
+  // Any user of the container may write its last words.
+  if (fchmod(file.get(), 0666) != 0) return Error::system("chmod {}", path);
+  return {};
+}
+
+}  // namespace
+
+Result<Fd> open_process(Podman& podman, const ContainerInfo& info) {
+  if (info.pid <= 0) return Error("the container has no process", ESRCH);
+  Fd fd(static_cast<int>(syscall(SYS_pidfd_open, info.pid, 0)));
+  if (!fd) return Error::system("pidfd_open {}", info.pid);
+  // The number may have been given to another process before it was opened.
+  const auto again = TRY(podman.inspect_container(info.id));
+  if (again.pid != info.pid) return Error("the container has ended", ESRCH);
+  return fd;
+}
+
+Fd open_conmon(const ContainerInfo& info) {
+  if (info.conmon_pid <= 0) return Fd();
+  return Fd(static_cast<int>(syscall(SYS_pidfd_open, info.conmon_pid, 0)));
+}
+
+SandboxResult create_sandbox(const JobTools& tools, const PodSpec& pod, const PodFacts& facts) {
+  const auto make = [&]() -> Result<SandboxResult> {
+    TRY(prepare_volumes(tools.files, pod, facts));
+    TRY(tools.podman.remove_pod(podman_pod_name(pod)));
+    const std::string infra = TRY(tools.podman.run_pod(pod_config(pod, tools.state_dir)));
+    const ContainerInfo info = TRY(tools.podman.inspect_container(infra));
+    SandboxResult result;
+    result.pidfd = TRY(open_process(tools.podman, info));
+    result.ip = pod.host_network ? facts.host_ip : info.ip;
+    return result;
+  };
+  auto made = make();
+  if (made) return std::move(made).value();
+  SandboxResult result;
+  result.error = made.error().message();
+  result.away = made.error().code() == ECONNREFUSED;
+  return result;
+}
+
+PrepareResult prepare_container(const JobTools& tools, const PodSpec& pod, const ContainerSpec& container,
+                                const PodFacts& facts, int attempt, const std::string& podman_name,
+                                const std::atomic<bool>& cancelled) {
+  auto found = get_image(tools, container, cancelled);
+  if (!found.image) return std::move(found.problem);
+  if (cancelled) return failure("ContainerCreating", "cancelled");
+  if (std::string problem = non_root_problem(container, *found.image); !problem.empty()) {
+    return failure("CreateContainerConfigError", std::move(problem));
+  }
+  ContainerPlan plan;
+  plan.podman_name = podman_name;
+  plan.pod_name = podman_pod_name(pod);
+  plan.state_dir = tools.state_dir;
+  plan.attempt = attempt;
+  plan.image_id = image_id_text(container.image, *found.image);
+  plan.message_file = tools.files.message_file(pod.uid, container.name, attempt);
+  plan.log_file = tools.files.log_file(pod.uid, container.name, attempt);
+  plan.pids_limit = tools.pids_limit;
+  auto mounts = resolve_mounts(tools.files, pod, container);
+  if (!mounts) return failure("CreateContainerConfigError", mounts.error().message());
+  plan.mounts = std::move(mounts).value();
+  if (const auto made = make_message_file(plan.message_file); !made) {
+    return failure("CreateContainerError", made.error().message());
+  }
+  const auto id = tools.podman.create_container(container_config(pod, container, *found.image, facts, plan));
+  if (!id) return failure("CreateContainerError", id.error());
+  PrepareResult result;
+  result.id = id.value();
+  result.image_id = plan.image_id;
+  const auto ready = [&]() -> Result<void> {
+    TRY(tools.podman.init_container(id.value()));
+    const ContainerInfo info = TRY(tools.podman.inspect_container(id.value()));
+    result.stop_signal = info.stop_signal;
+    result.conmon = open_conmon(info);
+    result.pidfd = TRY(open_process(tools.podman, info));
+    return {};
+  };
+  if (const auto done = ready(); !done) {
+    static_cast<void>(tools.podman.remove_container(id.value()));
+    auto problem = failure("RunContainerError", done.error());
+    problem.start_error = problem.reason == "RunContainerError";
+    problem.image_id = plan.image_id;
+    return problem;
+  }
+  return result;
+}
+
+EndResult bury_container(const JobTools& tools, const PodSpec& pod, const ContainerSpec& container,
+                         const std::string& id, int attempt, const Fd& conmon) {
+  EndResult result;
+  if (conmon) {
+    pollfd wait{conmon.get(), POLLIN, 0};
+    if (poll(&wait, 1, k_conmon_limit) == 0) spdlog::warn("conmon lingers id={}", id);
+  }
+  const auto info = tools.podman.inspect_container(id);
+  if (info) {
+    result.exit_code = info.value().exit_code;
+    result.reason = info.value().oom_killed ? "OOMKilled" : result.exit_code == 0 ? "Completed" : "Error";
+    result.started = parse_time(info.value().started);
+    result.finished = parse_time(info.value().finished);
+  } else {
+    result.exit_code = 137;
+    result.reason = "ContainerStatusUnknown";
+    result.message = "The container could not be located when the pod was terminated";
+  }
+  if (const auto removed = tools.podman.remove_container(id); !removed) {
+    spdlog::warn("container not removed id={} error={}", id, glidepod::quoted(removed.error().message()));
+  }
+  const std::string path = tools.files.message_file(pod.uid, container.name, attempt);
+  if (auto words = read_head(path, k_message_limit); !words.empty()) {
+    result.message = std::move(words);
+  } else if (container.termination_falls_back_to_logs && result.exit_code != 0) {
+    result.message = read_tail(tools.files.log_file(pod.uid, container.name, attempt), k_fallback_lines,
+                               k_fallback_limit);
+  }
+  unlink(path.c_str());
+  // The log of this run and of the one before stay, as the kubelet keeps them.
+  unlink(tools.files.log_file(pod.uid, container.name, attempt - 2).c_str());
+  return result;
+}
+
+}  // namespace glidepod::podhost

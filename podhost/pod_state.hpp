@@ -1,0 +1,84 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace glidepod::podhost {
+
+using Time = std::chrono::system_clock::time_point;
+using Seconds = std::chrono::seconds;
+
+// One podman container that was started: the kubelet would call it an attempt.
+struct Run {
+  enum class State : std::uint8_t { running, stopping, ended };
+  State state = State::running;
+  std::string id, image, image_id;
+  int attempt = 0;
+  Time started{};
+  std::optional<Time> kill_at;  // stopping: when SIGKILL is due
+  bool replaced = false;        // stopped because its image was changed: starts again whatever restartPolicy says
+  // Of an ended run. The exit code is known a few milliseconds after the end.
+  bool exit_known = false;
+  int exit_code = 0;
+  Time finished{};
+  std::string reason, message;
+};
+
+// The podman container that is to run next, prepared while the present one still runs.
+struct Next {
+  enum class State : std::uint8_t { preparing, ready, starting, failed };
+  State state = State::preparing;
+  std::uint64_t token = 0;
+  std::string image, id, image_id;
+  // Of a failed one: what the status says, and when it is tried again (never, if unset).
+  std::string reason, message;
+  Time failed_at{};
+  std::optional<Time> retry_at;
+};
+
+struct Backoff {
+  Seconds delay{};
+  Time updated{};
+};
+
+struct ContainerState {
+  std::string name;
+  std::optional<Run> run;
+  std::optional<Run> previous;
+  std::optional<Next> next;
+  int started = 0;  // runs so far
+  std::map<std::string, Backoff> restart_backoff;  // by image string
+  Backoff pull_backoff;
+  std::string pull_backoff_image;
+};
+
+enum class Sandbox : std::uint8_t { none, creating, failed, ready, lost, removing };
+
+// What podhost knows of a pod: plain data, the input of decide() and of the status.
+struct PodState {
+  Sandbox sandbox = Sandbox::none;
+  std::optional<Time> sandbox_retry_at;
+  std::string sandbox_message;
+  std::string pod_ip;
+  Time started{};
+  std::vector<ContainerState> init_containers, containers;  // in the spec's order
+  int jobs = 0;                      // under way in other threads
+  bool released = false;             // a finished pod's sandbox and volumes are gone
+  std::optional<Seconds> deleting;   // the grace period of a pod being deleted
+  bool deadline_exceeded = false;
+
+  ContainerState* find(const std::string& name) {
+    for (auto* list : {&init_containers, &containers}) {
+      for (auto& container : *list) {
+        if (container.name == name) return &container;
+      }
+    }
+    return nullptr;
+  }
+};
+
+}  // namespace glidepod::podhost

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "lib/base/loop.hpp"
+#include "lib/base/result.hpp"
+
+namespace glidepod::podhost {
+
+// Runs blocking jobs in threads: as many threads as there were jobs at one time, up to a limit; idle ones wait
+// without waking. The destructor waits for the jobs under way and drops those not begun.
+class Workers {
+ public:
+  explicit Workers(std::size_t limit) : limit_(limit) {}
+  ~Workers();
+  void run(std::function<void()> job);
+
+ private:
+  void work();
+  std::size_t limit_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> jobs_;
+  std::size_t idle_ = 0;
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+// Brings calls from any thread into a Loop's thread, in order.
+class Inbox {
+ public:
+  static Result<std::unique_ptr<Inbox>> create(Loop& loop);
+  void post(std::function<void()> call);
+
+ private:
+  explicit Inbox(Fd event) : event_(std::move(event)) {}
+  void deliver();
+  Fd event_;
+  std::mutex mutex_;
+  std::vector<std::function<void()>> calls_;
+};
+
+}  // namespace glidepod::podhost
