@@ -162,12 +162,17 @@ class Table {
     text(k, "k8s_domain", &s.domain, "K8S_DOMAIN of the pilots");
     text(k, "force_k8s_namespace_matching", &s.force_namespace_matching,
          "FORCE_K8SNAMESPACE_MATCHING of the pilots");
-    text(k, "k8s_image", &s.image, "the pilot image");
+    text(k, "k8s_image", &s.image, "the pilot image; default: the template's, else sfiligoi/prp-portal-wn");
     choice(k, "k8s_image_pull_policy", &s.image_pull_policy, {"Always", "IfNotPresent", "Never"},
            "when to pull it");
     text(k, "service_account_name", &s.service_account_name, "service account of the pods");
     seconds(k, "k8s_job_ttl", &s.job_ttl, "how long a finished pod is kept");
-    yes_or_no(k, "request_fuse", &s.request_fuse, "request smarter-devices/fuse");
+    add(k, "request_fuse", "", "request smarter-devices/fuse; default: yes without a template",
+        [&s](const std::string& value) -> Result<void> {
+          if (value != "yes" && value != "no") return error("must be one of: yes, no");
+          s.request_fuse = value == "yes";
+          return {};
+        });
     yes_or_no(k, "use_large_limit", &s.use_large_limit,
               "request 75 % of CPUs and 80 % of memory, limit above both");
     add(k, "storage_mbs", std::to_string(s.storage_mbs),
@@ -187,7 +192,13 @@ class Table {
     list(k, "tolerations_list", &s.tolerations, "NoSchedule taints that are tolerated");
     text(k, "pod_template", &s.pod_template,
          "file with the pilot pod as JSON; empty: one container, as PRP's");
-    text(k, "token_secret", &s.token_secret, "secret with prp-wn.token, the pool's token; empty: none");
+    add(k, "token_secret", "",
+        "secret with prp-wn.token, the pool's token; empty: none; default: prp-htcondor-wn-secret without a "
+        "template",
+        [&s](const std::string& value) -> Result<void> {
+          s.token_secret = value;
+          return {};
+        });
     text(k, "gpu_type_label", &s.gpu_type_label, "node label that RequestGPUTypes is about; empty: ignored");
     seconds(k, "pod_lifetime", &s.pod_lifetime, "activeDeadlineSeconds of a pod; 0: none");
     list(k, "image_pull_secrets", &s.image_pull_secrets, "secrets for pulling the pilot image");

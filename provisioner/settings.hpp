@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,18 +46,19 @@ struct KubernetesSettings : PilotSettings {
   std::string name_space = "default";
   std::string domain = "optiputer.net";
   std::string force_namespace_matching = "yes";  // handed to the pilot as it is written
-  std::string image = "sfiligoi/prp-portal-wn";
-  std::string image_pull_policy = "Always";
+  // Empty or not set: the template's; without a template, PRP's default.
+  std::string image;
+  std::string image_pull_policy;
   std::string service_account_name;
   Seconds job_ttl{86400};  // how long a finished pod stays
-  bool request_fuse = true;
+  std::optional<bool> request_fuse;
   bool use_large_limit = true;
   std::int64_t storage_mbs = 20000;  // least disk of a pod; -1: the job's own request only
   Dict resources, annotations, node_selectors, node_affinity, config_volumes;
   List tolerations;
   // Ours:
   std::string pod_template;  // a file with the pilot pod as JSON; empty: one container, as PRP's
-  std::string token_secret = "prp-htcondor-wn-secret";
+  std::optional<std::string> token_secret;
   std::string gpu_type_label = "nvidia.com/gpu.product";  // empty: GPU types do not matter
   Seconds pod_lifetime{0};                                // activeDeadlineSeconds; 0: none
   List image_pull_secrets;

@@ -28,9 +28,7 @@ TEST_CASE("settings: every PRP default") {
   CHECK(s.kubernetes.app_name == "prp-wn");
   CHECK(s.kubernetes.domain == "optiputer.net");
   CHECK(s.kubernetes.force_namespace_matching == "yes");
-  CHECK(s.kubernetes.image_pull_policy == "Always");
   CHECK(s.kubernetes.job_ttl == Seconds(86400));
-  CHECK(s.kubernetes.request_fuse);
   CHECK(s.kubernetes.use_large_limit);
   CHECK(s.kubernetes.storage_mbs == 20000);
   CHECK(s.kubernetes.max_pods_per_cluster == 20);
@@ -101,7 +99,7 @@ max_submit_pods_per_cluster=50
   CHECK(k.priority_class_gpu == "pg");
   CHECK(k.service_account_name == "sa");
   CHECK(k.job_ttl == Seconds(10));
-  CHECK_FALSE(k.request_fuse);
+  CHECK(k.request_fuse == false);
   CHECK(k.storage_mbs == -1);
   CHECK_FALSE(k.use_large_limit);
   CHECK(k.resources == Dict{{"a/b", "1"}});
