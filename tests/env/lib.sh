@@ -123,7 +123,7 @@ env_start_registry() {
     local image
     cat >"$GLIDEPOD_ENV/etc/registry.yaml" <<EOF
 version: 0.1
-log: {level: warn}
+log: {level: error, accesslog: {disabled: true}}
 storage:
   filesystem: {rootdirectory: $GLIDEPOD_ENV/registry}
 http: {addr: $env_registry}
@@ -174,6 +174,60 @@ env_job() {  # ID ATTRIBUTE...
 
 env_job_has() {  # ID ATTRIBUTE VALUE
     [[ $(env_job "$1" "$2") == "$3" ]]
+}
+
+# podhost, the pod API over the environment's podman.
+env_start_podhost() {
+    env_start podhost "$GLIDEPOD_ENV/bin/podhost" --state-dir "$GLIDEPOD_ENV/podhost" \
+        --socket "$GLIDEPOD_ENV/podhost.sock" --node-name env || return
+    wait_until 20 "podhost" env_podhost get || return
+    env_say "podhost serves $GLIDEPOD_ENV/podhost.sock"
+}
+
+# podhost's client: get, create, delete, logs.
+env_podhost() { "$GLIDEPOD_ENV/bin/podhost" --socket "$GLIDEPOD_ENV/podhost.sock" "$@"; }
+
+# Creates a pod from a JSON file, in which /GLIDEPOD_ENV/ stands for the
+# environment's folder.
+env_create_pod() {  # FILE
+    sed "s|/GLIDEPOD_ENV/|$GLIDEPOD_ENV/|g" "$1" | env_podhost create -f - >/dev/null
+}
+
+# A pilot pod, until its slot is in the pool.
+env_start_pilot() {  # [FILE]
+    env_create_pod "${1:-$env_source/pilot-pod.json}" || return
+    if ! wait_until 60 "the pilot's slot" env_pilot_ready; then
+        env_podhost get
+        env_pilot_log | tail -n 20
+        return 1
+    fi >&2
+    env_say "the pilot has joined the pool"
+}
+
+env_pilot_ready() { env_in_pool condor_status -af HasSingularity | grep -q true; }
+
+# What a container of the pilot pod has said; the agent unless another is named.
+env_pilot_log() { env_podhost logs pilot --container "${1:-pilot}"; }  # [CONTAINER]
+
+# Runs a command in a container of the pilot pod.
+env_in_pilot() {  # CONTAINER COMMAND...
+    local id
+    id=$(env_podhost get pilot | jq -r --arg name "$1" \
+        '.status.containerStatuses[] | select(.name == $name).containerID | sub(".*://"; "")')
+    shift
+    env_podman exec "$id" "$@"
+}
+
+# Everything: BUILD_DIR/bin holds podhost, and images/build has made the images.
+env_up() {  # BUILD_DIR [POD_FILE]
+    local build
+    build=$(cd "$1" && pwd) || return
+    [[ -x $build/bin/podhost ]] || env_die "$build/bin/podhost is missing" || return
+    env_init || return
+    ln -sfn "$build/bin" "$GLIDEPOD_ENV/bin"
+    env_podman image exists localhost/glidepod/pilot:dev ||
+        env_die "no images yet: images/build --binaries $build/bin" || return
+    env_start_registry && env_start_pool && env_start_podhost && env_start_pilot "${@:2}"
 }
 
 # Ends everything and removes the folder. GLIDEPOD_KEEP=1 keeps it, for its logs.
