@@ -294,11 +294,11 @@ List unknown_keys(const Ini& ini, const std::vector<Key>& known) {
 
 }  // namespace
 
-List default_files(Backend backend) {
+List default_files(BackendKind backend) {
   switch (backend) {
-    case Backend::kubernetes:
+    case BackendKind::kubernetes:
       return {"pod.conf", "osg_provisioner.conf"};
-    case Backend::lancium:
+    case BackendKind::lancium:
       return {"pod.conf", "lancium_provisioner.conf"};
   }
   return {};
@@ -313,10 +313,15 @@ Result<LoadedSettings> parse_settings(const Ini& ini) {
     if (const auto set = key.set(*value); !set)
       return error("[{}] {} = '{}': {}", key.section, key.name, one_line(*value, 200), set.error().message());
   }
+  for (const auto& [section, keys] : ini.keys())
+    for (const auto& key : keys)
+      loaded.written.push_back(
+          fmt::format("[{}] {} = {}", section, key, TRY(ini.get(section, key)).value_or("")));
   // The other keys that [htcondor] shares with the backends have no meaning of their own there.
   auto known = table.keys();
   for (const char* name : {"namespace", "condor_host", "app_name", "k8s_domain"})
     known.push_back({"htcondor", name, "", "", {}});
+  std::sort(loaded.written.begin(), loaded.written.end());
   for (auto& text : unknown_keys(ini, known)) loaded.warnings.push_back({std::move(text)});
   return loaded;
 }
@@ -325,6 +330,18 @@ Result<LoadedSettings> load_settings(const List& files) {
   Ini ini;
   for (const auto& file : files) TRY(ini.read(TRY(read_file(file, std::size_t{1} << 20)), file));
   return parse_settings(ini);
+}
+
+List changes(const LoadedSettings& before, const LoadedSettings& after) {
+  List result;
+  const auto add = [&result](char sign, const List& from, const List& without) {
+    List only;
+    std::set_difference(from.begin(), from.end(), without.begin(), without.end(), std::back_inserter(only));
+    for (const auto& line : only) result.push_back(fmt::format("{} {}", sign, line));
+  };
+  add('-', before.written, after.written);
+  add('+', after.written, before.written);
+  return result;
 }
 
 std::string describe_settings() {

@@ -108,7 +108,7 @@ struct Settings {
   PolicySettings policy;
 };
 
-enum class Backend : std::uint8_t { kubernetes, lancium };
+enum class BackendKind : std::uint8_t { kubernetes, lancium };
 
 // Where a line of settings is wrong but the rest can be used.
 struct Warning {
@@ -117,16 +117,20 @@ struct Warning {
 
 struct LoadedSettings {
   Settings settings;
+  std::vector<std::string> written;  // "[section] key = value" of each key in the files, in order
   std::vector<Warning> warnings;
 };
 
 // PRP's files of the backend, by name: those that exist are read in this order.
-List default_files(Backend backend);
+List default_files(BackendKind backend);
 
 // Reads the files in order. Unknown keys are warnings; a wrong value is an error that names the section, the
 // key, the value and what is allowed.
 Result<LoadedSettings> load_settings(const List& files);
 Result<LoadedSettings> parse_settings(const Ini& ini);
+
+// What changed between two readings, a line a key: "+" is new, "-" is gone.
+List changes(const LoadedSettings& before, const LoadedSettings& after);
 
 // A line a key: section, key, default, meaning.
 std::string describe_settings();

@@ -158,3 +158,11 @@ TEST_CASE("settings: every key is described with its default") {
   CHECK(text.find("max_submit_pods_per_cluster") != std::string::npos);
   CHECK(text.find("[DEFAULT]\n  sleep_time") != std::string::npos);
 }
+
+TEST_CASE("settings: what changed between two readings") {
+  const auto before = load("[k8s]\nnamespace = a\napp_name = x\n").value();
+  const auto after = load("[k8s]\nnamespace = b\napp_name = x\npriority_class = low\n").value();
+  CHECK(changes(before, after) ==
+        List{"- [k8s] namespace = a", "+ [k8s] namespace = b", "+ [k8s] priority_class = low"});
+  CHECK(changes(after, after).empty());
+}
