@@ -105,3 +105,16 @@ acts_within_2s() {  # CONDITION MARK -- COMMAND...
     "$@" >/dev/null || return
     wait_until 2 "$condition $mark" "$condition" "$mark"
 }
+
+# The environment for a test program: the one GLIDEPOD_ENV names, which then stays up, or a new one until the program
+# ends. Compiles the jobs and puts them where the pool's users find them.
+e2e_env() {
+    if [[ -n ${GLIDEPOD_ENV:-} && -e $GLIDEPOD_ENV/keeper ]]; then
+        trap 'exit 130' INT TERM
+    else
+        trap env_down EXIT
+        trap 'exit 130' INT TERM
+        env_up "${GLIDEPOD_BUILD:-$env_tree/build/dev}" || return
+    fi
+    e2e_build_jobs "$GLIDEPOD_ENV/jobs" && env_podman cp "$GLIDEPOD_ENV/jobs" pool:/
+}
