@@ -83,14 +83,20 @@ void Core::on_client_gone(ClientId client, Time now) {
          container->name);
     container->running->request.client = 0;
     container->state = State::draining;
+    container->running->signalled = true;
     act(SignalJob{container->glue, container->running->job, SIGKILL});
   }
+  for (Container& container : containers_)
+    if (container.doubtful && container.doubtful->request.client == client)
+      container.doubtful->request.client = 0;
   dispatch(now);
 }
 
 void Core::on_client_signal(ClientId client, int number, Time now) {
-  if (Container* container = find_client(client))
+  if (Container* container = find_client(client)) {
+    container->running->signalled = true;
     return act(SignalJob{container->glue, container->running->job, number});
+  }
   // No job yet: a signal that ends a process ends the request, as if the job had just begun.
   if (!ends_a_process(number)) return;
   for (const Waiting& waiting : queue_)
@@ -218,6 +224,7 @@ void Core::on_time(Time now) {
       container.state = State::idle;
     }
     if (container.learning_until && now >= *container.learning_until) container.learning_until.reset();
+    if (container.doubtful && now >= container.doubtful->until) settle_doubt(container, false);
     if (container.change) check_switch(container, now);
   }
   const auto overdue =
@@ -237,6 +244,7 @@ void Core::finish() {
     if (container.change && container.change->waiting)
       fail(container.change->waiting->request, wire::Fault::infrastructure, "the pilot is ending");
     container.change.reset();
+    if (container.doubtful) settle_doubt(container, true);
     if (container.running) act(SignalJob{container.glue, container.running->job, SIGKILL});
     if (container.glue != 0) act(FinishGlue{container.glue});
   }
@@ -259,6 +267,7 @@ std::optional<Time> Core::next_deadline() const {
   for (const Container& container : containers_) {
     if (container.reservation) consider(container.reservation->until);
     consider(container.learning_until);
+    if (container.doubtful) consider(container.doubtful->until);
     if (!container.change) continue;
     consider(container.change->deadline);
     consider(container.change->pull_deadline);

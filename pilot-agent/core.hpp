@@ -164,23 +164,33 @@ class Core {
     Request request;
     JobId job = 0;
     bool goodbye = false;
+    bool signalled = false;  // at its client's wish
+  };
+  // A job that ended by a signal nobody here sent. If its glue says goodbye now, the container was stopped
+  // from outside, and the job's end was not its own.
+  struct Doubtful {
+    Request request;
+    ExitStatus status;
+    Time until;
   };
   struct Container {
     std::string name;
     State state = State::absent;
     GlueId glue = 0;
-    bool settled = true;              // no patch may still be on its way to the kubelet
-    bool spoiled = false;             // must be made fresh before its next use
-    std::string reference;            // in the pod's spec, as far as is known
-    std::string image;                // as jobs ask for it; empty: none of theirs
-    std::string owner;                // of the last job since it started; empty: it had none
-    std::int64_t instance = -1;       // its restartCount, at least
-    std::int64_t seen_restarts = -1;  // the highest restartCount a status showed
+    bool settled = true;                          // no patch may still be on its way to the kubelet
+    bool spoiled = false;                         // must be made fresh before its next use
+    std::string reference;                        // in the pod's spec, as far as is known
+    std::string image;                            // as jobs ask for it; empty: none of theirs
+    std::string owner;                            // of the last job since it started; empty: it had none
+    std::int64_t instance = -1;                   // its restartCount, at least
+    std::int64_t seen_restarts = -1;              // the highest restartCount a status showed
+    std::optional<kube::ContainerStatus> status;  // the last one told; old unless the pod is watched
     Time last_used{};
     std::optional<Time> learning_until;  // its image's digest is awaited
     std::optional<Switch> change;
     std::optional<Reservation> reservation;
     std::optional<Running> running;
+    std::optional<Doubtful> doubtful;
   };
   // A job whose glue vanished: the pod's status will tell why.
   struct LostJob {
@@ -211,13 +221,14 @@ class Core {
   void fail_switch(Container& container, wire::Fault fault, const std::string& message, State next, Time now);
   void judge(Container& container, const kube::ContainerStatus& status, Time now);
   bool shows_target(const Switch& change, const kube::ContainerStatus& status) const;
-  void learn(Container& container, const kube::ContainerStatus& status);
+  void learn(Container& container);
   std::optional<std::string> reference_for(const Container& container, const std::string& image);
   std::string home_reference();
   std::string nonce();
   void check_switch(Container& container, Time now);
   // core_jobs.cpp
   void glue_gone(Container& container, bool goodbye, Time now);
+  void settle_doubt(Container& container, bool goodbye);
   void check_lost(const kube::Pod& pod, Time now);
   void settle_lost(const LostJob& lost, const kube::Termination* end);
 

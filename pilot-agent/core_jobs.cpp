@@ -11,6 +11,15 @@ namespace glidepod::agent {
 
 using kube::ContainerStatus;
 
+namespace {
+// From a glue's report of a job's end to its goodbye, which it sends in the same breath.
+constexpr Milliseconds k_doubt{200};
+
+bool stops_containers(const ExitStatus& status) {
+  return status.how == ExitStatus::How::signaled && (status.number == SIGTERM || status.number == SIGKILL);
+}
+}  // namespace
+
 void Core::on_goodbye(GlueId glue, Time now) {
   Container* container = find_glue(glue);
   if (!container) return;
@@ -18,6 +27,7 @@ void Core::on_goodbye(GlueId glue, Time now) {
     container->running->goodbye = true;
     return;
   }
+  if (container->doubtful) settle_doubt(*container, true);
   note("event=goodbye container={} state={}", container->name, name_of(container->state));
   glue_gone(*container, true, now);
 }
@@ -40,6 +50,7 @@ void Core::glue_gone(Container& container, bool goodbye, Time now) {
     if (!goodbye) container.change->by_status = true;
     return;
   }
+  if (container.doubtful) settle_doubt(container, goodbye);
   container.reservation.reset();
   const auto running = std::exchange(container.running, std::nullopt);
   if (container.state != State::broken) container.state = State::absent;
@@ -81,9 +92,24 @@ void Core::on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now) {
   if (!ended.clean) container->spoiled = true;
   container->last_used = now;
   container->state = State::idle;
-  if (running.request.client != 0) act(Answer{running.request.client, ended.status});
-  if (running.goodbye) glue_gone(*container, true, now);
+  container->doubtful = Doubtful{running.request, ended.status, now + k_doubt};
+  if (running.goodbye)
+    glue_gone(*container, true, now);
+  else if (running.signalled || !stops_containers(ended.status))
+    settle_doubt(*container, false);
+  else
+    container->state = State::draining;  // until it is known whether it goes away
   dispatch(now);
+}
+
+void Core::settle_doubt(Container& container, bool goodbye) {
+  const Doubtful doubtful = *std::exchange(container.doubtful, std::nullopt);
+  if (container.state == State::draining) container.state = State::idle;
+  if (doubtful.request.client == 0) return;
+  if (goodbye)
+    fail(doubtful.request, wire::Fault::infrastructure, "the payload container was stopped from outside");
+  else
+    act(Answer{doubtful.request.client, doubtful.status});
 }
 
 void Core::on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time now) {

@@ -100,6 +100,7 @@ void Core::step_done(Container& container, Time now) {
   container.state = State::idle;
   if (!done.home && !known_.contains(container.image))
     container.learning_until = now + 3 * policy_.status_patience;
+  learn(container);
   if (done.waiting) ready(container, *done.waiting, done.same_image ? "fresh" : "switched", {}, now);
   dispatch(now);
 }
@@ -141,7 +142,9 @@ void Core::on_hello(GlueId glue, const std::string& name, Time now) {
     Switch& change = *container->change;
     // Before the API has answered, the kubelet need not have heard of this image.
     if (!change.goodbye || !change.patched) change.by_status = true;
-    if (!change.by_status) step_done(*container, now);
+    if (!change.by_status) return step_done(*container, now);
+    // The status may have been faster.
+    if (change.patched && container->status) judge(*container, *container->status, now);
     return;
   }
   if (container->state == State::absent) {
@@ -172,6 +175,7 @@ void Core::on_first_pod(const kube::Pod& pod, Time now) {
   pod_known_ = true;
   for (Container& container : containers_) {
     if (const kube::ContainerSpec* spec = pod.container(container.name)) container.reference = spec->image;
+    if (const ContainerStatus* status = pod.status(container.name)) container.status = *status;
     if (fresh_pod_) continue;
     // An earlier agent of this pod may have ended in the middle of a switch.
     if (const ContainerStatus* status = pod.status(container.name))
@@ -210,11 +214,12 @@ void Core::on_pod(const kube::Pod& pod, Time now) {
     Container& container = containers_[i];
     const ContainerStatus* status = pod.status(container.name);
     if (!status) continue;
+    container.status = *status;
     container.seen_restarts = std::max(container.seen_restarts, status->restart_count);
     const bool running = status->state == ContainerStatus::State::running;
     if (container.settled && container.glue != 0 && running)
       container.instance = std::max(container.instance, status->restart_count);
-    if (container.learning_until && running) learn(container, *status);
+    learn(container);
     if (container.change && container.change->patched) judge(container, *status, now);
   }
   check_lost(pod, now);
@@ -233,6 +238,7 @@ bool Core::shows_target(const Switch& change, const ContainerStatus& status) con
 
 void Core::judge(Container& container, const ContainerStatus& status, Time now) {
   Switch& change = *container.change;
+  if (status.state == ContainerStatus::State::running) change.pull_deadline.reset();
   if (status.state == ContainerStatus::State::running && change.by_status && container.glue != 0 &&
       status.restart_count >= change.least_restarts) {
     if (shows_target(change, status)) return step_done(container, now);
@@ -268,8 +274,10 @@ void Core::check_switch(Container& container, Time now) {
 }
 
 // The digest of a new image, from the status of the container that was started for it and no other.
-void Core::learn(Container& container, const ContainerStatus& status) {
-  if (!container.settled || container.glue == 0 || status.restart_count < container.instance) return;
+void Core::learn(Container& container) {
+  if (!container.learning_until || !container.settled || container.glue == 0 || !container.status) return;
+  const ContainerStatus& status = *container.status;
+  if (status.state != ContainerStatus::State::running || status.restart_count < container.instance) return;
   container.learning_until.reset();
   const Known known{kube::repository_of(status.image_id), kube::digest_of(status.image_id)};
   const auto asked = ImageReference::parse(container.image);

@@ -1,0 +1,86 @@
+#include "tests/kube/fake_server.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include <filesystem>
+
+namespace glidepod::kube {
+
+FakeServer::FakeServer(Loop& loop)
+    : loop_(loop), folder_((std::filesystem::temp_directory_path() / "glidepod-test-XXXXXX").string()) {
+  REQUIRE(::mkdtemp(folder_.data()) != nullptr);
+  listener_ = wire::listen_at(socket(), 0600).value();
+  REQUIRE(loop_.watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { accept(); }).ok());
+}
+
+FakeServer::~FakeServer() {
+  loop_.forget(listener_.get());
+  for (const auto& [fd, connection] : connections_) loop_.forget(fd);
+  std::filesystem::remove_all(folder_);
+}
+
+void FakeServer::accept() {
+  Fd fd = wire::accept_from(listener_).value();
+  if (!fd) return;
+  const int number = fd.get();
+  connections_[number].fd = std::move(fd);
+  REQUIRE(loop_.watch(number, EPOLLIN, [this, number](std::uint32_t) { read(number); }).ok());
+}
+
+void FakeServer::close(int fd) {
+  loop_.forget(fd);
+  connections_.erase(fd);
+  if (newest_ == fd) newest_ = -1;
+}
+
+void FakeServer::send(int connection, const std::string& bytes) {
+  if (!connections_.contains(connection)) return;
+  // The socket's buffer takes whatever a test sends.
+  if (::send(connection, bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size()))
+    close(connection);
+}
+
+void FakeServer::read(int fd) {
+  Connection& connection = connections_.at(fd);
+  char buffer[4096];
+  const ssize_t got = ::recv(fd, buffer, sizeof buffer, 0);
+  if (got <= 0) return close(fd);
+  connection.incoming.append(buffer, static_cast<std::size_t>(got));
+  const auto end = connection.incoming.find("\r\n\r\n");
+  if (end == std::string::npos) return;
+  Request request;
+  request.connection = fd;
+  request.headers = connection.incoming.substr(0, end + 2);
+  std::size_t length = 0;
+  if (const auto at = request.headers.find("Content-Length: "); at != std::string::npos)
+    length = static_cast<std::size_t>(::strtoul(request.headers.c_str() + at + 16, nullptr, 10));
+  if (connection.incoming.size() < end + 4 + length) return;
+  request.body = connection.incoming.substr(end + 4, length);
+  connection.incoming.erase(0, end + 4 + length);
+  const auto first = request.headers.find(' ');
+  request.method = request.headers.substr(0, first);
+  request.target = request.headers.substr(first + 1, request.headers.find(' ', first + 1) - first - 1);
+  requests.push_back(request);
+  newest_ = fd;
+  const Reply reply = on_request(request);
+  if (!reply.bytes.empty()) send(reply.bytes);
+  if (reply.close) close(fd);
+}
+
+FakeServer::Reply FakeServer::json(int status, const std::string& body, const std::string& headers) {
+  return {fmt::format("HTTP/1.1 {} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{}\r\n{}",
+                      status, body.size(), headers, body)};
+}
+
+FakeServer::Reply FakeServer::stream() {
+  return {"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"};
+}
+
+std::string FakeServer::chunk(const std::string& data) {
+  return fmt::format("{:x}\r\n{}\r\n", data.size(), data);
+}
+
+}  // namespace glidepod::kube

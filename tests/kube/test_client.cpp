@@ -1,0 +1,258 @@
+#include "lib/kube/client.hpp"
+
+#include <doctest/doctest.h>
+
+#include "lib/base/file.hpp"
+#include "tests/kube/fake_server.hpp"
+
+using namespace glidepod;
+using namespace glidepod::kube;
+
+namespace {
+
+std::string pod_json(const std::string& version) {
+  return R"({"kind":"Pod","metadata":{"name":"p","resourceVersion":")" + version +
+         R"("},"spec":{"containers":[]}})";
+}
+std::string status_json(int code, const std::string& reason, const std::string& message) {
+  return fmt::format(R"({{"kind":"Status","code":{},"reason":"{}","message":"{}"}})", code, reason, message);
+}
+std::string event_json(const std::string& type, const std::string& object) {
+  return R"({"type":")" + type + R"(","object":)" + object + "}\n";
+}
+
+struct Fixture {
+  Loop loop = Loop::create().value();
+  FakeServer server{loop};
+  std::unique_ptr<Client> client =
+      Client::create(loop, endpoint_in_pod(server.folder(), environment).value()).value();
+  static constexpr const char* environment[] = {nullptr};
+  const PodName pod{"ns", "p"};
+  std::unique_ptr<Client::Operation> operation;
+  std::optional<PodAnswer> answer;
+  std::vector<std::string> versions;
+  std::vector<Failure> failures;
+  int deleted = 0;
+
+  void get(std::chrono::milliseconds deadline = std::chrono::seconds(20)) {
+    operation = client->get(pod, std::chrono::steady_clock::now() + deadline, handler());
+    run_until([this] { return answer.has_value(); });
+  }
+  PodHandler handler() {
+    return [this](PodAnswer got) { answer = std::move(got); };
+  }
+  void watch(const std::string& version) {
+    operation = client->watch(
+        pod, version,
+        {[this](const Pod& seen) { versions.push_back(seen.resource_version); }, [this] { ++deleted; },
+         [this](const Failure& failure) { failures.push_back(failure); }});
+  }
+  template <typename Condition>
+  void run_until(Condition condition) {
+    for (int i = 0; i < 10'000 && !condition(); ++i) REQUIRE(loop.run_once(Milliseconds(5'000)).ok());
+    REQUIRE(condition());
+  }
+  const Failure& failure() const { return std::get<Failure>(*answer); }
+};
+
+}  // namespace
+
+TEST_CASE("client: get and patch, over the socket beside the token") {
+  Fixture f;
+  f.server.on_request = [](const FakeServer::Request&) { return FakeServer::json(200, pod_json("7")); };
+  f.get();
+  CHECK(std::get<Pod>(*f.answer).resource_version == "7");
+  CHECK(f.server.requests[0].method == "GET");
+  CHECK(f.server.requests[0].target == "/api/v1/namespaces/ns/pods/p");
+  f.answer.reset();
+  f.operation = f.client->patch_image(
+      f.pod, "payload-0", "a:1", std::chrono::steady_clock::now() + std::chrono::seconds(5), f.handler());
+  f.run_until([&] { return f.answer.has_value(); });
+  const auto& request = f.server.requests[1];
+  CHECK(request.method == "PATCH");
+  CHECK(request.headers.find("Content-Type: application/strategic-merge-patch+json") != std::string::npos);
+  CHECK(request.body == R"({"spec":{"containers":[{"image":"a:1","name":"payload-0"}]}})");
+}
+
+TEST_CASE("client: what may pass is tried again, what is for good is not") {
+  Fixture f;
+  struct Row {
+    int status;
+    int attempts;
+  };
+  for (const Row& row : {Row{500, 2}, Row{503, 2}, Row{409, 2}, Row{429, 2}, Row{401, 2}, Row{403, 1},
+                         Row{404, 1}, Row{422, 1}, Row{400, 1}}) {
+    CAPTURE(row.status);
+    f.server.requests.clear();
+    f.answer.reset();
+    f.server.on_request = [&](const FakeServer::Request&) {
+      if (f.server.requests.size() > 1) return FakeServer::json(200, pod_json("1"));
+      return FakeServer::json(row.status, status_json(row.status, "Reason", "words"));
+    };
+    f.get();
+    CHECK(f.server.requests.size() == static_cast<std::size_t>(row.attempts));
+    CHECK(std::holds_alternative<Pod>(*f.answer) == (row.attempts == 2));
+    if (row.attempts == 2) continue;
+    CHECK(f.failure().status == row.status);
+    CHECK(f.failure().reason == "Reason");
+    CHECK(f.failure().rejected());
+    CHECK(f.failure().to_string() == fmt::format("{} Reason: words", row.status));
+  }
+}
+
+TEST_CASE("client: nobody there, cut off, garbage, too much: an error in time, never a crash") {
+  Fixture f;
+  FakeServer::Reply reply;
+  SUBCASE("cut off") {
+    reply = {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", true};
+  }
+  SUBCASE("closed at once") {
+    reply = {"", true};
+  }
+  SUBCASE("no HTTP") {
+    reply = {"SSH-2.0-OpenSSH\r\n\r\n", true};
+  }
+  SUBCASE("no JSON") {
+    reply = FakeServer::json(200, "<html>");
+  }
+  SUBCASE("no pod") {
+    reply = FakeServer::json(200, R"({"metadata":{"name":5}})");
+  }
+  SUBCASE("no Status") {
+    reply = FakeServer::json(502, "<html>bad gateway</html>\nmore");
+  }
+  SUBCASE("never an answer") {
+    reply = {};
+  }
+  f.server.on_request = [&](const FakeServer::Request&) { return reply; };
+  f.get(std::chrono::milliseconds(60));
+  CHECK(f.failure().retriable());
+  CHECK_FALSE(f.failure().rejected());
+  CHECK_FALSE(f.failure().to_string().empty());
+}
+
+TEST_CASE("client: the server's Retry-After is obeyed, within the deadline") {
+  Fixture f;
+  f.server.on_request = [](const FakeServer::Request&) {
+    return FakeServer::json(429, status_json(429, "TooManyRequests", "slow down"), "Retry-After: 100\r\n");
+  };
+  f.get();
+  CHECK(f.server.requests.size() == 1);
+  CHECK(f.failure().retry_after == std::chrono::seconds(100));
+  Failure failure;
+  failure.retry_after = std::chrono::seconds(3);
+  CHECK(backoff(1, 0, failure) == Milliseconds(3000));
+  failure.retry_after.reset();
+  CHECK(backoff(1, 0, failure) == Milliseconds(50));
+  CHECK(backoff(1, 1, failure) == Milliseconds(100));
+  CHECK(backoff(3, 1, failure) == Milliseconds(400));
+  CHECK(backoff(99, 1, failure) == Milliseconds(10'000));
+}
+
+TEST_CASE("client: a cancelled request calls nobody") {
+  Fixture f;
+  f.server.on_request = [](const FakeServer::Request&) { return FakeServer::json(200, pod_json("1")); };
+  f.operation = f.client->get(f.pod, std::chrono::steady_clock::now() + std::chrono::seconds(5), f.handler());
+  f.operation.reset();
+  f.get();
+  CHECK(f.answer.has_value());
+}
+
+TEST_CASE("client: the token is read for every request") {
+  Fixture f;
+  const std::string token = f.server.folder() + "/token";
+  f.client = Client::create(f.loop, {"http://localhost", f.server.socket(), token, {}}).value();
+  f.server.on_request = [&](const FakeServer::Request& request) {
+    const bool fresh = request.headers.find("Authorization: Bearer second\r\n") != std::string::npos;
+    if (fresh) return FakeServer::json(200, pod_json("1"));
+    REQUIRE(replace_file(token, "second\n", 0600).ok());
+    return FakeServer::json(401, status_json(401, "Unauthorized", "expired"));
+  };
+  REQUIRE(replace_file(token, "first\n", 0600).ok());
+  f.get();
+  CHECK(std::holds_alternative<Pod>(*f.answer));
+}
+
+TEST_CASE("watch: from the present state on, through bookmarks, deletion and a closed stream") {
+  Fixture f;
+  f.server.on_request = [&](const FakeServer::Request& request) {
+    if (request.target.find("watch=true") == std::string::npos) return FakeServer::json(200, pod_json("1"));
+    return FakeServer::stream();
+  };
+  f.watch("");
+  f.run_until([&] { return f.server.requests.size() == 2; });
+  CHECK(f.server.requests[1].target ==
+        "/api/v1/namespaces/ns/"
+        "pods?watch=true&allowWatchBookmarks=true&fieldSelector=metadata.name%3Dp&resourceVersion=1");
+  const std::string first = event_json("MODIFIED", pod_json("2"));
+  f.server.send(FakeServer::chunk(first.substr(0, 10)));
+  f.server.send(
+      FakeServer::chunk(first.substr(10) + event_json("ADDED", pod_json("3")) +
+                        event_json("BOOKMARK", R"({"kind":"Pod","metadata":{"resourceVersion":"9"}})")));
+  f.server.send(FakeServer::chunk(event_json("DELETED", pod_json("10"))));
+  f.run_until([&] { return f.deleted == 1; });
+  CHECK(f.versions == std::vector<std::string>{"1", "2", "3"});
+  f.server.send("0\r\n\r\n");
+  f.run_until([&] { return f.server.requests.size() == 3; });
+  CHECK(f.server.requests[2].target.ends_with("resourceVersion=10"));
+  CHECK(f.failures.empty());
+}
+
+TEST_CASE("watch: an expired version means the present state again") {
+  Fixture f;
+  bool as_event = false;
+  SUBCASE("told by the HTTP status") {}
+  SUBCASE("told by an event") {
+    as_event = true;
+  }
+  f.server.on_request = [&](const FakeServer::Request& request) {
+    if (request.target.find("watch=true") == std::string::npos) return FakeServer::json(200, pod_json("50"));
+    if (request.target.ends_with("resourceVersion=50")) return FakeServer::stream();
+    const std::string gone = status_json(410, "Expired", "too old resource version");
+    if (!as_event) return FakeServer::json(410, gone);
+    auto reply = FakeServer::stream();
+    reply.bytes += FakeServer::chunk(event_json("ERROR", gone));
+    return reply;
+  };
+  f.watch("5");
+  f.run_until([&] { return f.server.requests.size() == 3; });
+  CHECK(f.versions == std::vector<std::string>{"50"});
+  CHECK(f.failures.size() == 1);
+  CHECK(f.failures[0].status == 410);
+}
+
+TEST_CASE("watch: cut off or garbled, it goes on; its handler may end it") {
+  Fixture f;
+  int streams = 0;
+  f.server.on_request = [&](const FakeServer::Request& request) {
+    if (request.target.find("watch=true") == std::string::npos) return FakeServer::json(200, pod_json("5"));
+    auto reply = FakeServer::stream();
+    ++streams;
+    if (streams == 1) reply.close = true;
+    if (streams == 2) reply.bytes += FakeServer::chunk("{\"type\":\n");
+    if (streams == 3)
+      reply.bytes +=
+          FakeServer::chunk(event_json("MODIFIED", pod_json("6")) + event_json("MODIFIED", pod_json("7")));
+    return reply;
+  };
+  std::vector<std::string> seen;
+  f.operation = f.client->watch(f.pod, "4",
+                                {[&](const Pod& pod) {
+                                   seen.push_back(pod.resource_version);
+                                   if (pod.resource_version == "6") f.operation.reset();
+                                 },
+                                 {},
+                                 {}});
+  f.run_until([&] { return !f.operation; });
+  CHECK(seen == std::vector<std::string>{"5", "6"});
+}
+
+TEST_CASE("endpoint: the socket where there is one, else the cluster's address") {
+  const char* cluster[] = {"KUBERNETES_SERVICE_HOST=10.0.0.1", "KUBERNETES_SERVICE_PORT=6443", nullptr};
+  const char* six[] = {"KUBERNETES_SERVICE_HOST=fd00::1", nullptr};
+  const char* none[] = {nullptr};
+  CHECK(endpoint_in_pod("/nonexistent", cluster).value().url == "https://10.0.0.1:6443");
+  CHECK(endpoint_in_pod("/nonexistent", cluster).value().ca_file == "/nonexistent/ca.crt");
+  CHECK(endpoint_in_pod("/nonexistent", six).value().url == "https://[fd00::1]:443");
+  CHECK_FALSE(endpoint_in_pod("/nonexistent", none).ok());
+}

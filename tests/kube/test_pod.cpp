@@ -1,0 +1,97 @@
+#include "lib/kube/pod.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace glidepod;
+using namespace glidepod::kube;
+
+namespace {
+constexpr const char* k_pod = R"({
+  "kind": "Pod", "metadata": {"name": "pilot-1", "uid": "u-1", "resourceVersion": "42", "labels": {"a": "b"}},
+  "spec": {"containers": [
+    {"name": "pilot", "image": "reg.example/pilot:1"},
+    {"name": "payload-0", "image": "alpine:3.19", "command": ["/glidepod/bin/glue", "--container", "payload-0"]}]},
+  "status": {"containerStatuses": [
+    {"name": "pilot", "restartCount": 0, "image": "reg.example/pilot:1", "imageID": "reg.example/pilot@sha256:aa",
+     "containerID": "containerd://1", "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}, "lastState": {}},
+    {"name": "payload-0", "restartCount": 3, "image": "alpine:3.19", "imageID": "", "containerID": null,
+     "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}},
+     "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "signal": 9}}}]}})";
+}
+
+TEST_CASE("pod: the fields a pilot needs") {
+  const Pod pod = parse_pod(k_pod).value();
+  CHECK(pod.name == "pilot-1");
+  CHECK(pod.uid == "u-1");
+  CHECK(pod.resource_version == "42");
+  CHECK(pod.container("payload-0")->command.at(0) == "/glidepod/bin/glue");
+  CHECK(pod.container("payload-1") == nullptr);
+  CHECK(pod.status("pilot")->state == ContainerStatus::State::running);
+  CHECK(pod.status("pilot")->container_id == "containerd://1");
+  const ContainerStatus& payload = *pod.status("payload-0");
+  CHECK(payload.state == ContainerStatus::State::waiting);
+  CHECK(payload.reason == "ErrImagePull");
+  CHECK(payload.message == "not found");
+  CHECK(payload.restart_count == 3);
+  CHECK(payload.last_terminated->reason == "OOMKilled");
+  CHECK(payload.last_terminated->exit_code == 137);
+  CHECK_FALSE(payload.terminated.has_value());
+}
+
+TEST_CASE("pod: what is missing or null is empty, what is of another type is named") {
+  CHECK(parse_pod("{}").value().containers.empty());
+  CHECK(parse_pod(R"({"metadata":null,"spec":{"containers":null},"status":null})").ok());
+  for (const char* text :
+       {"", "null", "[]", "7", "\"x\"", "{", R"({"metadata":[]})", R"({"metadata":{"name":7}})",
+        R"({"spec":"x"})", R"({"spec":{"containers":{}}})", R"({"spec":{"containers":[7]}})",
+        R"({"spec":{"containers":[{"command":[1]}]}})", R"({"status":{"containerStatuses":[null]}})",
+        R"({"status":{"containerStatuses":[{"restartCount":"3"}]}})",
+        R"({"status":{"containerStatuses":[{"restartCount":1.5}]}})",
+        R"({"status":{"containerStatuses":[{"state":[]}]}})",
+        R"({"status":{"containerStatuses":[{"state":{"terminated":{"exitCode":"1"}}}]}})"}) {
+    CAPTURE(text);
+    REQUIRE_FALSE(parse_pod(text).ok());
+    CHECK(parse_pod(text).error().message().starts_with("pod: "));
+  }
+  CHECK(parse_pod("{\"metadata\":{\"name\":\"\xff\"}}").ok() == false);
+  CHECK_FALSE(parse_pod(std::string(100'000, '[')).ok());
+}
+
+TEST_CASE("pod: events of a watch") {
+  CHECK(parse_watch_event(R"({"type":"ADDED","object":{"metadata":{"resourceVersion":"5"}}})")
+            .value()
+            .pod.resource_version == "5");
+  CHECK(parse_watch_event(R"({"type":"DELETED","object":{}})").value().type == WatchEvent::Type::deleted);
+  CHECK(parse_watch_event(R"({"type":"BOOKMARK","object":{}})").value().type == WatchEvent::Type::bookmark);
+  const auto error =
+      parse_watch_event(R"({"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}})")
+          .value();
+  CHECK(error.type == WatchEvent::Type::error);
+  CHECK(error.code == 410);
+  for (const char* text : {"{}", R"({"type":"ADDED"})", R"({"type":"NEW","object":{}})",
+                           R"({"type":1,"object":{}})", R"({"type":"ERROR","object":{}})"})
+    CHECK_FALSE(parse_watch_event(text).ok());
+}
+
+TEST_CASE("pod: a Status and its wish to be asked later") {
+  const auto status =
+      parse_status(
+          R"({"kind":"Status","code":429,"reason":"TooManyRequests","details":{"retryAfterSeconds":2}})")
+          .value();
+  CHECK(status.retry_after_seconds == 2);
+  CHECK_FALSE(parse_status(R"({"kind":"Pod"})").ok());
+}
+
+TEST_CASE("pod: the patch touches one image, whatever is in the names") {
+  CHECK(image_patch("a\"b", "x\xff") ==
+        "{\"spec\":{\"containers\":[{\"image\":\"x\xef\xbf\xbd\",\"name\":\"a\\\"b\"}]}}");
+}
+
+TEST_CASE("pod: what an imageID tells") {
+  CHECK(digest_of("docker.io/library/a@sha256:12") == "sha256:12");
+  CHECK(repository_of("docker.io/library/a@sha256:12") == "docker.io/library/a");
+  CHECK(repository_of("docker-pullable://a@sha256:12") == "a");
+  CHECK(digest_of("sha256:12") == "");
+  CHECK(digest_of("docker://sha256:12") == "");
+  CHECK(repository_of("") == "");
+}

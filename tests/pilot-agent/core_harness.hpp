@@ -1,0 +1,168 @@
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "pilot-agent/core.hpp"
+
+namespace glidepod::agent {
+
+using namespace std::chrono_literals;
+using kube::ContainerStatus;
+
+inline const std::string k_digest_a = "sha256:" + std::string(64, 'a');
+inline const std::string k_digest_b = "sha256:" + std::string(64, 'b');
+inline const std::string k_digest_home = "sha256:" + std::string(64, '0');
+inline const std::string k_image_a = "docker.io/library/a:1";
+inline const std::string k_image_b = "docker.io/library/b:1";
+
+// A core with a pod of COUNT payload containers whose glues are connected, and a clock that tests move.
+struct Harness {
+  explicit Harness(int count = 1, Policy policy = {}, int pilot_restarts = 0) : core(policy) {
+    pod.name = "pilot-1";
+    pod.resource_version = "1";
+    add("pilot", "reg.example/pilot:1", {"/usr/bin/pilot-agent"}, pilot_restarts);
+    for (int i = 0; i < count; ++i)
+      add(name(i), "reg.example/pilot:1", {"/glidepod/bin/glue"}, pilot_restarts);
+    for (int i = 0; i < count; ++i) hello(i);
+    core.on_first_pod(pod, now);
+    take();
+  }
+
+  static std::string name(int i) { return "payload-" + std::to_string(i); }
+  void add(const std::string& container, const std::string& image, std::vector<std::string> command,
+           int restarts) {
+    pod.containers.push_back({container, image, std::move(command)});
+    ContainerStatus status;
+    status.name = container;
+    status.state = ContainerStatus::State::running;
+    status.image = image;
+    status.image_id = "reg.example/pilot@" + k_digest_home;
+    status.restart_count = restarts;
+    pod.statuses.push_back(status);
+  }
+  ContainerStatus& status(int i) { return pod.statuses.at(static_cast<std::size_t>(i) + 1); }
+
+  GlueId hello(int i = 0) {
+    glue[i] = ++last_id;
+    core.on_hello(glue[i], name(i), now);
+    take();
+    return glue[i];
+  }
+  void goodbye(int i = 0) {
+    core.on_goodbye(glue[i], now);
+    core.on_glue_lost(glue[i], now);
+    take();
+  }
+  void lose(int i = 0) {
+    core.on_glue_lost(glue[i], now);
+    take();
+  }
+
+  ClientId ask(const std::string& image, wire::Verb verb = wire::Verb::exec,
+               const std::string& owner = "alice", uid_t uid = 20001) {
+    Request request;
+    request.client = ++last_id;
+    request.verb = verb;
+    request.image = image;
+    request.owner = owner;
+    request.uid = uid;
+    request.job = "1.0";
+    request.any_image = image.empty();
+    core.on_bind(request, now);
+    take();
+    return request.client;
+  }
+
+  // The API took the newest patch; its answer is the pod as the kubelet last described it.
+  void patched() {
+    core.on_patched(last<Patch>().attempt, pod, now);
+    take();
+  }
+  void patch_failed(int status, const std::string& message = "no") {
+    kube::Failure failure;
+    failure.kind = status == 0 ? kube::Failure::Kind::transport : kube::Failure::Kind::status;
+    failure.status = status;
+    failure.message = message;
+    core.on_patched(last<Patch>().attempt, failure, now);
+    take();
+  }
+  // The kubelet says that container i now runs this.
+  void runs(int i, const std::string& image, const std::string& image_id) {
+    ContainerStatus& s = status(i);
+    s.state = ContainerStatus::State::running;
+    s.reason = s.message = "";
+    s.image = image;
+    s.image_id = image_id;
+    ++s.restart_count;
+    tell();
+  }
+  void waits(int i, const std::string& reason, const std::string& message) {
+    status(i).state = ContainerStatus::State::waiting;
+    status(i).reason = reason;
+    status(i).message = message;
+    tell();
+  }
+  void tell() {
+    core.on_pod(pod, now);
+    take();
+  }
+  void runs_home(int i) { runs(i, "reg.example/pilot:1", "reg.example/pilot@" + k_digest_home); }
+  // A whole switch to an image, as it goes when all is well.
+  void switch_to(int i, const std::string& image, const std::string& digest) {
+    patched();
+    goodbye(i);
+    hello(i);
+    runs(i, image, image.substr(0, image.rfind(':')) + "@" + digest);
+  }
+  void end_job(int i = 0, ExitStatus status = ExitStatus::exited(0), bool clean = true) {
+    wire::JobEnded ended;
+    ended.job = last<Launch>().job;
+    ended.status = status;
+    ended.clean = clean;
+    core.on_job_ended(glue[i], ended, now);
+    take();
+  }
+  void pass(Time::duration time) {
+    now += time;
+    core.on_time(now);
+    take();
+  }
+
+  void take() {
+    for (Action& action : core.take_actions()) all.push_back(std::move(action));
+  }
+  template <typename T>
+  int count() const {
+    int n = 0;
+    for (const Action& action : all) n += std::holds_alternative<T>(action) ? 1 : 0;
+    return n;
+  }
+  // The newest action of its kind; there must be one.
+  template <typename T>
+  const T& last() const {
+    for (auto action = all.rbegin(); action != all.rend(); ++action)
+      if (const T* found = std::get_if<T>(&*action)) return *found;
+    FAIL("no such action");
+    throw 0;
+  }
+  State state(int i = 0) const { return *core.state_of(name(i)); }
+  bool noted(const std::string& text) const {
+    for (const Action& action : all)
+      if (const Note* found = std::get_if<Note>(&action))
+        if (found->text.find(text) != std::string::npos) return true;
+    return false;
+  }
+
+  Core core;
+  kube::Pod pod;
+  Time now{1000s};
+  std::map<int, GlueId> glue;
+  std::uint64_t last_id = 0;
+  std::vector<Action> all;
+};
+
+}  // namespace glidepod::agent

@@ -1,0 +1,214 @@
+// The real agent, glue and apptainer with a small API server, as root.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "lib/base/file.hpp"
+#include "tests/pilot-agent/small_cluster.hpp"
+
+using namespace glidepod;
+using namespace glidepod::agent;
+
+namespace {
+
+const std::string k_a = "docker://reg.example/a:1";
+const std::string k_b = "docker://reg.example/b:1";
+const std::string k_digest_a = "sha256:" + std::string(64, 'a');
+const std::string k_digest_b = "sha256:" + std::string(64, 'b');
+
+struct Cluster : SmallCluster {
+  explicit Cluster(int payloads = 1, std::vector<std::string> settings = {})
+      : SmallCluster(payloads, std::move(settings)) {
+    registry["reg.example/a"] = k_digest_a;
+    registry["reg.example/b"] = k_digest_b;
+    REQUIRE(until([&] { return logged("event=pod"); }));
+  }
+};
+
+bool not_root() {
+  if (::geteuid() == 0) return false;
+  MESSAGE("skipped: needs root");
+  return true;
+}
+
+std::int64_t number_after(const std::string& text, const std::string& word) {
+  const auto at = text.find(word);
+  REQUIRE(at != std::string::npos);
+  return std::stoll(text.substr(at + word.size()));
+}
+
+}  // namespace
+
+TEST_CASE("agent: a job's way, switched, warm, fresh and switched again") {
+  if (not_root()) return;
+  Cluster c;
+  auto ran = c.run({k_a, {"/bin/sh", "-c", "echo $IMAGE; id -u; id -G; pwd; exit 7"}});
+  CHECK(ran.status == ExitStatus::exited(7));
+  CHECK(ran.out == "reg.example/a:1\n29001\n29001 30001\n" + c.folder() + "/scratch/dir_1\n");
+  CHECK(c.logged("how=switched"));
+  CHECK(c.run({k_a, {"/bin/sh", "-c", "kill -SEGV $$"}}).status == ExitStatus::signaled(SIGSEGV));
+  CHECK(c.patches == std::vector<std::string>{"reg.example/a:1"});
+  CHECK(c.logged("how=warm"));
+  REQUIRE(c.until([&] { return c.logged("event=digest"); }));
+  CHECK(c.run({.image = k_a, .argv = {"/bin/true"}, .owner = "bob@pool", .uid = 29002}).status.success());
+  CHECK(c.logged("how=fresh"));
+  REQUIRE(c.patches.size() == 2);
+  CHECK(c.patches[1].starts_with("reg.example/a:g"));
+  CHECK(c.patches[1].ends_with("@" + k_digest_a));
+  CHECK(c.run({k_b, {"/bin/true"}}).status.success());
+  CHECK(c.patches.size() == 3);
+  CHECK(c.stop() == ExitStatus::exited(0));
+  REQUIRE(
+      c.until([&] { return c.glue_ended["payload-0"].has_value() && c.glue_ended["payload-0"]->success(); }));
+}
+
+TEST_CASE("agent: test binds, exec finds it ready") {
+  if (not_root()) return;
+  Cluster c;
+  CHECK(c.run({.image = k_a, .argv = {}, .verb = "test"}).status.success());
+  CHECK(c.logged("event=prepared job=1.0 owner=alice@pool"));
+  CHECK(c.run({k_a, {"/bin/true"}}).status.success());
+  CHECK(c.patches.size() == 1);
+}
+
+TEST_CASE("agent: an image that nobody has is the user's fault, and the next job is not its victim") {
+  if (not_root()) return;
+  Cluster c;
+  for (const char* verb : {"test", "exec"}) {
+    CAPTURE(verb);
+    const auto ran = c.run({.image = "docker://reg.example/nosuch:1", .argv = {"/bin/true"}, .verb = verb});
+    CHECK(ran.status.how == ExitStatus::How::exited);
+    CHECK(ran.status.number != 0);
+    CHECK(ran.status.number != 125);
+    CHECK(ran.out.find("not found") != std::string::npos);
+    CHECK(c.run({k_b, {"/bin/true"}}).status.success());
+  }
+  const auto refused = c.run({"/images/x.sif", {"/bin/true"}});
+  CHECK(refused.out.find("docker://NAME") != std::string::npos);
+}
+
+TEST_CASE("agent: a lost container is the job's own end if it ran out of memory") {
+  if (not_root()) return;
+  Cluster c;
+  const int job = c.start({k_a, {"/bin/sh", "-c", "tail -f /dev/null"}});
+  REQUIRE(c.until([&] { return c.logged("event=started"); }));
+  c.kill_glue(0, "OOMKilled");
+  CHECK(c.wait(job).status == ExitStatus::signaled(SIGKILL));
+  CHECK(c.run({k_b, {"/bin/true"}}).status.success());
+}
+
+TEST_CASE("agent: a lost container is otherwise told to the starter, or to whoever called") {
+  if (not_root()) return;
+  Cluster c;
+  for (const char* parent : {"", "condor_starter"}) {
+    CAPTURE(parent);
+    const auto started = [&] {
+      const std::string log = c.log();
+      std::size_t n = 0;
+      for (auto at = log.find("event=started"); at != std::string::npos;
+           at = log.find("event=started", at + 1))
+        ++n;
+      return n;
+    };
+    const auto before = started();
+    const int job = c.start({.image = k_a, .argv = {"/bin/sh", "-c", "tail -f /dev/null"}, .parent = parent});
+    REQUIRE(c.until([&] { return started() > before; }));
+    c.kill_glue(0, "Error");
+    CHECK(c.wait(job).status == ExitStatus::exited(*parent ? 77 : 125));
+    CHECK(c.run({k_b, {"/bin/true"}}).status.success());
+  }
+  CHECK(c.logged("event=vacate"));
+}
+
+TEST_CASE("agent: killing apptainer kills the job, a signal to it reaches the job") {
+  if (not_root()) return;
+  Cluster c;
+  int job = c.start({k_a, {"/bin/sh", "-c", "trap 'exit 5' USR1; echo on; tail -f /dev/null & wait"}});
+  REQUIRE(c.until([&] { return c.logged("event=started"); }));
+  REQUIRE(c.until([&] { return read_file(c.folder() + "/out.1").value() == "on\n"; }));
+  REQUIRE(c.child(job).signal(SIGUSR1).ok());
+  CHECK(c.wait(job).status == ExitStatus::exited(5));
+  CHECK(c.logged("killed=1"));
+  job = c.start({k_a, {"/bin/sh", "-c", "echo on; tail -f /dev/null"}});
+  REQUIRE(c.until([&] { return read_file(c.folder() + "/out.2").value() == "on\n"; }));
+  REQUIRE(c.child(job).signal(SIGKILL).ok());
+  CHECK(c.wait(job).status == ExitStatus::signaled(SIGKILL));
+  REQUIRE(c.until([&] { return c.logged("event=abandoned"); }));
+  REQUIRE(c.until([&] { return c.logged("signal 9"); }));
+}
+
+TEST_CASE("agent: the API may be down for a while") {
+  if (not_root()) return;
+  Cluster c;
+  c.patch_status = 503;
+  const int job = c.start({k_a, {"/bin/true"}});
+  REQUIRE(c.until([&] { return c.api_requests >= 3; }));
+  c.patch_status = 200;
+  CHECK(c.wait(job).status.success());
+}
+
+TEST_CASE("agent: root is refused") {
+  if (not_root()) return;
+  Cluster c;
+  const auto ran = c.run({.image = k_a, .argv = {"/bin/true"}, .uid = 0});
+  CHECK(ran.out.find("root cannot run") != std::string::npos);
+}
+
+TEST_CASE("agent: it starts its command when a container is ready, and ends with it") {
+  if (not_root()) return;
+  struct Row {
+    const char* command;
+    int code;
+    const char* message;
+  };
+  for (const Row& row : {Row{"/bin/true", 0, ""}, Row{"/bin/false", 1, "/bin/false ended with exit code 1\n"},
+                         Row{"/nonexistent -f", 1, "start /nonexistent: No such file or directory\n"}}) {
+    CAPTURE(row.command);
+    SmallCluster c(1, {std::string("COMMAND=") + row.command});
+    REQUIRE(c.until([&] { return c.agent_ended.has_value(); }));
+    CHECK(*c.agent_ended == ExitStatus::exited(row.code));
+    CHECK(read_file(c.folder() + "/termination-log").value() == row.message);
+    REQUIRE(c.until([&] { return c.glue_ended["payload-0"].has_value(); }));
+    CHECK(c.glue_ended["payload-0"]->success());
+  }
+  SmallCluster c(1, {"COMMAND=/usr/bin/tail -f /dev/null"});
+  REQUIRE(c.until([&] { return c.logged("event=command_started"); }));
+  CHECK(c.stop() == ExitStatus::exited(0));
+}
+
+TEST_CASE("agent: warm binds are fast, an idle agent does nothing at all and is small") {
+  if (not_root()) return;
+  Cluster c;
+  REQUIRE(c.run({k_a, {"/bin/true"}}).status.success());
+  REQUIRE(c.until([&] { return c.logged("event=digest"); }));
+  std::vector<double> times;
+  for (int i = 0; i < 50; ++i) times.push_back(c.run({k_a, {"/bin/true"}}).ms);
+  std::ranges::sort(times);
+  double bind = 0;
+  std::istringstream lines(c.log());
+  for (std::string line; std::getline(lines, line);)
+    if (line.find("how=warm") != std::string::npos)
+      bind = std::max(bind, std::stod(line.substr(line.find("bind_ms=") + 8)));
+  const auto proc = fmt::format("/proc/{}/", c.agent_pid());
+  const auto switches = [&] {
+    return number_after(read_file(proc + "status").value(), "\nvoluntary_ctxt_switches:");
+  };
+  const int requests = c.api_requests;
+  c.idle(Milliseconds(100));
+  const auto before = switches();
+  c.idle(Milliseconds(1500));
+  const auto after = switches();
+  CHECK(after == before);
+  CHECK(c.api_requests == requests);
+  const std::string memory = read_file(proc + "smaps_rollup").value();
+  const auto kib = number_after(memory, "Private_Dirty:") + number_after(memory, "Private_Clean:");
+  CHECK(kib < 12 * 1024);
+  MESSAGE(fmt::format(
+      "warm exec of /bin/true: median {:.2f} ms; longest bind {:.1f} ms; private memory {} KiB; wake-ups "
+      "in 1.5 s idle: {}",
+      times[times.size() / 2], bind, kib, after - before));
+}

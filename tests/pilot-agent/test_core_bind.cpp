@@ -1,0 +1,254 @@
+#include "tests/pilot-agent/core_harness.hpp"
+
+using namespace glidepod;
+using namespace glidepod::agent;
+
+TEST_CASE("core: a first job is bound by a switch to the plain name") {
+  Harness h;
+  const ClientId client = h.ask(k_image_a);
+  CHECK(h.state() == State::switching);
+  CHECK(h.last<Patch>().container == "payload-0");
+  CHECK(h.last<Patch>().image == k_image_a);
+  CHECK(h.count<Launch>() == 0);
+  h.switch_to(0, k_image_a, k_digest_a);
+  CHECK(h.state() == State::running);
+  CHECK(h.last<Launch>().client == client);
+  CHECK(h.last<Launch>().glue == h.glue[0]);
+  CHECK(h.noted(
+      "event=bound job=1.0 owner=alice image=docker.io/library/a:1 container=payload-0 how=switched"));
+  h.end_job(0, ExitStatus::exited(3));
+  CHECK(h.last<Answer>().client == client);
+  CHECK(h.last<Answer>().status == ExitStatus::exited(3));
+  CHECK(h.state() == State::idle);
+  CHECK_FALSE(h.core.watching());
+  CHECK_FALSE(h.core.next_deadline().has_value());
+}
+
+TEST_CASE("core: who may use a warm container") {
+  struct Row {
+    Policy::Reuse reuse;
+    const char* owner;
+    bool clean;
+    const char* how;
+  };
+  for (const Row& row : {Row{Policy::Reuse::owner, "alice", true, "how=warm"},
+                         Row{Policy::Reuse::owner, "bob", true, "how=fresh"},
+                         Row{Policy::Reuse::owner, "alice", false, "how=fresh"},
+                         Row{Policy::Reuse::never, "alice", true, "how=fresh"}}) {
+    CAPTURE(row.how);
+    CAPTURE(row.owner);
+    Policy policy;
+    policy.reuse = row.reuse;
+    Harness h(1, policy);
+    h.ask(k_image_a);
+    h.switch_to(0, k_image_a, k_digest_a);
+    h.end_job(0, ExitStatus::exited(0), row.clean);
+    const int patches = h.count<Patch>();
+    h.all.clear();
+    h.ask(k_image_a, wire::Verb::exec, row.owner);
+    if (std::string(row.how) == "how=warm") {
+      CHECK(h.count<Patch>() == 0);
+    } else {
+      // The same content by a string never used before.
+      CHECK(patches == 1);
+      CHECK(h.last<Patch>().image == "docker.io/library/a:g-1@" + k_digest_a);
+      h.switch_to(0, k_image_a, k_digest_a);
+    }
+    CHECK(h.count<Launch>() == 1);
+    CHECK(h.noted(row.how));
+  }
+}
+
+TEST_CASE("core: a test reserves the container for its caller, for a while") {
+  Harness h;
+  const ClientId test = h.ask(k_image_a, wire::Verb::test);
+  h.switch_to(0, k_image_a, k_digest_a);
+  CHECK(h.last<Answer>().client == test);
+  CHECK(h.last<Answer>().status == ExitStatus::exited(0));
+  CHECK(h.state() == State::reserved);
+  CHECK(h.noted("event=prepared"));
+  SUBCASE("another waits until the caller has had it") {
+    h.ask(k_image_a, wire::Verb::exec, "bob", 20002);
+    CHECK(h.count<Launch>() == 0);
+    const ClientId exec = h.ask(k_image_a);
+    CHECK(h.last<Launch>().client == exec);
+    CHECK(h.noted(
+        "event=bound job=1.0 owner=alice image=docker.io/library/a:1 container=payload-0 how=switched"));
+    h.end_job();
+    CHECK(h.last<Patch>().image == "docker.io/library/a:g-1@" + k_digest_a);
+  }
+  SUBCASE("another has it when the time is over") {
+    const ClientId other = h.ask(k_image_a, wire::Verb::exec, "bob", 20002);
+    h.pass(59s);
+    CHECK(h.count<Launch>() == 0);
+    h.pass(1s);
+    CHECK(h.last<Launch>().client == other);
+  }
+  SUBCASE("the caller asks for another image") {
+    h.ask(k_image_b);
+    CHECK(h.count<Patch>() == 1);
+    h.pass(60s);
+    CHECK(h.last<Patch>().image == k_image_b);
+  }
+  SUBCASE("its glue goes") {
+    h.goodbye();
+    CHECK(h.state() == State::absent);
+    h.hello();
+    CHECK(h.state() == State::idle);
+  }
+  SUBCASE("at the test the owner was not known yet") {
+    const ClientId exec = h.ask(k_image_a, wire::Verb::exec, "carol");
+    CHECK(h.last<Launch>().client == exec);
+  }
+}
+
+TEST_CASE("core: requests wait in order and take the coldest container") {
+  Harness h(2);
+  const ClientId first = h.ask(k_image_a);
+  const ClientId second = h.ask(k_image_b);
+  const ClientId third = h.ask(k_image_b);
+  const ClientId fourth = h.ask(k_image_a);
+  CHECK(h.count<Patch>() == 2);
+  for (int i = 0; i < 2; ++i) {
+    h.core.on_patched(static_cast<std::uint64_t>(i) + 1, h.pod, h.now);
+    h.goodbye(i);
+    h.hello(i);
+  }
+  CHECK(h.count<Launch>() == 2);
+  CHECK(h.last<Launch>().client == second);
+  h.runs(0, k_image_a, "docker.io/library/a@" + k_digest_a);
+  h.runs(1, k_image_b, "docker.io/library/b@" + k_digest_b);
+  wire::JobEnded ended;
+  ended.job = 1;
+  h.now += 1s;
+  h.core.on_job_ended(h.glue[0], ended, h.now);
+  h.take();
+  // The third comes before the fourth, though the free container has the fourth's image.
+  CHECK(h.last<Patch>().image == "docker.io/library/b:g-1@" + k_digest_b);
+  ended.job = 2;
+  h.core.on_job_ended(h.glue[1], ended, h.now);
+  h.take();
+  CHECK(h.last<Patch>().image == "docker.io/library/a:g-2@" + k_digest_a);
+  h.core.on_patched(3, h.pod, h.now);
+  h.goodbye(0);
+  h.hello(0);
+  CHECK(h.last<Launch>().client == third);
+  h.core.on_patched(4, h.pod, h.now);
+  h.goodbye(1);
+  h.hello(1);
+  CHECK(h.last<Launch>().client == fourth);
+  CHECK(first != fourth);
+}
+
+TEST_CASE("core: a probe runs in any idle container without a switch") {
+  Harness h;
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.end_job();
+  const ClientId probe = h.ask("", wire::Verb::exec, "uid:105", 105);
+  CHECK(h.count<Patch>() == 1);
+  CHECK(h.last<Launch>().client == probe);
+  h.end_job(0, ExitStatus::exited(37));
+  CHECK(h.last<Answer>().status == ExitStatus::exited(37));
+  h.ask(k_image_a);
+  CHECK(h.noted("how=warm"));
+}
+
+TEST_CASE("core: before the pod is known probes run and jobs wait") {
+  Harness h(0);
+  Core core{Policy{}};
+  core.on_hello(1, "payload-0", h.now);
+  Request job;
+  job.client = 2;
+  job.image = k_image_a;
+  core.on_bind(job, h.now);
+  Request probe;
+  probe.client = 3;
+  probe.any_image = true;
+  core.on_bind(probe, h.now);
+  int launches = 0;
+  for (const auto& action : core.take_actions()) launches += std::holds_alternative<Launch>(action) ? 1 : 0;
+  CHECK(launches == 1);
+  CHECK(core.next_deadline() == h.now + 600s);
+  core.on_time(h.now + 600s);
+  bool failed = false;
+  for (const auto& action : core.take_actions())
+    if (const auto* fail = std::get_if<Fail>(&action))
+      failed = fail->client == 2 && fail->fault == wire::Fault::infrastructure;
+  CHECK(failed);
+}
+
+TEST_CASE("core: a client that goes away leaves nothing behind") {
+  Harness h;
+  const ClientId first = h.ask(k_image_a);
+  SUBCASE("while it waits") {
+    const ClientId second = h.ask(k_image_b);
+    h.core.on_client_gone(second, h.now);
+    h.switch_to(0, k_image_a, k_digest_a);
+    h.end_job();
+    CHECK(h.count<Patch>() == 1);
+  }
+  SUBCASE("during the switch: it is finished for whoever comes next") {
+    h.core.on_client_gone(first, h.now);
+    h.switch_to(0, k_image_a, k_digest_a);
+    CHECK(h.state() == State::idle);
+    CHECK(h.count<Launch>() == 0);
+    h.ask(k_image_a, wire::Verb::exec, "bob");
+    CHECK(h.noted("how=warm"));
+  }
+  SUBCASE("during the job: the job is killed") {
+    h.switch_to(0, k_image_a, k_digest_a);
+    h.core.on_client_gone(first, h.now);
+    h.take();
+    CHECK(h.last<SignalJob>().number == SIGKILL);
+    CHECK(h.last<SignalJob>().job == h.last<Launch>().job);
+    CHECK(h.state() == State::draining);
+    h.end_job(0, ExitStatus::signaled(SIGKILL));
+    CHECK(h.state() == State::idle);
+    CHECK(h.count<Answer>() == 0);
+  }
+}
+
+TEST_CASE("core: signals reach the job, or end a request that has none yet") {
+  Harness h;
+  const ClientId client = h.ask(k_image_a);
+  SUBCASE("in the queue or during the switch") {
+    const ClientId waiting = h.ask(k_image_b);
+    for (const ClientId each : {client, waiting}) {
+      h.core.on_client_signal(each, SIGCONT, h.now);
+      h.take();
+      CHECK(h.count<Answer>() == (each == client ? 0 : 1));
+      h.core.on_client_signal(each, SIGTERM, h.now);
+      h.take();
+      CHECK(h.last<Answer>().client == each);
+      CHECK(h.last<Answer>().status == ExitStatus::signaled(SIGTERM));
+    }
+    h.switch_to(0, k_image_a, k_digest_a);
+    CHECK(h.count<Launch>() == 0);
+  }
+  SUBCASE("while it runs") {
+    h.switch_to(0, k_image_a, k_digest_a);
+    h.core.on_client_signal(client, SIGTSTP, h.now);
+    h.take();
+    CHECK(h.last<SignalJob>().number == SIGTSTP);
+    h.core.on_client_signal(client, SIGTERM, h.now);
+    h.take();
+    h.end_job(0, ExitStatus::signaled(SIGTERM));
+    CHECK(h.last<Answer>().status == ExitStatus::signaled(SIGTERM));
+  }
+}
+
+TEST_CASE("core: at the end jobs are killed, glues sent home and requests refused") {
+  Harness h(3);
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  const ClientId second = h.ask(k_image_b);
+  h.core.finish();
+  h.take();
+  CHECK(h.last<SignalJob>().number == SIGKILL);
+  CHECK(h.count<FinishGlue>() == 3);
+  CHECK(h.last<Fail>().client == second);
+  const ClientId late = h.ask(k_image_a);
+  CHECK(h.last<Fail>().client == late);
+  CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+}

@@ -1,0 +1,140 @@
+#include "tests/pilot-agent/core_harness.hpp"
+
+using namespace glidepod;
+using namespace glidepod::agent;
+
+TEST_CASE("jobs: a lost glue is explained by the pod's status") {
+  Harness h;
+  const ClientId client = h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.lose();
+  CHECK(h.core.watching());
+  CHECK(h.count<Answer>() == 0);
+  // Meanwhile the container is on its way home, so that it need not wait for the kubelet's back-off.
+  CHECK(h.state() == State::switching);
+  h.tell();  // not noticed by the kubelet yet
+  CHECK(h.count<Answer>() + h.count<Fail>() == 0);
+  SUBCASE("out of memory: the job's own end") {
+    h.status(0).state = ContainerStatus::State::terminated;
+    h.status(0).terminated = kube::Termination{"OOMKilled", "", 137, 0};
+    h.tell();
+    CHECK(h.last<Answer>().client == client);
+    CHECK(h.last<Answer>().status == ExitStatus::signaled(SIGKILL));
+    CHECK(h.noted("OOMKilled"));
+  }
+  SUBCASE("out of memory, seen when the next one runs already") {
+    h.status(0).last_terminated = kube::Termination{"OOMKilled", "", 137, 0};
+    h.patched();
+    CHECK(h.count<Answer>() == 0);  // of the instance before the lost one
+    h.runs_home(0);
+    CHECK(h.last<Answer>().status == ExitStatus::signaled(SIGKILL));
+  }
+  SUBCASE("anything else is the infrastructure's") {
+    h.status(0).last_terminated = kube::Termination{"Error", "", 137, 0};
+    h.waits(0, "CrashLoopBackOff", "back-off 10s");
+    CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+  }
+  SUBCASE("as is silence") {
+    h.pass(10s);
+    CHECK(h.last<Fail>().client == client);
+    CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+  }
+  SUBCASE("the client goes meanwhile") {
+    h.core.on_client_gone(client, h.now);
+    h.pass(10s);
+    CHECK(h.count<Fail>() == 0);
+  }
+  CHECK(h.count<Answer>() + h.count<Fail>() <= 1);
+}
+
+TEST_CASE("jobs: a container stopped from outside did not end the job") {
+  Harness h;
+  const ClientId client = h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  SUBCASE("goodbye before the end") {
+    h.core.on_goodbye(h.glue[0], h.now);
+    h.end_job(0, ExitStatus::signaled(SIGTERM));
+  }
+  SUBCASE("goodbye right after it") {
+    h.end_job(0, ExitStatus::signaled(SIGTERM));
+    CHECK(h.count<Answer>() == 0);
+    CHECK(h.state() == State::draining);
+    h.goodbye();
+  }
+  SUBCASE("goodbye and no end") {
+    h.core.on_goodbye(h.glue[0], h.now);
+    h.lose();
+  }
+  CHECK(h.count<Answer>() == 0);
+  CHECK(h.last<Fail>().client == client);
+  CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+  CHECK(h.state() == State::absent);
+  h.hello();
+  CHECK(h.state() == State::idle);
+}
+
+TEST_CASE("jobs: a job that kills itself did so") {
+  Harness h;
+  const ClientId client = h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.end_job(0, ExitStatus::signaled(SIGKILL));
+  CHECK(h.count<Answer>() == 0);
+  h.pass(200ms);
+  CHECK(h.last<Answer>().client == client);
+  CHECK(h.last<Answer>().status == ExitStatus::signaled(SIGKILL));
+  CHECK(h.state() == State::idle);
+}
+
+TEST_CASE("jobs: a launch that fails is told with its fault") {
+  for (const auto fault : {wire::Fault::user, wire::Fault::infrastructure}) {
+    Harness h;
+    const ClientId client = h.ask(k_image_a);
+    h.switch_to(0, k_image_a, k_digest_a);
+    wire::LaunchFailed failed;
+    failed.job = h.last<Launch>().job;
+    failed.fault = fault;
+    failed.message = "no such file";
+    h.core.on_launch_failed(h.glue[0], failed, h.now);
+    h.take();
+    CHECK(h.last<Fail>().client == client);
+    CHECK(h.last<Fail>().fault == fault);
+    CHECK(h.last<Fail>().message == "no such file");
+    CHECK(h.state() == State::idle);
+    h.ask(k_image_a);
+    CHECK(h.noted(fault == wire::Fault::user ? "how=warm" : "event=switch"));
+  }
+}
+
+TEST_CASE("jobs: messages about another job are not believed") {
+  Harness h;
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  wire::JobEnded ended;
+  ended.job = 77;
+  h.core.on_job_ended(h.glue[0], ended, h.now);
+  ended.job = h.last<Launch>().job;
+  h.core.on_job_ended(999, ended, h.now);
+  wire::LaunchFailed failed;
+  failed.job = 77;
+  h.core.on_launch_failed(h.glue[0], failed, h.now);
+  h.take();
+  CHECK(h.state() == State::running);
+  CHECK(h.count<Answer>() + h.count<Fail>() == 0);
+}
+
+TEST_CASE("jobs: the line of a job's end says what it used") {
+  Harness h;
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  wire::JobEnded ended;
+  ended.job = h.last<Launch>().job;
+  ended.user_microseconds = 1'500'000;
+  ended.max_rss_kib = 2048;
+  ended.processes_killed = 2;
+  ended.files_removed = 3;
+  h.core.on_job_ended(h.glue[0], ended, h.now);
+  h.take();
+  CHECK(h.noted(
+      "event=ended job=1.0 owner=alice container=payload-0 status=\"exit code 0\" cpu_s=1.500 rss_kib=2048"));
+  CHECK(h.noted("killed=2 removed=3"));
+}

@@ -1,0 +1,90 @@
+#include "pilot-agent/sandbox.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "lib/base/file.hpp"
+
+using namespace glidepod;
+using namespace glidepod::agent;
+namespace fs = std::filesystem;
+
+namespace {
+struct Folder {
+  std::string path = (fs::temp_directory_path() / "glidepod-test-XXXXXX").string();
+  Folder() {
+    REQUIRE(::mkdtemp(path.data()) != nullptr);
+    fs::create_directories(path + "/scratch/dir_1");
+    fs::create_directories(path + "/outside");
+  }
+  ~Folder() { fs::remove_all(path); }
+  void write(const std::string& name, const std::string& text) {
+    const Fd file = open_file(path + "/" + name, O_WRONLY | O_CREAT | O_TRUNC, 0644).value();
+    REQUIRE(write_all(file, text).ok());
+  }
+  Result<condor::JobIdentity> read(const std::string& sandbox, uid_t caller = ::getuid()) const {
+    return read_job_identity(path + "/scratch", path + sandbox, caller, 54321);
+  }
+};
+}  // namespace
+
+TEST_CASE("job ad: who a job is") {
+  struct Row {
+    const char* text;
+    const char* owner;
+    const char* id;
+  };
+  for (const Row& row :
+       {Row{"User = \"alice@pool\"\nOwner = \"alice\"\nClusterId = 12\nProcId = 3\n", "alice@pool", "12.3"},
+        Row{"owner = \"bob\"\nUIDDOMAIN = \"site\"\nclusterid=1\nprocid=0", "bob@site", "1.0"},
+        Row{"Owner=\"bob\"", "bob", ""}, Row{"User = \"a\\\"b\"\nClusterId = 7", "a\"b", ""},
+        Row{"User = strcat(\"x\", \"y\")\nOwner = 5\nClusterId = -1\nProcId = 0", "", ""},
+        Row{"User = \"first\"\nUser = \"second\"", "second", ""},
+        Row{"Requirements = User == \"mallory\"\nUserLog = \"x\"\nnoise\n= \"y\"\n", "", ""},
+        Row{"User = \"\nOwner = \"", "", ""}, Row{"", "", ""}}) {
+    CAPTURE(row.text);
+    const auto identity = condor::parse_job_ad(row.text);
+    CHECK(identity.owner == row.owner);
+    CHECK(identity.id == row.id);
+  }
+}
+
+TEST_CASE("sandbox: the job's ad is read where it is to be trusted, and nowhere else") {
+  Folder folder;
+  folder.write("scratch/dir_1/.job.ad", "User = \"alice@pool\"\nClusterId = 1\nProcId = 2\n");
+  folder.write("outside/.job.ad", "User = \"mallory\"\n");
+  CHECK(folder.read("/scratch/dir_1").value().owner == "alice@pool");
+  CHECK(folder.read("/scratch/dir_1/").value().id == "1.2");
+  CHECK_FALSE(folder.read("/outside").ok());
+  CHECK_FALSE(folder.read("/scratch/../outside").ok());
+  CHECK_FALSE(folder.read("/scratchy").ok());
+  CHECK_FALSE(read_job_identity(folder.path + "/scratch", "", ::getuid(), 0).ok());
+  fs::create_directory_symlink("../outside", folder.path + "/scratch/link");
+  CHECK_FALSE(folder.read("/scratch/link").ok());
+  fs::create_directory(folder.path + "/scratch/dir_2");
+  fs::create_symlink("../../outside/.job.ad", folder.path + "/scratch/dir_2/.job.ad");
+  CHECK_FALSE(folder.read("/scratch/dir_2").ok());
+  fs::create_directory(folder.path + "/scratch/dir_3");
+  REQUIRE(::mkfifo((folder.path + "/scratch/dir_3/.job.ad").c_str(), 0600) == 0);
+  CHECK_FALSE(folder.read("/scratch/dir_3").ok());
+  CHECK_FALSE(folder.read("/scratch").ok());  // none there
+  folder.write("scratch/dir_1/.job.ad", std::string((1 << 20) + 1, 'x'));
+  CHECK_FALSE(folder.read("/scratch/dir_1").ok());
+}
+
+TEST_CASE("sandbox: an ad of another user is not believed") {
+  if (::getuid() != 0) return;  // only root can make one
+  Folder folder;
+  folder.write("scratch/dir_1/.job.ad", "User = \"alice@pool\"\n");
+  const std::string file = folder.path + "/scratch/dir_1/.job.ad";
+  for (const auto& [owner, believed] :
+       {std::pair(0, true), std::pair(20001, true), std::pair(54321, true), std::pair(20002, false)}) {
+    REQUIRE(::chown(file.c_str(), static_cast<uid_t>(owner), 0) == 0);
+    CHECK(folder.read("/scratch/dir_1", 20001).ok() == believed);
+  }
+}

@@ -1,0 +1,49 @@
+#include "pilot-agent/settings.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+using namespace glidepod;
+using namespace glidepod::agent;
+
+TEST_CASE("settings: payload containers by name or number") {
+  using Names = std::vector<std::string>;
+  Settings settings;
+  CHECK(settings.container_names().empty());
+  settings.payload_containers = "2";
+  CHECK(settings.container_names() == Names{"payload-0", "payload-1"});
+  settings.payload_containers = "a  b-1 ";
+  CHECK(settings.container_names() == Names{"a", "b-1"});
+}
+
+TEST_CASE("settings: the command's words, or none") {
+  Settings settings;
+  CHECK(settings.command_words() == std::vector<std::string>{"/usr/sbin/condor_master", "-f"});
+  settings.command = "none";
+  CHECK(settings.command_words().empty());
+}
+
+TEST_CASE("settings: the command gets the environment without our own settings") {
+  Settings settings;
+  Config config("GLIDEPOD_");
+  settings.declare(config);
+  const char* own[] = {"PATH=/bin", "GLIDEPOD_REUSE=never", "GLIDEPOD_PAYLOAD_CONTAINERS=a b",
+                       "GLIDEPOD_LIFETIME=60", nullptr};
+  CHECK(command_environment(own, config, 2) ==
+        std::vector<std::string>{"PATH=/bin", "GLIDEPOD_LIFETIME=60", "GLIDEPOD_PAYLOAD_CONTAINERS=2"});
+  CHECK(command_environment(own, config, 0).size() == 2);
+}
+
+TEST_CASE("settings: every key is described, and mistakes are named") {
+  Settings settings;
+  Config config("GLIDEPOD_");
+  settings.declare(config);
+  CHECK(config.describe().find("bind_deadline") != std::string::npos);
+  CHECK(config.read_text("reuse = never\nbind_deadline = 5m\n", "x").ok());
+  CHECK(settings.policy().reuse == Policy::Reuse::never);
+  CHECK(settings.policy().bind_deadline == std::chrono::seconds(300));
+  CHECK_FALSE(config.read_text("bind_dedline = 5m\n", "x").ok());
+  settings.image_rules = {"nonsense"};
+  CHECK_FALSE(settings.rules().ok());
+}

@@ -1,0 +1,28 @@
+#include "pilot-agent/starter.hpp"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+using namespace glidepod;
+using namespace glidepod::agent;
+
+TEST_CASE("starter: only an infrastructure fault of a job below a starter is a vacate") {
+  using wire::Fault;
+  using wire::Verb;
+  CHECK(on_failure(Verb::exec, Fault::infrastructure, "condor_starter") == OnFailure::vacate);
+  CHECK(on_failure(Verb::run, Fault::infrastructure, "condor_starter") == OnFailure::vacate);
+  CHECK(on_failure(Verb::test, Fault::infrastructure, "condor_starter") == OnFailure::tell);
+  CHECK(on_failure(Verb::exec, Fault::user, "condor_starter") == OnFailure::tell);
+  CHECK(on_failure(Verb::exec, Fault::infrastructure, "bash") == OnFailure::tell);
+  CHECK(on_failure(Verb::exec, Fault::infrastructure, "") == OnFailure::tell);
+}
+
+TEST_CASE("starter: the parent is read past whatever a process calls itself") {
+  CHECK(parent_of("12 (apptainer) S 7 12 12 0").value() == 7);
+  CHECK(parent_of("12 (a) S 99 (b) R 8 1").value() == 8);
+  CHECK_FALSE(parent_of("12 (x").ok());
+  CHECK_FALSE(parent_of("12 (x) S").ok());
+  CHECK_FALSE(parent_of("").ok());
+  CHECK(find_parent(::getpid()).value().pid == ::getppid());
+  CHECK_FALSE(find_parent(1 << 30).ok());
+}
