@@ -38,6 +38,11 @@ Cycle::Cycle(DemandSource& demand, condor::CommandRunner& runner, Backend& backe
       app_name_(std::move(app_name)),
       policy_(std::move(policy)) {}
 
+void Cycle::inherit(Cycle& other) {
+  tracker_ = std::move(other.tracker_);
+  history_ = std::move(other.history_);
+}
+
 void Cycle::observe(Time now, std::function<void(Observation)> done) {
   auto look = std::make_shared<Look>();
   look->result.at = now;

@@ -40,6 +40,8 @@ class Cycle {
   // Makes and removes the plan's pods, some at a time. A group whose pod could not be made gets no more this
   // time.
   void apply(const Plan& plan, Time now, std::function<void(Applied)> done);
+  // Takes over what another one has learnt of pods and breakers.
+  void inherit(Cycle& other);
   // Nothing new is begun; what is under way is waited for.
   void wind_up() { winding_up_ = true; }
 

@@ -314,9 +314,12 @@ Result<LoadedSettings> parse_settings(const Ini& ini) {
       return error("[{}] {} = '{}': {}", key.section, key.name, one_line(*value, 200), set.error().message());
   }
   for (const auto& [section, keys] : ini.keys())
-    for (const auto& key : keys)
-      loaded.written.push_back(
-          fmt::format("[{}] {} = {}", section, key, TRY(ini.get(section, key)).value_or("")));
+    for (const auto& key : keys) {
+      auto value = TRY(ini.get(section, key)).value_or("");
+      // The environment may hold secrets: a change is told, the values are not.
+      if (key == "envs_dict") value = fmt::format("(hidden, {:x})", std::hash<std::string>()(value));
+      loaded.written.push_back(fmt::format("[{}] {} = {}", section, key, value));
+    }
   // The other keys that [htcondor] shares with the backends have no meaning of their own there.
   auto known = table.keys();
   for (const char* name : {"namespace", "condor_host", "app_name", "k8s_domain"})

@@ -165,4 +165,8 @@ TEST_CASE("settings: what changed between two readings") {
   CHECK(changes(before, after) ==
         List{"- [k8s] namespace = a", "+ [k8s] namespace = b", "+ [k8s] priority_class = low"});
   CHECK(changes(after, after).empty());
+  const auto secret = load("[k8s]\nenvs_dict = A:token\n").value();
+  const auto other = load("[k8s]\nenvs_dict = A:nekot\n").value();
+  CHECK(changes(secret, other).size() == 2);
+  CHECK(secret.written[0].find("token") == std::string::npos);
 }

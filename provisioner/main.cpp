@@ -1,0 +1,141 @@
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "lib/base/file.hpp"
+#include "lib/base/log.hpp"
+#include "provisioner/plot.hpp"
+#include "provisioner/report.hpp"
+#include "provisioner/service.hpp"
+
+namespace glidepod::provisioner {
+
+using Json = nlohmann::json;
+
+namespace {
+
+// What the program says with its exit code; --help lists them.
+enum ExitCode : int { k_done = 0, k_failed = 1, k_usage = 2, k_blind = 3, k_stale = 4 };
+
+struct Arguments {
+  ServiceOptions service;
+  std::string backend = "kubernetes";
+  bool json = false;
+  std::string status_file = PolicySettings{}.status_file;
+  std::string scenario, csv, svg;
+  std::size_t rows = 48;
+};
+
+int fail(const Error& error) {
+  std::fprintf(stderr, "provisioner: %s\n", error.message().c_str());
+  return k_failed;
+}
+
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+int print_report(const Json& report, bool as_json) {
+  const auto text = as_json ? Result<std::string>(report.dump(2) + "\n") : table(report);
+  if (!text) return fail(text.error());
+  print(text.value());
+  return report.value("blind", "").empty() ? k_done : k_blind;
+}
+
+int plan(const Arguments& arguments) {
+  const auto report = plan_once(arguments.service);
+  return report ? print_report(report.value(), arguments.json) : fail(report.error());
+}
+
+int status(const Arguments& arguments) {
+  const auto text = read_file(arguments.status_file);
+  if (!text) return fail(text.error().in("no provisioner has run here"));
+  const auto report = Json::parse(text.value(), nullptr, false);
+  if (!report.is_object()) return fail(error("{} is not a provisioner's status", arguments.status_file));
+  const auto code = print_report(report, arguments.json);
+  if (code == k_failed) return code;
+  const auto now = std::chrono::floor<Seconds>(std::chrono::system_clock::now());
+  const auto age = now - Time(Seconds(report.value("unix_time", std::int64_t{0})));
+  const auto sleep = Seconds(report.value("sleep_time", std::int64_t{120}));
+  // Two cycles missed, and time for slow schedds.
+  if (age < 2 * sleep + Seconds(300)) return code;
+  std::fprintf(stderr, "provisioner: the last cycle was %lld s ago: no instance is running\n",
+               static_cast<long long>(age.count()));
+  return k_stale;
+}
+
+Result<void> run_simulation(const Arguments& arguments) {
+  Ini ini;
+  TRY(ini.read(TRY(read_file(arguments.scenario)), arguments.scenario));
+  const auto scenario = TRY(parse_scenario(ini).in(arguments.scenario));
+  const auto samples = simulate(scenario);
+  if (!arguments.csv.empty()) TRY(replace_file(arguments.csv, to_csv(samples), 0644));
+  if (!arguments.svg.empty()) TRY(replace_file(arguments.svg, to_svg(samples), 0644));
+  print(to_table(samples, arguments.rows));
+  return {};
+}
+
+void add_service_options(CLI::App& command, Arguments& arguments) {
+  command.add_option("--backend", arguments.backend, "where pods run")
+      ->check(CLI::IsMember({"kubernetes", "lancium"}))
+      ->capture_default_str();
+  command.add_option(
+      "--config", arguments.service.files,
+      "settings, in PRP's form; may stand several times, later files win (default: those of PRP that "
+      "exist: pod.conf, then osg_provisioner.conf or lancium_provisioner.conf)");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app("Makes pilots for HTCondor jobs that wait.", "provisioner");
+  app.set_version_flag("--version", "provisioner " GLIDEPOD_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "Exit codes: 0 done; 1 an error, told on stderr; 2 wrong usage; 3 done, but the pool or the backend "
+      "could not be\n"
+      "seen, so nothing was decided; 4 (status) the last cycle is long past. SIGHUP makes a running instance "
+      "read its\n"
+      "settings again, SIGTERM and SIGINT end it.");
+
+  auto* plan_command =
+      app.add_subcommand("plan", "print what the next cycle would do, and why; touches nothing");
+  add_service_options(*plan_command, arguments);
+  plan_command->add_flag("--json", arguments.json, "as JSON instead of a table");
+  auto* run_command = app.add_subcommand("run", "make and remove pods, cycle after cycle");
+  add_service_options(*run_command, arguments);
+  auto* status_command = app.add_subcommand("status", "print the last cycle of a running instance");
+  status_command->add_option("--file", arguments.status_file, "its status_file")->capture_default_str();
+  status_command->add_flag("--json", arguments.json, "as JSON instead of a table");
+  auto* settings_command = app.add_subcommand("settings", "print every key of the settings with its default");
+  auto* simulate_command = app.add_subcommand("simulate", "try the decisions on a scenario");
+  simulate_command->add_option("scenario", arguments.scenario, "a file; its keys are below")->required();
+  simulate_command->add_option("--csv", arguments.csv, "write every cycle to this file");
+  simulate_command->add_option("--svg", arguments.svg, "draw demand, pods and waste into this file");
+  simulate_command->add_option("--rows", arguments.rows, "of the table")->capture_default_str();
+  simulate_command->footer(describe_scenario());
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& problem) {
+    return app.exit(problem) == 0 ? k_done : k_usage;
+  }
+  arguments.service.backend = arguments.backend == "lancium" ? BackendKind::lancium : BackendKind::kubernetes;
+  if (plan_command->parsed()) return plan(arguments);
+  if (status_command->parsed()) return status(arguments);
+  if (settings_command->parsed()) {
+    print(describe_settings());
+    return k_done;
+  }
+  const auto done = run_command->parsed() ? serve(arguments.service) : run_simulation(arguments);
+  return done ? k_done : fail(done.error());
+}
+
+}  // namespace glidepod::provisioner
+
+int main(int argc, char** argv) {
+  glidepod::start_log("provisioner");
+  return glidepod::provisioner::main(argc, argv);
+}
