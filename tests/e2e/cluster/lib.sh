@@ -15,6 +15,38 @@ die() { say "$*"; exit 1; }
 set -o errtrace
 trap 'say "failed: $BASH_COMMAND (${BASH_SOURCE[0]##*/}, line $LINENO)"' ERR
 
+# Makes an apt of its own in DIR: with the machine's Debian mirror and keys, for
+# source packages or another suite, and nothing under /etc or /var touched. The
+# options that select it are in the array private_apt.
+private_apt() {  # DIR TYPE [SUITE]
+    local dir=$1 type=$2 suite=${3-} release file
+    release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+    mkdir -p "$dir"/{parts,lists/partial,cache/archives/partial}
+    for file in /etc/apt/sources.list /etc/apt/sources.list.d/*; do
+        [[ -r $file ]] || continue
+        case $file in
+            *.list)
+                sed -nE "s/^deb +((\[[^]]*\] +)?[^ ]+) ($release${suite:+ }.* ?main.*)/$type \1 \3/p" "$file" |
+                    sed -E "${suite:+s/ $release / $suite /}" >>"$dir/parts/debian.list"
+                ;;
+            *.sources)
+                sed '/^#/d' "$file" | awk -v release="$release" -v type="$type" -v suite="$suite" '
+                    BEGIN { RS = ""; end = suite == "" ? "" : "( |\n|$)" }
+                    $0 ~ "(^|\n)Suites:([^\n]*) " release end && /Components:[^\n]* main/ && !/Enabled: *no/ {
+                        sub(/Types:[^\n]*/, "Types: " type)
+                        if (suite != "") sub(/Suites:[^\n]*/, "Suites: " suite)
+                        print $0 "\n"
+                    }' >>"$dir/parts/debian.sources"
+                ;;
+        esac
+    done
+    [[ -n $(cat "$dir"/parts/*) ]] || die "no apt sources of Debian $release on this machine"
+    private_apt=(
+        -o Dir::Etc::SourceList=/dev/null -o "Dir::Etc::SourceParts=$dir/parts"
+        -o "Dir::State::Lists=$dir/lists" -o "Dir::Cache=$dir/cache" -o APT::Sandbox::User=root
+    )
+}
+
 # Runs a command until it succeeds; fails when the deadline has passed.
 wait_until() {  # SECONDS COMMAND...
     local deadline=$((SECONDS + $1))
@@ -42,13 +74,17 @@ alive() {  # FILE
     [[ $(start_time "$pid") == "$start" ]]
 }
 
-# The folder of a cluster, made by up and removed by down.
+# The folder of a cluster, made by up and removed by down. Its programs see other
+# folders at /run, /var/lib and /var/log.
 check_state() {  # DIR
-    case $1/ in
-        /run/* | /var/lib/* | /var/log/*) die "--state must not lie beneath /run, /var/lib or /var/log" ;;
-        /*) ;;
-        *) die "--state must be an absolute path" ;;
-    esac
+    local dir
+    for dir in "$1" "$k8s_dir"; do
+        case $dir/ in
+            /run/* | /var/lib/* | /var/log/*) die "$dir must not lie beneath /run, /var/lib or /var/log" ;;
+            /*) ;;
+            *) die "$dir must be an absolute path" ;;
+        esac
+    done
     [[ ! -e $1 || -e $1/.glidepod-cluster ]] || die "$1 exists and is not a cluster's folder"
 }
 

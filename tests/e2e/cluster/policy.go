@@ -1,0 +1,272 @@
+// Runs the admission policies of manifests/policy in Kubernetes' own plugin, without an API server.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	admissionregistration "k8s.io/api/admissionregistration/v1"
+	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/cel/environment"
+	fakedynamic "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"cel.dev/cel-go/cel"
+	"sigs.k8s.io/yaml"
+)
+
+const pilotAccount = "system:serviceaccount:glidepod:glidepod-pilot"
+
+var passed, failed int
+
+func report(name string, ok bool, detail string) {
+	if ok {
+		passed++
+		fmt.Println("ok:", name)
+		return
+	}
+	failed++
+	fmt.Printf("not ok: %s: %s\n", name, detail)
+}
+
+func must(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "policy:", err)
+		os.Exit(1)
+	}
+}
+
+// load reads a manifest strictly and sets the defaults that an API server would.
+func load(path string) []runtime.Object {
+	text, err := os.ReadFile(path)
+	must(err)
+	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	var objects []runtime.Object
+	for _, document := range strings.Split(string(text), "\n---\n") {
+		json, err := yaml.YAMLToJSONStrict([]byte(document))
+		must(err)
+		object, _, err := decoder.Decode(json, nil, nil)
+		must(err)
+		if policy, ok := object.(*admissionregistration.ValidatingAdmissionPolicy); ok {
+			equivalent, scope := admissionregistration.Equivalent, admissionregistration.AllScopes
+			constraints := policy.Spec.MatchConstraints
+			constraints.MatchPolicy = &equivalent
+			constraints.NamespaceSelector = &metav1.LabelSelector{}
+			constraints.ObjectSelector = &metav1.LabelSelector{}
+			for i := range constraints.ResourceRules {
+				constraints.ResourceRules[i].Scope = &scope
+			}
+		}
+		objects = append(objects, object)
+	}
+	return objects
+}
+
+type allowAll struct{ authorizer.Authorizer }
+
+// newPlugin starts the plugin with the objects in place of a cluster's.
+func newPlugin(objects ...runtime.Object) *validating.Plugin {
+	plugin, err := validating.NewPlugin(nil)
+	must(err)
+	client := fake.NewSimpleClientset(objects...)
+	factory := informers.NewSharedInformerFactory(client, time.Hour)
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"ConfigMap", "Pod"} {
+		mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: kind}, meta.RESTScopeNamespace)
+	}
+	stop := make(chan struct{})
+	plugin.SetExternalKubeClientSet(client)
+	plugin.SetDynamicClient(fakedynamic.NewSimpleDynamicClient(scheme.Scheme))
+	plugin.SetRESTMapper(mapper)
+	plugin.SetAuthorizer(allowAll{})
+	plugin.SetDrainedNotification(stop)
+	plugin.SetExternalKubeInformerFactory(factory)
+	must(plugin.ValidateInitialization())
+	factory.Start(stop)
+	factory.WaitForCacheSync(stop)
+	// The plugin tells when it has the policies, not when it has their ConfigMap.
+	if !plugin.WaitForReady() {
+		must(fmt.Errorf("the plugin does not become ready"))
+	}
+	time.Sleep(1500 * time.Millisecond)
+	return plugin
+}
+
+func pod() *core.Pod {
+	grace, image := int64(30), "registry.example.org/glidepod/pilot"
+	return &core.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "pilot", Namespace: "glidepod", Labels: map[string]string{"app.kubernetes.io/name": "glidepod-pilot"},
+		},
+		Spec: core.PodSpec{
+			TerminationGracePeriodSeconds: &grace,
+			InitContainers:                []core.Container{{Name: "install", Image: image}},
+			Containers: []core.Container{
+				{Name: "pilot", Image: image}, {Name: "payload-0", Image: image}, {Name: "payload-1", Image: image},
+				{Name: "sidecar", Image: "sidecar"},
+			},
+			Tolerations: []core.Toleration{{Key: "special", Operator: core.TolerationOpExists}},
+		},
+	}
+}
+
+type request struct {
+	before, after *core.Pod
+	operation     admission.Operation
+	subresource   string
+	user          user.DefaultInfo
+}
+
+// expect makes one request; denial is a part of the answer, or empty if it must pass.
+func expect(plugin *validating.Plugin, name, denial string, change func(r *request)) {
+	r := request{before: pod(), after: pod(), operation: admission.Update, user: user.DefaultInfo{
+		Name: pilotAccount, Extra: map[string][]string{"authentication.kubernetes.io/pod-name": {"pilot"}},
+	}}
+	change(&r)
+	var before runtime.Object
+	if r.operation == admission.Update {
+		r.before.Name, r.before.Namespace = r.after.Name, r.after.Namespace
+		before = r.before
+	}
+	err := plugin.Validate(context.Background(), admission.NewAttributesRecord(r.after, before,
+		core.SchemeGroupVersion.WithKind("Pod"), r.after.Namespace, r.after.Name,
+		schema.GroupVersionResource{Version: "v1", Resource: "pods"}, r.subresource, r.operation,
+		&metav1.PatchOptions{}, false, &r.user), admission.NewObjectInterfacesFromScheme(scheme.Scheme))
+	answer := fmt.Sprint(err)
+	report(name, (err == nil) == (denial == "") && (err == nil || strings.Contains(answer, denial)), answer)
+}
+
+func image(container int, name string) func(r *request) {
+	return func(r *request) { r.after.Spec.Containers[container].Image = name }
+}
+
+func testOwnPod(plugin *validating.Plugin) {
+	const images, own, only = "only change the images of payload", "its own pod", "may only change images"
+	const metadata, patch = "may not change the metadata", "may only patch a pod"
+	number := int64(1)
+	with := func(more func(r *request)) func(r *request) {
+		return func(r *request) { image(1, "alpine")(r); more(r) }
+	}
+
+	expect(plugin, "a pilot changes a payload's image", "", image(1, "alpine"))
+	expect(plugin, "and the last one's", "", image(2, "alpine"))
+	expect(plugin, "not its own", images, image(0, "alpine"))
+	expect(plugin, "not a sidecar's", images, image(3, "alpine"))
+	expect(plugin, "not an init container's", only, func(r *request) { r.after.Spec.InitContainers[0].Image = "alpine" })
+	expect(plugin, "not tolerations", only, func(r *request) {
+		r.after.Spec.Tolerations = append(r.after.Spec.Tolerations, core.Toleration{Key: "other"})
+	})
+	expect(plugin, "not the deadline", only, func(r *request) { r.after.Spec.ActiveDeadlineSeconds = &number })
+	expect(plugin, "not the grace period", only, func(r *request) { r.after.Spec.TerminationGracePeriodSeconds = &number })
+	expect(plugin, "not a label", metadata, func(r *request) { r.after.Labels["x"] = "y" })
+	expect(plugin, "nor without labels", metadata, func(r *request) { r.after.Labels = nil })
+	expect(plugin, "not an annotation", metadata, func(r *request) { r.after.Annotations = map[string]string{"x": "y"} })
+	expect(plugin, "not a finalizer", metadata, func(r *request) { r.after.Finalizers = []string{"x/y"} })
+	expect(plugin, "not an owner", metadata, func(r *request) { r.after.OwnerReferences = []metav1.OwnerReference{{Name: "x"}} })
+	expect(plugin, "not another pod", own, with(func(r *request) { r.after.Name = "neighbour" }))
+	expect(plugin, "not in another namespace", own, with(func(r *request) { r.after.Namespace = "other" }))
+	expect(plugin, "not with a token of no pod", own, with(func(r *request) { r.user.Extra = nil }))
+	expect(plugin, "not create a pod", patch, func(r *request) { r.operation = admission.Create })
+	expect(plugin, "not the status", patch, func(r *request) { r.subresource = "status" })
+	expect(plugin, "not the resources", patch, func(r *request) { r.subresource = "resize" })
+	expect(plugin, "others are not concerned", "", func(r *request) {
+		image(0, "alpine")(r)
+		r.user = user.DefaultInfo{Name: "admin"}
+	})
+	expect(plugin, "nor accounts of similar names", "", func(r *request) {
+		image(0, "alpine")(r)
+		r.user.Name = "system:serviceaccount:glidepod:not-glidepod-pilot"
+	})
+}
+
+func testRegistries(plugin *validating.Plugin) {
+	const denied = "images from here are not allowed: "
+	for _, row := range []struct{ image, denial string }{
+		{"alpine", ""},
+		{"alpine:3", ""},
+		{"alpine@sha256:0123", ""},
+		{"docker.io/library/alpine", ""},
+		{"user/alpine", denied + "docker.io/user/alpine"},
+		{"registry.example.org/physics:1", ""},
+		{"registry.example.org/physics/x:nonce@sha256:0123", ""},
+		{"registry.example.org/physics2/x", denied},
+		{"registry.example.org/x", denied},
+		{"localhost:5000/x", ""},
+		{"localhost/x", denied + "localhost/x"},
+	} {
+		expect(plugin, "allow-list: "+row.image, row.denial, image(1, row.image))
+	}
+}
+
+// testOldest compiles every expression as the oldest supported API server would.
+func testOldest(objects []runtime.Object) {
+	options := []cel.EnvOption{}
+	for _, name := range []string{"object", "oldObject", "request", "params", "variables"} {
+		options = append(options, cel.Variable(name, cel.DynType))
+	}
+	set, err := environment.MustBaseEnvSet(version.MajorMinor(1, 30)).Extend(environment.VersionedOptions{
+		IntroducedVersion: version.MajorMinor(1, 0), EnvOptions: options,
+	})
+	must(err)
+	compile := func(name, expression string) {
+		_, issues := set.NewExpressionsEnv().Compile(expression)
+		report("compiles in 1.30: "+name, issues.Err() == nil, fmt.Sprint(issues.Err()))
+	}
+	for _, object := range objects {
+		policy, ok := object.(*admissionregistration.ValidatingAdmissionPolicy)
+		if !ok {
+			continue
+		}
+		for _, condition := range policy.Spec.MatchConditions {
+			compile(policy.Name+", "+condition.Name, condition.Expression)
+		}
+		for _, variable := range policy.Spec.Variables {
+			compile(policy.Name+", "+variable.Name, variable.Expression)
+		}
+		for i, validation := range policy.Spec.Validations {
+			compile(fmt.Sprintf("%s, validation %d", policy.Name, i+1), validation.Expression)
+			if validation.MessageExpression != "" {
+				compile(fmt.Sprintf("%s, message %d", policy.Name, i+1), validation.MessageExpression)
+			}
+		}
+	}
+}
+
+func main() {
+	folder := os.Args[1]
+	objects := append(load(filepath.Join(folder, "own-pod.yaml")), load(filepath.Join(folder, "registries.yaml"))...)
+	testOldest(objects)
+	for _, name := range []string{"glidepod", "other"} {
+		objects = append(objects, &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	registries := func(data map[string]string) runtime.Object {
+		name := metav1.ObjectMeta{Name: "glidepod-registries", Namespace: "glidepod"}
+		return &core.ConfigMap{ObjectMeta: name, Data: data}
+	}
+	testOwnPod(newPlugin(objects...))
+	testRegistries(newPlugin(append(objects, registries(map[string]string{
+		"allowed": "docker.io/library\n registry.example.org/physics \n\nlocalhost:5000\n",
+	}))...))
+	expect(newPlugin(append(objects, registries(nil))...), "an empty allow-list allows nothing", "not allowed", image(1, "alpine"))
+	fmt.Printf("%d passed, %d failed\n", passed, failed)
+	if failed > 0 {
+		os.Exit(1)
+	}
+}
