@@ -51,9 +51,10 @@ bench_with_podman() {
         CONTAINERS_REGISTRIES_CONF=$GLIDEPOD_ENV/etc/registries.conf in_env "$@"
 }
 
-# measure's output is "NAME best median p90 worst", in microseconds, a line a command.
-bench_best() { awk -v name="$2" '$1 == name { print $2 }' <<<"$1"; }    # TABLE NAME
-bench_median() { awk -v name="$2" '$1 == name { print $3 }' <<<"$1"; }  # TABLE NAME
+# One number of measure's output, "NAME best median p90 worst [writer started]", in microseconds.
+bench_value() { awk -v name="$2" -v column="$3" '$1 == name { print $column }' <<<"$1"; }  # TABLE NAME COLUMN
+bench_best() { bench_value "$1" "$2" 2; }
+bench_median() { bench_value "$1" "$2" 3; }
 
 # awk's idea of a condition over numbers: holds "1.5 <= 3".
 holds() { awk "BEGIN { exit !($1) }" || { echo "   $1 does not hold"; return 1; }; }

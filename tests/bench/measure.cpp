@@ -5,9 +5,14 @@
 //
 // The commands run in turn, round after round, so that whatever else the machine does meets all of them
 // alike. One more round before is not counted. Prints "NAME best median p90 worst", in microseconds from fork
-// to wait, a line a command. A command that fails ends the run. --write writes so much to standard output, as
-// a program with a sensible buffer does.
+// to wait, a line a command. A command that fails ends the run.
+//
+// --write writes so much to standard output, as a program with a sensible buffer does, and then the
+// microseconds of processor time that it took to standard error. Such commands, with their output to a file
+// or a pipe, get two more numbers: the median of what the writer said, and of the processor time of the
+// process that was started here.
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,7 +31,7 @@ constexpr std::size_t k_buffer = 128 << 10;
 struct Command {
   std::string name;
   std::vector<char*> argv;
-  std::vector<double> microseconds;
+  std::vector<double> took, writer, started;  // microseconds
 };
 
 enum class Output { inherited, file, pipe };
@@ -42,6 +47,11 @@ double now() {
   return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
 }
 
+double processor_time(const rusage& usage) {
+  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e6 +
+         static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
 int write_bytes(long long count) {
   static char buffer[k_buffer];
   std::memset(buffer, 'x', sizeof buffer);
@@ -50,40 +60,66 @@ int write_bytes(long long count) {
     if (put < 0) fail("write");
     count -= put;
   }
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  std::fprintf(stderr, "%.0f\n", processor_time(usage));
   return 0;
 }
 
-// The time from fork to wait; what the command writes is drained as it comes.
-double run(const Command& command, Output output, const char* path) {
+struct Pipe {
   int ends[2] = {-1, -1};
-  if (output == Output::pipe && ::pipe2(ends, O_CLOEXEC) != 0) fail("pipe");
+  Pipe() {
+    if (::pipe2(ends, O_CLOEXEC) != 0) fail("pipe");
+  }
+  void close(int which) {
+    ::close(ends[which]);
+    ends[which] = -1;
+  }
+};
+
+// What the command writes is drained as it comes.
+void run(Command& command, Output output, const char* path) {
+  static char buffer[k_buffer];
+  Pipe out, said;
   if (output == Output::file) {
-    ends[1] = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (ends[1] < 0) fail(path);
+    out.close(1);
+    out.ends[1] = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (out.ends[1] < 0) fail(path);
   }
   const double since = now();
   const pid_t pid = ::fork();
   if (pid < 0) fail("fork");
   if (pid == 0) {
-    if (ends[1] >= 0) ::dup2(ends[1], 1);
+    if (output != Output::inherited) {
+      ::dup2(out.ends[1], 1);
+      ::dup2(said.ends[1], 2);
+    }
     ::execvp(command.argv[0], command.argv.data());
     ::_exit(127);
   }
-  if (ends[1] >= 0) ::close(ends[1]);
-  if (ends[0] >= 0) {
-    static char buffer[k_buffer];
-    while (::read(ends[0], buffer, sizeof buffer) > 0) {
-    }
-    ::close(ends[0]);
+  out.close(1);
+  said.close(1);
+  while (output == Output::pipe && ::read(out.ends[0], buffer, sizeof buffer) > 0) {
   }
   int status = 0;
-  if (::waitpid(pid, &status, 0) != pid) fail("wait");
-  const double took = now() - since;
+  rusage usage{};
+  if (::wait4(pid, &status, 0, &usage) != pid) fail("wait");
+  command.took.push_back(now() - since);
+  const auto got = ::read(said.ends[0], buffer, sizeof buffer - 1);
+  buffer[std::max<ssize_t>(got, 0)] = '\0';
+  out.close(0);
+  said.close(0);
   if (status != 0) {
-    std::fprintf(stderr, "measure: %s: wait status %d\n", command.name.c_str(), status);
+    std::fprintf(stderr, "measure: %s: wait status %d %s\n", command.name.c_str(), status, buffer);
     std::exit(1);
   }
-  return took;
+  command.writer.push_back(std::atof(buffer));
+  command.started.push_back(processor_time(usage));
+}
+
+double at(std::vector<double>& values, std::size_t percent) {
+  std::sort(values.begin(), values.end());
+  return values[std::min(values.size() * percent / 100, values.size() - 1)];
 }
 
 }  // namespace
@@ -105,7 +141,7 @@ int main(int argc, char** argv) {
   }
   std::vector<Command> commands;
   while (next < argc) {
-    Command command{argv[next++], {}, {}};
+    Command command{argv[next++], {}, {}, {}, {}};
     for (; next < argc && std::strcmp(argv[next], "--") != 0; ++next) command.argv.push_back(argv[next]);
     ++next;
     if (command.argv.empty()) return 2;
@@ -113,17 +149,17 @@ int main(int argc, char** argv) {
     commands.push_back(std::move(command));
   }
   if (rounds < 1 || commands.empty()) return 2;
-  for (int round = 0; round <= rounds; ++round) {
-    for (Command& command : commands) {
-      const double took = run(command, output, path);
-      if (round > 0) command.microseconds.push_back(took);
-    }
-  }
+  for (Command& command : commands) run(command, output, path);
+  for (Command& command : commands) command.took = command.writer = command.started = {};
+  for (int round = 0; round < rounds; ++round)
+    for (Command& command : commands) run(command, output, path);
   for (Command& command : commands) {
-    auto& values = command.microseconds;
-    std::sort(values.begin(), values.end());
-    std::printf("%s %.1f %.1f %.1f %.1f\n", command.name.c_str(), values.front(), values[values.size() / 2],
-                values[values.size() * 9 / 10], values.back());
+    auto& took = command.took;
+    std::printf("%s %.1f %.1f %.1f %.1f", command.name.c_str(), at(took, 0), at(took, 50), at(took, 90),
+                at(took, 100));
+    if (output != Output::inherited)
+      std::printf(" %.1f %.1f", at(command.writer, 0), at(command.started, 0));
+    std::printf("\n");
   }
   return 0;
 }
