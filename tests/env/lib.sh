@@ -80,6 +80,7 @@ env_packages() {
 env_init() {
     [[ $(id -u) == 0 ]] || env_die "must run as root" || return
     env_packages || return
+    [[ -d $env_cache/podman/storage ]] || env_die "no images yet: see images/build --help" || return
     GLIDEPOD_ENV=${GLIDEPOD_ENV:-$(mktemp -d /tmp/glidepod.XXXXXX)}
     export GLIDEPOD_ENV
     [[ ! -e $GLIDEPOD_ENV/keeper ]] || env_die "$GLIDEPOD_ENV is in use" || return
@@ -93,6 +94,9 @@ location = "$env_registry"
 insecure = true
 EOF
     # kill-child: the keeper ends with the process we record, and all else with it.
+    # The lock it inherits keeps images/build from removing layers we stand on.
+    exec 8>>"$env_cache/in-use"
+    flock --shared 8
     setsid unshare --mount --net --pid --fork --kill-child --mount-proc \
         --propagation private sh -c '
             mount -t tmpfs -o mode=755 tmpfs /run && mkdir -p /run/lock &&
@@ -100,6 +104,7 @@ EOF
         </dev/null >"$GLIDEPOD_ENV/log/keeper.log" 2>&1 &
     env_identity $! >"$GLIDEPOD_ENV/owner"
     disown $!
+    exec 8>&-
     wait_until 5 "the namespaces" env_find_keeper || return
     env_say "state is in $GLIDEPOD_ENV"
 }
@@ -226,7 +231,7 @@ env_up() {  # BUILD_DIR [POD_FILE]
     env_init || return
     ln -sfn "$build/bin" "$GLIDEPOD_ENV/bin"
     env_podman image exists localhost/glidepod/pilot:dev ||
-        env_die "no images yet: images/build --binaries $build/bin" || return
+        env_die "no pilot image yet: images/build --binaries $build/bin" || return
     env_start_registry && env_start_pool && env_start_podhost && env_start_pilot "${@:2}"
 }
 
