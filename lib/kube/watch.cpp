@@ -66,7 +66,10 @@ class PodWatch : public Client::Operation {
                              [this](Result<HttpResponse> response) {
                                auto answer = body_of(std::move(response));
                                if (auto* failure = std::get_if<Failure>(&answer)) {
-                                 if (failure->status == 410) version_.clear();
+                                 // What was cut off may have lost something on its way; what was refused as
+                                 // expired certainly has.
+                                 if (failure->status == 410 || failure->kind == Failure::Kind::transport)
+                                   version_.clear();
                                  return failed(std::move(*failure));
                                }
                                // Servers close streams now and then. One that said nothing is retried with
