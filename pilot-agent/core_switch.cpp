@@ -95,6 +95,7 @@ void Core::step_done(Container& container, Time now) {
   container.spoiled = false;
   container.owner.clear();
   container.image = change.home ? std::string() : change.target;
+  if (change.home) note("event=home container={}", container.name);
   if (change.home && !change.target.empty()) return next_step(container, now);
   const Switch done = *std::exchange(container.change, std::nullopt);
   container.state = State::idle;
