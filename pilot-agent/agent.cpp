@@ -53,6 +53,9 @@ Result<void> Agent::start() {
   shared_ = {settings_.scratch, settings_.shared_paths};
   if (const passwd* user = ::getpwnam(settings_.trusted_user.c_str())) trusted_uid_ = user->pw_uid;
   TRY(find_api());
+  // The shared volume lives as long as the pod, so a socket there is of an agent before this one. The pod's
+  // status would tell too, but only after a while.
+  if (::access(settings_.agent_socket.c_str(), F_OK) == 0) earlier_agents_ = Core::Earlier::some;
   glue_listener_ = TRY(wire::listen_at(settings_.agent_socket, 0600));
   client_listener_ = TRY(wire::listen_at(settings_.exec_socket, 0666));
   TRY(loop_.watch(glue_listener_.get(), EPOLLIN, [this](std::uint32_t) { accept_glue(); }));
@@ -85,7 +88,7 @@ void Agent::get_first_pod() {
       spdlog::error("event=api_failed what=\"get this pod\" reason={}", quoted(failure->to_string()));
       loop_.after(k_first_get_pause, [this] { get_first_pod(); });
     } else {
-      core_.on_first_pod(std::get<kube::Pod>(answer), now());
+      core_.on_first_pod(std::get<kube::Pod>(answer), earlier_agents_, now());
       pod_seen_ = true;
     }
     pump();

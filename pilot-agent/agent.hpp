@@ -97,6 +97,7 @@ class Agent {
   std::optional<Time> timer_due_;
   bool pumping_ = false;
   bool pod_seen_ = false;
+  Core::Earlier earlier_agents_ = Core::Earlier::none;
   std::function<void()> ready_;
 };
 

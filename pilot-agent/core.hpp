@@ -111,8 +111,10 @@ class Core {
   void on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now);
   void on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time now);
 
-  // The pod as it was when the agent started. Until then no image is switched.
-  void on_first_pod(const kube::Pod& pod, Time now);
+  // The pod as it was when the agent started. Until then no image is switched. An earlier agent of this pod
+  // may have ended in the middle of a switch; a young pod's status may still be empty.
+  enum class Earlier : std::uint8_t { none, some };
+  void on_first_pod(const kube::Pod& pod, Earlier agents, Time now);
   void on_pod(const kube::Pod& pod, Time now);
   void on_patched(std::uint64_t attempt, const std::variant<kube::Pod, kube::Failure>& answer, Time now);
 
@@ -224,6 +226,7 @@ class Core {
   void learn(Container& container);
   std::optional<std::string> reference_for(const Container& container, const std::string& image);
   std::string home_reference();
+  void look_at_home(const kube::Pod& pod);
   std::string nonce();
   void check_switch(Container& container, Time now);
   // core_jobs.cpp
@@ -250,8 +253,9 @@ class Core {
   bool pod_known_ = false;
   bool fresh_pod_ = false;
   bool finishing_ = false;
-  std::string home_image_;     // the pilot's own, as in the pod's spec
-  std::string home_image_id_;  // as in the pod's status
+  std::string home_container_;  // the pilot's own
+  std::string home_image_;      // the pilot's own, as in the pod's spec
+  std::string home_image_id_;   // as in the pod's status
   Known home_;
   std::deque<Container> containers_;
   std::deque<Waiting> queue_;

@@ -157,15 +157,20 @@ void Core::on_hello(GlueId glue, const std::string& name, Time now) {
   }
 }
 
-void Core::on_first_pod(const kube::Pod& pod, Time now) {
+void Core::look_at_home(const kube::Pod& pod) {
+  const ContainerStatus* status = pod.status(home_container_);
+  if (!status || status->image_id.empty()) return;
+  home_image_id_ = status->image_id;
+  home_ = {kube::repository_of(status->image_id), kube::digest_of(status->image_id)};
+}
+
+void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
   if (pod_known_ || pod.containers.empty()) return;
-  const kube::ContainerSpec& own = pod.containers.front();
-  home_image_ = own.image;
-  if (const ContainerStatus* status = pod.status(own.name)) {
-    home_image_id_ = status->image_id;
-    home_ = {kube::repository_of(status->image_id), kube::digest_of(status->image_id)};
-    fresh_pod_ = status->restart_count == 0;
-  }
+  home_container_ = pod.containers.front().name;
+  home_image_ = pod.containers.front().image;
+  look_at_home(pod);
+  const ContainerStatus* own = pod.status(home_container_);
+  fresh_pod_ = agents == Earlier::none && (!own || own->restart_count == 0);
   if (!names_given_) {
     for (std::size_t i = 1; i < pod.containers.size(); ++i) {
       const kube::ContainerSpec& spec = pod.containers[i];
@@ -178,7 +183,6 @@ void Core::on_first_pod(const kube::Pod& pod, Time now) {
     if (const kube::ContainerSpec* spec = pod.container(container.name)) container.reference = spec->image;
     if (const ContainerStatus* status = pod.status(container.name)) container.status = *status;
     if (fresh_pod_) continue;
-    // An earlier agent of this pod may have ended in the middle of a switch.
     if (const ContainerStatus* status = pod.status(container.name))
       container.instance = std::max(container.instance, status->restart_count);
     container.settled = false;
@@ -210,6 +214,7 @@ void Core::on_patched(std::uint64_t attempt, const std::variant<kube::Pod, kube:
 }
 
 void Core::on_pod(const kube::Pod& pod, Time now) {
+  look_at_home(pod);
   // By index: what is done for one container may begin something with another, but adds none.
   for (std::size_t i = 0; i < containers_.size(); ++i) {
     Container& container = containers_[i];

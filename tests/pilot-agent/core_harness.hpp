@@ -21,14 +21,16 @@ inline const std::string k_image_b = "docker.io/library/b:1";
 
 // A core with a pod of COUNT payload containers whose glues are connected, and a clock that tests move.
 struct Harness {
-  explicit Harness(int count = 1, Policy policy = {}, int pilot_restarts = 0) : core(policy) {
+  explicit Harness(int count = 1, Policy policy = {}, int pilot_restarts = 0,
+                   Core::Earlier earlier = Core::Earlier::none)
+      : core(policy) {
     pod.name = "pilot-1";
     pod.resource_version = "1";
     add("pilot", "reg.example/pilot:1", {"/usr/bin/pilot-agent"}, pilot_restarts);
     for (int i = 0; i < count; ++i)
       add(name(i), "reg.example/pilot:1", {"/glidepod/bin/glue"}, pilot_restarts);
     for (int i = 0; i < count; ++i) hello(i);
-    core.on_first_pod(pod, now);
+    core.on_first_pod(pod, earlier, now);
     take();
   }
 

@@ -151,6 +151,21 @@ TEST_CASE("agent: the API may be down for a while") {
   CHECK(c.wait(job).status.success());
 }
 
+TEST_CASE("agent: another agent takes over what the first one left") {
+  if (not_root()) return;
+  Cluster c;
+  const int job = c.start({k_a, {"/bin/sh", "-c", "tail -f /dev/null"}});
+  REQUIRE(c.until([&] { return c.logged("event=started"); }));
+  c.restart_agent();
+  // Its end is not known, so it is the infrastructure's.
+  CHECK(c.wait(job).status == ExitStatus::exited(125));
+  CHECK(c.run({k_a, {"/bin/true"}}).status.success());
+  CHECK(c.logged("restarted=yes"));
+  REQUIRE(c.patches.size() == 3);
+  CHECK(c.patches[1].starts_with("reg.example/pilot:g"));
+  CHECK(c.patches[2] == "reg.example/a:1");
+}
+
 TEST_CASE("agent: root is refused") {
   if (not_root()) return;
   Cluster c;

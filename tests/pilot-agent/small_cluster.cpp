@@ -96,7 +96,7 @@ bool SmallCluster::isolate() {
   return !isolated_programs().glue.empty();
 }
 
-SmallCluster::SmallCluster(int payloads, std::vector<std::string> settings) {
+SmallCluster::SmallCluster(int payloads, std::vector<std::string> settings) : settings_(std::move(settings)) {
   REQUIRE(::chmod(folder().c_str(), 0755) == 0);
   for (const char* name : {"/run", "/scratch", "/scratch/dir_1"}) fs::create_directory(folder() + name);
   write(folder() + "/namespace", "test\n");
@@ -106,13 +106,7 @@ SmallCluster::SmallCluster(int payloads, std::vector<std::string> settings) {
     containers_.push_back(
         {fmt::format("payload-{}", i), "reg.example/pilot:1", "reg.example/pilot@" + k_home_digest, {}, {}});
   api_.on_request = [this](const FakeServer::Request& request) { return answer(request); };
-  agent_ = spawn_agent(std::move(settings));
-  REQUIRE(loop.watch(agent_->pidfd().get(), EPOLLIN,
-                     [this](std::uint32_t) {
-                       loop.forget(agent_->pidfd().get());
-                       agent_ended = agent_->wait().value().status;
-                     })
-              .ok());
+  start_agent();
   for (std::size_t i = 1; i < containers_.size(); ++i) start_glue(containers_[i]);
 }
 
@@ -135,7 +129,7 @@ SmallCluster::~SmallCluster() {
   }
 }
 
-Child SmallCluster::spawn_agent(std::vector<std::string> settings) {
+void SmallCluster::start_agent() {
   Child::Options options;
   options.argv = {isolated_programs().agent};
   options.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin",
@@ -147,11 +141,24 @@ Child SmallCluster::spawn_agent(std::vector<std::string> settings) {
                          "GLIDEPOD_COMMAND=none",
                          "GLIDEPOD_STATUS_PATIENCE=2s",
                          "GLIDEPOD_TERMINATION_LOG=" + folder() + "/termination-log"};
-  for (std::string& setting : settings) options.environment.push_back("GLIDEPOD_" + setting);
+  for (const std::string& setting : settings_) options.environment.push_back("GLIDEPOD_" + setting);
   write(folder() + "/termination-log", "");
   const Fd log = open_file(folder() + "/agent.log", O_WRONLY | O_CREAT | O_APPEND, 0644).value();
   options.stderr_fd = log.get();
-  return Child::spawn(options).value();
+  agent_ = Child::spawn(options).value();
+  REQUIRE(loop.watch(agent_->pidfd().get(), EPOLLIN,
+                     [this](std::uint32_t) {
+                       loop.forget(agent_->pidfd().get());
+                       agent_ended = agent_->wait().value().status;
+                     })
+              .ok());
+}
+
+void SmallCluster::restart_agent() {
+  REQUIRE(agent_->signal(SIGKILL).ok());
+  REQUIRE(until([this] { return agent_ended.has_value(); }));
+  agent_ended.reset();
+  start_agent();
 }
 
 void SmallCluster::start_glue(Container& container) {

@@ -61,6 +61,8 @@ class SmallCluster {
   int api_requests = 0;
   // Kills the glue of a container; the kubelet then says why it ended, and starts it again.
   void kill_glue(int payload, const std::string& reason);
+  // Kills the agent and starts another, as the kubelet would.
+  void restart_agent();
   // Ends the agent by SIGTERM; how it ended.
   ExitStatus stop();
   std::optional<ExitStatus> agent_ended;
@@ -93,12 +95,13 @@ class SmallCluster {
   void start_glue(Container& container);
   void glue_gone(Container& container);
   void tell();
-  Child spawn_agent(std::vector<std::string> settings);
+  void start_agent();
 
   bool isolated_ = isolate();
   kube::FakeServer api_{loop};
   std::vector<Container> containers_;
   std::vector<int> watchers_;
+  std::vector<std::string> settings_;
   std::optional<Child> agent_;
   std::map<int, std::unique_ptr<Started>> jobs_;
   int last_job_ = 0;

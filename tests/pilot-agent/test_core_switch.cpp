@@ -354,6 +354,30 @@ TEST_CASE("switch: an agent that starts again leads every container home before 
   CHECK(h.state(1) == State::switching);
 }
 
+TEST_CASE("switch: an earlier agent counts though the status does not tell of it yet") {
+  Harness h(1, {}, 0, Core::Earlier::some);
+  CHECK(h.state() == State::switching);
+  CHECK(h.last<Patch>().image.starts_with(k_home));
+}
+
+TEST_CASE("switch: a young pod's empty status is no obstacle") {
+  kube::Pod pod;
+  pod.containers = {{"pilot", "reg.example/pilot:1", {}}, {"payload-0", "reg.example/pilot:1", {"/x/glue"}}};
+  Harness h(0);
+  h.core = Core(Policy{});
+  h.hello();
+  h.core.on_first_pod(pod, Core::Earlier::none, h.now);
+  CHECK(h.state() == State::idle);
+  h.add("payload-0", "reg.example/pilot:1", {"/x/glue"}, 0);
+  h.ask(k_image_a);
+  CHECK(h.last<Patch>().image == k_image_a);
+  h.patched();
+  h.goodbye();
+  h.waits(0, "ErrImagePull", "not found");
+  // Told of meanwhile.
+  CHECK(h.last<Patch>().image == k_home + "1@" + k_digest_home);
+}
+
 TEST_CASE("switch: an idle container that starts again is of the same image, and fresh") {
   Harness h;
   h.ask(k_image_a);
