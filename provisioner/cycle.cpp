@@ -61,7 +61,7 @@ void Cycle::observe(Time now, std::function<void(Observation)> done) {
 void Cycle::read_slots(const std::shared_ptr<Look>& look) {
   const auto attribute = backend_.slot_pod_attribute();
   const std::regex identities(htcondor_.startd_identity_regexp);
-  pool_.startds(
+  pool_.slots(
       backend_.slot_constraint(), {"Name", "State", "AuthenticatedIdentity", "RemoteOwner", attribute},
       {[look, attribute, identities](const condor::Ad& ad) {
          const auto pod = text_of(ad, attribute);
@@ -71,9 +71,9 @@ void Cycle::read_slots(const std::shared_ptr<Look>& look) {
          owner.resize(std::min(owner.find('@'), owner.size()));
          look->slots.push_back({pod, text_of(ad, "State") == "Claimed", owner});
        },
-       [look](const std::string& why) { look->problems.push_back(fmt::format("bad startd ad: {}", why)); },
+       [look](const std::string& why) { look->problems.push_back(fmt::format("bad slot ad: {}", why)); },
        [this, look](const Result<void>& end) {
-         if (!end) look->slots_failed = end.error().in("list of startds").message();
+         if (!end) look->slots_failed = end.error().in("list of slots").message();
          finish_look(look);
        }});
 }

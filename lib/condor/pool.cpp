@@ -21,8 +21,9 @@ void Pool::schedds(Answer answer) {
   ask({"condor_status", "-schedd", "-json", "-attributes", "Name,AuthenticatedIdentity"}, std::move(answer));
 }
 
-void Pool::startds(const std::string& constraint, const std::vector<std::string>& attributes, Answer answer) {
-  ask({"condor_status", "-startd", "-constraint", constraint, "-json", "-attributes",
+void Pool::slots(const std::string& constraint, const std::vector<std::string>& attributes, Answer answer) {
+  // Without an option it shows the slots; -startd gives, since HTCondor 23, one ad for each daemon instead.
+  ask({"condor_status", "-constraint", constraint, "-json", "-attributes",
        fmt::format("{}", fmt::join(attributes, ","))},
       std::move(answer));
 }

@@ -32,7 +32,8 @@ class Pool {
   };
 
   void schedds(Answer answer);
-  void startds(const std::string& constraint, const std::vector<std::string>& attributes, Answer answer);
+  // Slots, the dynamic ones included.
+  void slots(const std::string& constraint, const std::vector<std::string>& attributes, Answer answer);
   // One ad for each combination of the attributes' values, its JobCount the number of jobs, counted by the
   // schedd. Every attribute that the constraint uses must be among the attributes: condor_q applies it again
   // to the result. Attributes that others refer to come along by themselves, rounded as the schedd is

@@ -28,15 +28,15 @@ TEST_CASE("pool: the command lines") {
   here.schedds(log.answer());
   Pool there(runner, "cm:9618", Milliseconds(1));
   there.job_groups("ap1@", "JobStatus == 1", {"JobStatus", "RequestCpus"}, log.answer());
-  there.startds("true", {"Name", "State"}, log.answer());
+  there.slots("true", {"Name", "State"}, log.answer());
   using Argv = std::vector<std::string>;
   CHECK(runner.commands[0] ==
         Argv{"condor_status", "-schedd", "-json", "-attributes", "Name,AuthenticatedIdentity"});
   CHECK(runner.commands[1] == Argv{"condor_q", "-pool", "cm:9618", "-name", "ap1@", "-allusers", "-group-by",
                                    "-constraint", "JobStatus == 1", "-json", "-attributes",
                                    "JobStatus,RequestCpus"});
-  CHECK(runner.commands[2] == Argv{"condor_status", "-pool", "cm:9618", "-startd", "-constraint", "true",
-                                   "-json", "-attributes", "Name,State"});
+  CHECK(runner.commands[2] == Argv{"condor_status", "-pool", "cm:9618", "-constraint", "true", "-json",
+                                   "-attributes", "Name,State"});
 }
 
 TEST_CASE("pool: ads, then the end; a failed command is the end's error") {

@@ -67,7 +67,7 @@ struct Scene {
 
   Scene() : cycle(demand, runner, backend, {}, "wn", policy()) {
     runner.answer = [this](const Command& command) -> FakeRunner::Reply {
-      CHECK(command.argv[3] == "MyPilots");
+      CHECK(command.argv[2] == "MyPilots");
       return {startds,
               startds_fail ? condor::CommandEnd(error("condor_status: exit code 1")) : condor::CommandEnd()};
     };
@@ -122,7 +122,7 @@ TEST_CASE("cycle: without the pods or their ads it is blind and learns nothing")
   scene.startds = "{\"PodName\": \"a\", \"State\": \"Claimed\", \"AuthenticatedIdentity\": \"p\"}\n";
   scene.observe();
   scene.startds_fail = true;
-  CHECK(scene.observe().supply.blind == "list of startds: condor_status: exit code 1");
+  CHECK(scene.observe().supply.blind == "list of slots: condor_status: exit code 1");
   CHECK(scene.cycle.decide(scene.observe()).decisions.empty());
   scene.startds_fail = false;
   scene.backend.seen.blind = "lcli is down";
