@@ -239,11 +239,13 @@ env_up() {  # BUILD_DIR [POD_FILE]
 
 # Ends everything and removes the folder. GLIDEPOD_KEEP=1 keeps it, for its logs.
 env_down() {
-    local owner start
+    local owner start cgroup cgroups
     [[ -n ${GLIDEPOD_ENV:-} && -e $GLIDEPOD_ENV/owner ]] || return 0
+    cgroups=$(env_cgroups)
     read -r owner start <"$GLIDEPOD_ENV/owner"
     if [[ -e /proc/$owner && $(env_identity "$owner") == "$owner $start" ]]; then
-        # Podman removes the containers itself, so that no cgroup stays behind.
+        # podhost would start again what podman removes.
+        [[ ! -e $GLIDEPOD_ENV/log/podhost.pid ]] || env_stop podhost
         if [[ -s $GLIDEPOD_ENV/keeper ]]; then
             env_podman pod rm --all --force --time 0 >/dev/null 2>&1
             env_podman rm --all --force --time 0 >/dev/null 2>&1
@@ -251,8 +253,25 @@ env_down() {
         kill -KILL "$owner"
         wait_until 20 "the environment's end" env_owner_gone "$owner" "$start"
     fi
+    # Podman on hybrid cgroups leaves some, and all when it had no time.
+    for cgroup in $cgroups; do
+        [[ ! -e $cgroup ]] || find "$cgroup" -depth -type d -exec rmdir {} \; 2>/dev/null
+    done
     rm -f "$GLIDEPOD_ENV/owner"
     [[ -n ${GLIDEPOD_KEEP:-} ]] || rm -rf --one-file-system "$GLIDEPOD_ENV"
+}
+
+# The cgroups of our containers, or of the pods around them.
+env_cgroups() {
+    local id folder
+    for id in "$GLIDEPOD_ENV"/storage/overlay-containers/*/; do
+        id=$(basename "$id")
+        [[ ${#id} == 64 ]] || continue
+        find /sys/fs/cgroup -type d -path "*/libpod_parent/*$id" -prune
+    done | while read -r folder; do
+        [[ $folder == */libpod_parent/libpod-* ]] || folder=$(dirname "$folder")
+        echo "$folder"
+    done | sort -u
 }
 
 env_owner_gone() {  # PID START
