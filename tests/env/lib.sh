@@ -63,7 +63,7 @@ env_start() {  # NAME COMMAND...
 env_stop() {  # NAME [SIGNAL]
     local pid
     pid=$(cat "$GLIDEPOD_ENV/log/$1.pid")
-    in_env kill -s "${2:-TERM}" "$pid" || return 0
+    in_env kill -s "${2:-TERM}" "$pid" 2>/dev/null || return 0
     wait_until 20 "the end of $1" env_gone "$pid"
 }
 
