@@ -122,6 +122,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& problem) {
     return app.exit(problem) == 0 ? k_done : k_usage;
   }
+  auto& api = arguments.service.api;
+  if (api.url.empty() && !api.unix_socket.empty()) api.url = "http://localhost";
   arguments.service.backend = arguments.backend == "lancium" ? BackendKind::lancium : BackendKind::kubernetes;
   if (plan_command->parsed()) return plan(arguments);
   if (status_command->parsed()) return status(arguments);

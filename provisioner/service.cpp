@@ -5,6 +5,8 @@
 
 #include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
+#include "lib/base/text.hpp"
+#include "provisioner/kubernetes.hpp"
 #include "provisioner/lancium.hpp"
 #include "provisioner/report.hpp"
 
@@ -35,6 +37,7 @@ Policy make_policy(const Settings& settings, const PilotSettings& pilots, const 
 // move.
 struct Parts {
   condor::ChildRunner runner;
+  std::unique_ptr<kube::Client> client;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<CondorDemand> demand;
   std::unique_ptr<Cycle> cycle;
@@ -43,26 +46,50 @@ struct Parts {
   explicit Parts(Loop& loop) : runner(loop) {}
 };
 
+constexpr const char* k_service_account = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+Result<void> make_kubernetes(Loop& loop, const ServiceOptions& options, Parts& parts,
+                             KubernetesSettings& settings) {
+  const bool inside = options.api.url.empty() && options.api.unix_socket.empty();
+  parts.client = TRY(kube::Client::create(
+      loop, inside ? TRY(kube::endpoint_in_pod(k_service_account, environ)) : options.api));
+  if (settings.name_space.empty() && inside)
+    settings.name_space = trim(TRY(read_file(std::string(k_service_account) + "/namespace")));
+  if (settings.name_space.empty()) return error("[k8s] namespace is not set");
+  Json pod_template;
+  if (!settings.pod_template.empty()) {
+    pod_template = Json::parse(TRY(read_file(settings.pod_template)), nullptr, false);
+    if (pod_template.is_discarded()) return error("{} is no JSON", settings.pod_template);
+  }
+  auto maker = TRY(
+      PodMaker::create(settings, pod_template.is_null() ? nullptr : &pod_template).in(settings.pod_template));
+  parts.backend = std::make_unique<Kubernetes>(*parts.client, settings, std::move(maker));
+  return {};
+}
+
 Result<std::unique_ptr<Parts>> make_parts(Loop& loop, const ServiceOptions& options) {
   auto parts = std::make_unique<Parts>(loop);
   parts->loaded = TRY(load_settings(files_of(options)));
-  const auto& settings = parts->loaded.settings;
-  switch (options.backend) {
-    case BackendKind::lancium: {
-      parts->backend = TRY(Lancium::create(parts->runner, settings.lancium));
-      parts->demand = std::make_unique<CondorDemand>(parts->runner, settings.htcondor, settings.policy, "",
-                                                     CondorDemand::Namespace::ignored);
-      auto policy = make_policy(settings, settings.lancium, parts->backend->image());
-      policy.sightings_before_removal = settings.lancium.sightings_before_removal;
-      policy.removals_per_cycle = settings.lancium.removals_per_cycle;
-      parts->cycle = std::make_unique<Cycle>(*parts->demand, parts->runner, *parts->backend,
-                                             settings.htcondor, settings.lancium.app_name, std::move(policy));
-      return parts;
-    }
-    case BackendKind::kubernetes:
-      return error("this build has no Kubernetes backend: use --backend lancium");
+  auto& settings = parts->loaded.settings;
+  const bool lancium = options.backend == BackendKind::lancium;
+  if (lancium)
+    parts->backend = TRY(Lancium::create(parts->runner, settings.lancium));
+  else
+    TRY(make_kubernetes(loop, options, *parts, settings.kubernetes));
+  const PilotSettings& pilots =
+      lancium ? static_cast<const PilotSettings&>(settings.lancium) : settings.kubernetes;
+  auto policy = make_policy(settings, pilots, parts->backend->image());
+  policy.finished_ttl = settings.kubernetes.job_ttl;
+  if (lancium) {
+    policy.sightings_before_removal = settings.lancium.sightings_before_removal;
+    policy.removals_per_cycle = settings.lancium.removals_per_cycle;
   }
-  return error("no such backend");
+  parts->demand = std::make_unique<CondorDemand>(
+      parts->runner, settings.htcondor, settings.policy, settings.kubernetes.name_space,
+      lancium ? CondorDemand::Namespace::ignored : CondorDemand::Namespace::matched);
+  parts->cycle = std::make_unique<Cycle>(*parts->demand, parts->runner, *parts->backend, settings.htcondor,
+                                         pilots.app_name, std::move(policy));
+  return parts;
 }
 
 Time wall_clock() {

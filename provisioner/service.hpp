@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lib/kube/client.hpp"
 #include "provisioner/settings.hpp"
 
 namespace glidepod::provisioner {
@@ -9,6 +10,8 @@ namespace glidepod::provisioner {
 struct ServiceOptions {
   BackendKind backend = BackendKind::kubernetes;
   List files;  // empty: PRP's, those that exist
+  // The Kubernetes API from outside a cluster; no URL and no socket: as a pod finds it.
+  kube::Endpoint api;
 };
 
 // What one cycle would do, as report() puts it. Nothing is made or removed, nothing is written.

@@ -158,7 +158,7 @@ class Table {
     s.app_name = "prp-wn";
     s.condor_host = "prp-cm-htcondor.htcondor-portal.svc.cluster.local";
     add_pilot(k, s);
-    text(k, "namespace", &s.name_space, "namespace of the pods");
+    text(k, "namespace", &s.name_space, "namespace of the pods; empty: the provisioner's own");
     text(k, "k8s_domain", &s.domain, "K8S_DOMAIN of the pilots");
     text(k, "force_k8s_namespace_matching", &s.force_namespace_matching,
          "FORCE_K8SNAMESPACE_MATCHING of the pilots");

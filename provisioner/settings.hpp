@@ -43,7 +43,7 @@ struct PilotSettings {
 
 // [k8s]
 struct KubernetesSettings : PilotSettings {
-  std::string name_space = "default";
+  std::string name_space;  // empty: the one that the provisioner runs in
   std::string domain = "optiputer.net";
   std::string force_namespace_matching = "yes";  // handed to the pilot as it is written
   // Empty or not set: the template's; without a template, PRP's default.

@@ -28,6 +28,8 @@ void check_same(const Result<Json>& got, std::string_view wanted) {
 
 // What PRP sends for its defaults, except: a pod, not a job; no empty affinity.
 constexpr std::string_view k_published = R"(
+[DEFAULT]
+namespace=default
 [HTCondor]
 additional_requirements= \
     ((DESIRED_Sites is undefined)|| \
