@@ -50,9 +50,10 @@ std::vector<int> ipc_ids_of(std::string_view table, uid_t uid) {
   // shmid, semid or msqid is the second; the owner's column differs among the three.
   const std::size_t owner = column("uid"), creator = column("cuid");
   std::vector<int> ids;
+  if (header.size() < 2 || owner == header.size() || creator == header.size()) return ids;
   for (std::size_t i = 1; i < lines.size(); ++i) {
     const auto row = words(lines[i]);
-    if (row.size() <= std::max(owner, creator)) continue;
+    if (row.size() < header.size()) continue;
     const std::string wanted = std::to_string(uid);
     const auto id = parse_integer(row[1]);
     if (id && (row[owner] == wanted || row[creator] == wanted)) ids.push_back(static_cast<int>(id.value()));

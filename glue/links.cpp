@@ -1,14 +1,13 @@
 #include "glue/links.hpp"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 
+#include "glue/safe_open.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
 
@@ -22,11 +21,8 @@ constexpr std::array<std::string_view, 15> k_forbidden = {"/bin", "/boot",  "/de
                                                           "/lib", "/lib32", "/lib64", "/libx32", "/proc",
                                                           "/run", "/sbin",  "/sys",   "/usr",    "/var/run"};
 
-Fd open_parent(const std::string& path) {
-  open_how how{};
-  how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-  how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  return Fd(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
+Fd open_folder(const std::string& path) {
+  return open_without_links(AT_FDCWD, path.c_str(), O_PATH | O_DIRECTORY);
 }
 
 std::string parent_of(const std::string& path) {
@@ -88,16 +84,16 @@ Result<void> Links::make_one(const wire::Link& link, wire::Fault* fault) {
   for (auto slash = link.path.find('/', 1); slash != std::string::npos;
        slash = link.path.find('/', slash + 1)) {
     const std::string folder = link.path.substr(0, slash);
-    if (open_parent(folder)) continue;
+    if (open_folder(folder)) continue;
     *fault = errno == ELOOP || errno == ENOTDIR ? wire::Fault::user : wire::Fault::infrastructure;
     if (errno != ENOENT) return Error::system("link {}: open {} of the image", link.path, folder);
-    const Fd above = open_parent(parent_of(folder));
+    const Fd above = open_folder(parent_of(folder));
     if (!above || ::mkdirat(above.get(), name_of(folder).c_str(), 0755) != 0)
       return Error::system("link {}: create {}", link.path, folder);
     made_.push_back({.path = folder, .target = ""});
   }
   *fault = wire::Fault::infrastructure;
-  const Fd parent = open_parent(parent_of(link.path));
+  const Fd parent = open_folder(parent_of(link.path));
   if (!parent) return Error::system("link {}: open its folder", link.path);
   const std::string name = name_of(link.path);
   Made made{.path = link.path, .target = link.target};
@@ -121,7 +117,7 @@ Result<void> Links::make_one(const wire::Link& link, wire::Fault* fault) {
 void Links::undo() {
   for (; !made_.empty(); made_.pop_back()) {
     const Made& made = made_.back();
-    const Fd parent = open_parent(parent_of(made.path));
+    const Fd parent = open_folder(parent_of(made.path));
     const std::string name = name_of(made.path);
     if (!parent) continue;
     if (made.target.empty()) {

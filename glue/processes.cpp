@@ -148,8 +148,10 @@ std::vector<ProcessStat> descendants_of(pid_t root, std::vector<ProcessStat> all
   std::vector<ProcessStat> result;
   std::unordered_set<pid_t> seen{root};
   const auto add_children = [&](pid_t parent) {
-    for (const auto& child : std::ranges::equal_range(all, parent, {}, &ProcessStat::parent))
-      if (seen.insert(child.pid).second) result.push_back(child);
+    // Not std::ranges::equal_range: clang 14 cannot compile the subrange of this C++ library.
+    auto child = std::ranges::lower_bound(all, parent, {}, &ProcessStat::parent);
+    for (; child != all.end() && child->parent == parent; ++child)
+      if (seen.insert(child->pid).second) result.push_back(*child);
   };
   add_children(root);
   // By index: the vector grows while it is walked.

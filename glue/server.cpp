@@ -137,7 +137,7 @@ void Server::fail_launch(const LaunchFailure& failure) {
 
 void Server::on_signal(const wire::Signal& signal) {
   // Of a job that has just ended: its JobEnded is on the way to the agent.
-  if (!job_ || job_->launch.job != signal.job || job_->status || job_->main.pid <= 0) return;
+  if (!job_ || job_->launch.job != signal.job) return;
   if (signal.number <= 0 || signal.number >= NSIG) return;
   say("signal job={} number={}", signal.job, signal.number);
   switch (signal.number) {
@@ -149,8 +149,13 @@ void Server::on_signal(const wire::Signal& signal) {
       job_->suspended = signal.number != SIGCONT;
       return signal_descendants(signal.number);
     default:
-      ::kill(job_->main.pid, signal.number);  // not yet reaped, so the number is still its own
+      signal_main(signal.number);
   }
+}
+
+// Not yet reaped, so the pid is still its own; and never kill(-1).
+void Server::signal_main(int number) {
+  if (job_->main.pid > 0 && !job_->status) ::kill(job_->main.pid, number);
 }
 
 void Server::on_finish() {
@@ -175,7 +180,7 @@ void Server::on_terminate(int number) {
   if (!job_) return leave(k_exit_terminated);
   if (leaving_) return;
   leaving_ = k_exit_terminated;
-  ::kill(job_->main.pid, SIGTERM);
+  signal_main(SIGTERM);
   if (job_->suspended) signal_descendants(SIGCONT);
   loop_.after(options_.grace, [this] {
     if (job_) end_job();

@@ -24,6 +24,17 @@ struct ServerOptions {
   std::chrono::seconds grace{25};  // from SIGTERM to SIGKILL for a job
 };
 
+// A job from its Launch to the message that ends it.
+struct Job {
+  wire::Launch launch;
+  Links links;
+  Launched main;
+  bool started = false;  // its program runs, or ran
+  bool suspended = false;
+  std::optional<ExitStatus> status;  // the main process has ended
+  wire::JobEnded account;            // what is known so far
+};
+
 // Runs jobs for the agent, one at a time, and leaves nothing of them behind.
 class Server {
  public:
@@ -33,20 +44,10 @@ class Server {
   Result<int> run();
 
  private:
-  // A job from its Launch to the message that ends it.
-  struct Job {
-    wire::Launch launch;
-    Links links;
-    Launched main;
-    bool started = false;  // its program runs, or ran
-    bool suspended = false;
-    std::optional<ExitStatus> status;  // the main process has ended
-    wire::JobEnded account;            // what is known so far
-  };
-
   void on_frame(wire::Frame frame);
   void on_launch(wire::Launch launch, std::vector<Fd> fds);
   void on_signal(const wire::Signal& signal);
+  void signal_main(int number);
   void on_finish();
   void on_agent_lost();
   void on_process_signal(int number);

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "glue/safe_open.hpp"
 #include "lib/base/file.hpp"
 
 namespace glidepod::glue {
@@ -22,12 +22,9 @@ namespace {
 // Folders of other users are looked into no deeper: another job must not make this one's cleaning long.
 constexpr int k_deepest_foreign = 16;
 
+// NO_XDEV, unlike a comparison of device numbers, also stops at a bind mount of the same file system.
 Fd open_folder(int parent, const char* name, int flags = O_RDONLY) {
-  open_how how{};
-  how.flags = static_cast<std::uint64_t>(flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  // NO_XDEV, unlike a comparison of device numbers, also stops at a bind mount of the same file system.
-  how.resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  return Fd(static_cast<int>(::syscall(SYS_openat2, parent, name, &how, sizeof how)));
+  return open_without_links(parent, name, flags | O_DIRECTORY, RESOLVE_NO_XDEV);
 }
 
 // The job may have made its own folder unreadable. An O_PATH descriptor needs no permission and pins the

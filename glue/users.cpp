@@ -1,13 +1,12 @@
 #include "glue/users.hpp"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <functional>
 
+#include "glue/safe_open.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
 
@@ -56,27 +55,23 @@ std::optional<std::string> start_of_line(std::string_view file, std::string_view
   return (file.empty() || file.ends_with('\n') ? "" : "\n") + name;
 }
 
-Fd open_below(int root, const char* path, int flags, unsigned mode = 0) {
-  open_how how{};
-  how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC);
-  how.mode = mode;
-  how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH;
-  return Fd(static_cast<int>(::syscall(SYS_openat2, root, path, &how, sizeof how)));
+Fd open_below(const Fd& root, const char* path, int flags) {
+  return open_without_links(root.get(), path, flags, RESOLVE_BENEATH, (flags & O_CREAT) != 0 ? 0644 : 0);
 }
 
 using MakeLine = std::function<std::optional<std::string>(std::string_view file)>;
 
 Result<void> append_line(const Fd& root, const char* path, const MakeLine& make_line) {
   // O_NONBLOCK: opening a FIFO must not wait.
-  Fd fd = open_below(root.get(), path, O_RDONLY | O_NONBLOCK);
-  if (!fd && errno == ENOENT) fd = open_below(root.get(), path, O_RDONLY | O_CREAT | O_EXCL, 0644);
+  Fd fd = open_below(root, path, O_RDONLY | O_NONBLOCK);
+  if (!fd && errno == ENOENT) fd = open_below(root, path, O_RDONLY | O_CREAT | O_EXCL);
   if (!fd) return Error::system("open /{}", path);
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != 0)
     return error("/{} is not a regular file of root's", path);
   const auto line = make_line(TRY(read_all(fd, path, k_longest_file)));
   if (!line) return {};
-  const Fd end = open_below(root.get(), path, O_WRONLY | O_APPEND | O_NONBLOCK);
+  const Fd end = open_below(root, path, O_WRONLY | O_APPEND | O_NONBLOCK);
   if (!end) return Error::system("open /{} for writing", path);
   return write_all(end, *line).in(path);
 }

@@ -16,6 +16,7 @@ struct Header {
   std::uint32_t fds;
 };
 constexpr std::size_t k_header_size = 12;
+constexpr std::size_t k_kept_buffer = std::size_t{64} << 10;
 void fields(auto& io, Is<Header> auto& m) {
   io(m.length, m.type, m.fds);
 }
@@ -137,6 +138,8 @@ Result<bool> Channel::next_frame(Frame* frame) {
     incoming_fds_.pop_front();
   }
   incoming_.erase(0, k_header_size + header.length);
+  // A long message's buffer is not kept for ever: between messages there may be days.
+  if (incoming_.empty() && incoming_.capacity() > k_kept_buffer) incoming_ = std::string();
   return true;
 }
 

@@ -22,5 +22,7 @@ TEST_CASE("ipc: a user's objects are found in the kernel's tables by owner or cr
   CHECK(ipc_ids_of(sem, 29999) == std::vector<int>{7});
   CHECK(ipc_ids_of(sem, 100) == std::vector<int>{7});
   CHECK(ipc_ids_of("", 1).empty());
+  CHECK(ipc_ids_of("\n1", 1).empty());
+  CHECK(ipc_ids_of("uid cuid\n1", 1).empty());
   CHECK(ipc_ids_of("no such table\n1 2 3\n", 3).empty());
 }
