@@ -120,6 +120,12 @@ Outcome<Api::Answer> Api::route(const Connection& connection, const httplib::Req
   }
   if (Json found = discovery(path); !found.is_null()) {
     if (request.method != "GET" && request.method != "HEAD") return ApiError::method_not_allowed();
+    // As Protocol Buffers, which kubectl asks for, a document without a schema is no bytes at all.
+    if (path == "/openapi/v2" && request.get_header_value("Accept").find("protobuf") != std::string::npos) {
+      response.set_content("", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf");
+      *answered = true;
+      return Answer{};
+    }
     return Answer{200, std::move(found), {}};
   }
   std::vector<std::string> parts = split(path, '/');

@@ -145,8 +145,8 @@ Result<void> run_daemon(const Options& options) {
   Api api(store, files, std::move(settings));
   HttpServer server(loop, [&](const Connection& connection, const httplib::Request& request,
                               httplib::Response& response) { api.handle(connection, request, response); });
-  Workers workers(k_job_threads);
-  Reconciler pods(WorkerContext{loop, *inbox, workers, store, server,
+  std::optional<Workers> workers(std::in_place, k_job_threads);
+  Reconciler pods(WorkerContext{loop, *inbox, *workers, store, server,
                                 JobTools{podman, files, options.state_dir, options.pids_limit},
                                 SpecRules{facts.node_name, options.allow_privileged},
                                 BackoffRule{Seconds(options.backoff_seconds), Seconds(options.backoff_limit_seconds)},
@@ -166,7 +166,10 @@ Result<void> run_daemon(const Options& options) {
   spdlog::info("ready socket={} state_dir={} node={}", options.socket, options.state_dir, facts.node_name);
   const auto ran = loop.run();
   api.set_ready(false);
+  // Threads end before what they use: first the clients', then the jobs'.
   server.stop();
+  pods.cancel();
+  workers.reset();
   return ran;
 }
 

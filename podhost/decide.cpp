@@ -83,7 +83,9 @@ class Decider {
       case Sandbox::removing: return;
       case Sandbox::failed:
       case Sandbox::ready:
-      case Sandbox::lost: return add({.kind = Kind::remove_sandbox});
+      case Sandbox::lost:
+        if (!state_.removal_retry_at || due(*state_.removal_retry_at)) add({.kind = Kind::remove_sandbox});
+        return;
       case Sandbox::none: return add({.kind = last});
     }
   }

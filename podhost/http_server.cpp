@@ -160,7 +160,7 @@ bool Connection::wait(int other_fd, Milliseconds limit) const {
 }
 
 HttpServer::HttpServer(Loop& loop, RequestHandler handler)
-    : loop_(loop), engine_(std::make_unique<Engine>(std::move(handler))), threads_(k_connections) {}
+    : loop_(loop), engine_(std::make_unique<Engine>(std::move(handler))), threads_(std::in_place, k_connections) {}
 
 HttpServer::~HttpServer() { stop(); }
 
@@ -242,8 +242,11 @@ void HttpServer::stop() {
     if (!listener.path.empty()) unlink(listener.path.c_str());
   }
   listeners_.clear();
-  const std::lock_guard lock(mutex_);
-  for (const auto& [fd, owner] : connections_) shutdown(fd, SHUT_RDWR);
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [fd, owner] : connections_) shutdown(fd, SHUT_RDWR);
+  }
+  threads_.reset();
 }
 
 void HttpServer::accept(int listener_fd) {
@@ -263,7 +266,7 @@ void HttpServer::accept(int listener_fd) {
     if (total < k_connections && (caller.kind != Caller::Kind::pod || of_this < k_connections_of_a_pod)) {
       connections_.emplace(fd.get(), caller.uid);
       // std::function wants something copyable; the descriptor is owned again in serve().
-      threads_.run([this, raw = fd.release(), caller] { serve(Fd(raw), caller); });
+      threads_->run([this, raw = fd.release(), caller] { serve(Fd(raw), caller); });
       return;
     }
   }

@@ -5,7 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
+#include <optional>
 #include <string>
 
 #include "lib/base/loop.hpp"
@@ -50,7 +50,7 @@ class HttpServer : public PodSockets {
   Result<void> open(const std::string& uid, const std::string& path, std::optional<std::int64_t> group) override;
   void close(const std::string& uid) override;
 
-  // Ends all connections.
+  // Ends all connections and waits for their handlers.
   void stop();
 
  private:
@@ -69,7 +69,7 @@ class HttpServer : public PodSockets {
   std::map<int, Listener> listeners_;
   std::mutex mutex_;
   std::map<int, std::string> connections_;  // by descriptor: the pod's uid, or empty
-  Workers threads_;
+  std::optional<Workers> threads_;
 };
 
 }  // namespace glidepod::podhost

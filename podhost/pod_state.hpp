@@ -62,6 +62,7 @@ enum class Sandbox : std::uint8_t { none, creating, failed, ready, lost, removin
 struct PodState {
   Sandbox sandbox = Sandbox::none;
   std::optional<Time> sandbox_retry_at;
+  std::optional<Time> removal_retry_at;  // of a sandbox that podman would not remove
   std::string sandbox_message;
   std::string pod_ip;
   Time started{};

@@ -1,7 +1,6 @@
 #include "podhost/pod_status.hpp"
 
-#include <fmt/chrono.h>
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <ctime>
 
@@ -234,7 +233,11 @@ std::optional<Run> recall(const Json& state, const std::string& image, const std
 }  // namespace
 
 std::string time_text(Time time) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[32] = {};
+  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts));
 }
 
 std::optional<Time> parse_time(const std::string& text) {

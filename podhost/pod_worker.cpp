@@ -52,15 +52,25 @@ PodWorker::~PodWorker() {
 
 void PodWorker::object_changed(PodPtr pod) {
   pod_ = std::move(pod);
+  const Json& metadata = pod_->at("metadata");
   auto parsed = parse_pod(*pod_, context_.rules);
   if (parsed) {
     spec_ = std::move(parsed->spec);
   } else {
+    // It was accepted once, by an older podhost. It can still be looked at and deleted.
     spdlog::error("stored pod refused error={}", glidepod::quoted(parsed.error().message));
+    spec_.name = metadata.value("name", "");
+    spec_.ns = metadata.value("namespace", "");
+    spec_.uid = metadata.value("uid", "");
   }
-  const Json& metadata = pod_->at("metadata");
   if (metadata.contains("deletionTimestamp")) {
     state_.deleting = Seconds(metadata.value("deletionGracePeriodSeconds", spec_.grace_seconds));
+  }
+}
+
+void PodWorker::cancel() {
+  for (auto& [name, handles] : handles_) {
+    if (handles.cancelled) *handles.cancelled = true;
   }
 }
 
@@ -202,9 +212,10 @@ void PodWorker::remove_sandbox() {
              spdlog::warn("pod sandbox not removed pod={}/{} error={}", self.spec_.ns, self.spec_.name,
                           glidepod::quoted(result.error().message()));
              self.state_.sandbox = Sandbox::failed;
-             self.state_.sandbox_retry_at = now() + k_podman_away_retry;
+             self.state_.removal_retry_at = self.state_.sandbox_retry_at = now() + k_podman_away_retry;
              return;
            }
+           self.state_.removal_retry_at.reset();
            self.state_.sandbox = Sandbox::none;
            self.state_.pod_ip.clear();
            if (self.state_.deleting || self.state_.deadline_exceeded || finished(self.spec_, self.state_)) return;

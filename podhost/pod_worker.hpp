@@ -50,6 +50,8 @@ class PodWorker {
   void adopt(const ContainerInfo* infra, std::vector<ContainerInfo> containers);
   // The object has a new spec or is to be deleted.
   void object_changed(PodPtr pod);
+  // Ends pulls early, for podhost is to stop.
+  void cancel();
   // To be called whenever something happened. May end in context.gone().
   void sync();
 

@@ -79,6 +79,10 @@ void Reconciler::look(const std::string& uid) {
   worker->sync();
 }
 
+void Reconciler::cancel() {
+  for (auto& [uid, worker] : workers_) worker->cancel();
+}
+
 void Reconciler::stop_all(std::function<void()> done) {
   if (workers_.empty()) return done();
   all_gone_ = std::move(done);
