@@ -139,7 +139,7 @@ Result<bool> Channel::next_frame(Frame* frame) {
   }
   incoming_.erase(0, k_header_size + header.length);
   // A long message's buffer is not kept for ever: between messages there may be days.
-  if (incoming_.empty() && incoming_.capacity() > k_kept_buffer) incoming_ = std::string();
+  if (incoming_.empty() && incoming_.capacity() > k_kept_buffer) incoming_.shrink_to_fit();
   return true;
 }
 
