@@ -112,11 +112,11 @@ class JobChild {
       ::execve(file, plan_.argv.data(), plan_.environment.data());
       const int code = errno;
       const bool present = ::access(file, F_OK) == 0;
-      const bool absent = code == ENOENT || code == ENOTDIR || code == ESTALE || code == ENODEV;
-      if (absent && !present && plan_.candidates.size() > 1) continue;
+      // Not there, or in a folder closed to the user: the next folder of the path may have it.
+      if (!present && plan_.candidates.size() > 1) continue;
       report = {
           .step = Step::program, .code = code, .candidate = present ? static_cast<std::int32_t>(i) : -1};
-      // A folder of the path that may not be searched does not hide what comes after it.
+      // As in the C library, a file that may not be executed does not hide a later one.
       if (code != EACCES) break;
     }
     fail(report);

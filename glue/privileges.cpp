@@ -2,6 +2,7 @@
 
 #include <grp.h>
 #include <sys/capability.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -29,7 +30,7 @@ int become(const User& user) {
 }
 
 int drop_capabilities() {
-  if (cap_reset_ambient() != 0) return errno;
+  if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0) return errno;
   cap_t none = cap_init();
   if (none == nullptr) return errno;
   if (cap_set_proc(none) != 0) return errno;

@@ -70,6 +70,18 @@ TEST_CASE("ending: a fork bomb under a limit of processes is put out") {
   CHECK(session.agent.run({"/job", "exit", "4"}).status == ExitStatus::exited(4));
 }
 
+TEST_CASE("ending: a job's main process does not outlive a glue that was killed") {
+  Session session;
+  session.agent.send_launch(launch_of({"/job", "deaf"}));
+  session.agent.expect<wire::Started>();
+  session.agent.wait_for_output("ready");
+  CHECK(session.end(SIGKILL) == ExitStatus::signaled(SIGKILL));
+  CHECK(session.agent.closed());
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (processes_with("deaf") != 0 && std::chrono::steady_clock::now() < deadline) ::sched_yield();
+  CHECK(processes_with("deaf") == 0);
+}
+
 TEST_CASE("ending: processes of the same user that are not the job's are left alone") {
   auto other = Child::fork([] {
     if (::setuid(k_user) != 0) return 1;

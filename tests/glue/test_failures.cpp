@@ -65,6 +65,10 @@ TEST_CASE("failure: PATH is the job's own, and a folder closed to it hides nothi
   auto launch = launch_of({"tool"});
   launch.environment = {"PATH=/opt/closed:/opt/open:/bin"};
   CHECK(session.output_of(launch) == "open\n");
+  launch = launch_of({"no-such-tool"});
+  launch.environment = {"PATH=/opt/closed:/bin"};
+  const auto message = session.agent.fail(launch).message;
+  CHECK(message.starts_with("cannot execute no-such-tool in any folder of PATH: No such file or directory"));
 }
 
 TEST_CASE("failure: a working directory is the user's fault in the image, not in the scratch") {

@@ -148,6 +148,11 @@ int main(int argc, char** argv) {
     std::printf("%zu\n", bytes);
     return 0;
   }
+  if (what == "descriptors") {
+    for (int fd = 0; fd < 4096; ++fd)
+      if (::fcntl(fd, F_GETFD) >= 0) std::printf("%d ", fd);
+    return 0;
+  }
   if (what == "deaf") {  // prints, then ends by nothing but KILL
     ignore_signals();
     std::printf("ready\n");

@@ -154,6 +154,19 @@ TEST_CASE("serve: a job deaf to SIGTERM is killed after the time of grace") {
   CHECK(session.agent.expect<wire::JobEnded>().status == ExitStatus::signaled(SIGKILL));
 }
 
+TEST_CASE("serve: SIGTERM reaches a suspended job too") {
+  Session session;
+  const auto launch = launch_of({"/job", "polite"});
+  session.agent.send_launch(launch);
+  session.agent.expect<wire::Started>();
+  session.agent.wait_for_output("ready");
+  session.agent.send(wire::Signal{launch.job, SIGSTOP});
+  // Answered by a refusal once the signal before it was handled.
+  session.agent.fail(launch_of({"/job", "exit", "0"}));
+  CHECK(session.end(SIGTERM) == ExitStatus::exited(143));
+  CHECK(session.agent.expect<wire::JobEnded>().status == ExitStatus::exited(5));
+}
+
 TEST_CASE("serve: Finish ends glue with success, with and without a job") {
   Session idle;
   idle.agent.send(wire::Finish{});
