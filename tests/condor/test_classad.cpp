@@ -107,7 +107,8 @@ TEST_CASE("classad: expressions give what HTCondor gives") {
       {"sin(1)", "error"},
   };
   const auto ad = job();
-  for (const auto& [expression, wanted] : table) {
+  for (const auto& row : table) {
+    const std::string expression = row[0], wanted = row[1];
     CAPTURE(expression);
     CHECK(ad.evaluate_expression(expression).to_string() == wanted);
   }

@@ -57,7 +57,8 @@ TEST_CASE("decide: PRP's law, number by number") {
   static constexpr std::int64_t table[][2] = {{1, 1},    {3, 1},    {4, 2},     {8, 3},         {76, 20},
                                               {79, 20},  {80, 20},  {92, 21},   {96, 21},       {100, 21},
                                               {156, 25}, {400, 40}, {1000, 77}, {100'000, 6265}};
-  for (const auto& [idle, wanted] : table) {
+  for (const auto& row : table) {
+    const auto idle = row[0], wanted = row[1];
     CAPTURE(idle);
     CHECK(pressure(idle, 1'000'000) == wanted);
     CHECK(pressure(idle, 20) == std::min<std::int64_t>(wanted, 20));

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "lib/base/file.hpp"
+
 using namespace glidepod;
 using namespace glidepod::provisioner;
 
@@ -138,6 +140,14 @@ TEST_CASE("simulate: a day of 100 groups and 10,000 pods stays within its caps a
   CHECK(most - least <= most / 10);
   MESSAGE("pods from ", least, " to ", most, ", submitted ", samples.back().submitted, ", wasted pods ",
           samples.back().wasted_pods);
+}
+
+TEST_CASE("simulate: the example serves all its jobs in spite of its troubles") {
+  const auto text = read_file(GLIDEPOD_SCENARIO);
+  REQUIRE(text.ok());
+  const auto samples = simulate(scenario(text.value()));
+  CHECK(samples.back().done == 7900);
+  CHECK(live(samples.back()) == 0);
 }
 
 TEST_CASE("simulate: a scenario file that is wrong says where") {
