@@ -1,5 +1,7 @@
 #include "glue/environment.hpp"
 
+#include <fmt/format.h>
+
 #include <unordered_set>
 
 #include "lib/base/text.hpp"
@@ -96,7 +98,7 @@ std::vector<std::string> program_candidates(const std::string& program, std::str
   if (program.find('/') != std::string::npos) return {program};
   std::vector<std::string> result;
   for (const auto& folder : split(path.empty() ? k_default_path : path, ':'))
-    result.push_back(folder.empty() ? "./" + program : folder + "/" + program);
+    result.push_back(fmt::format("{}/{}", folder.empty() ? "." : folder, program));
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "glue/events.hpp"
 #include "glue/safe_open.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
@@ -126,8 +127,10 @@ void Links::undo() {
     }
     if (target_at(parent.get(), name) == made.target) ::unlinkat(parent.get(), name.c_str(), 0);
     if (!made.replaced || ::mkdirat(parent.get(), name.c_str(), 0755) != 0) continue;
-    // Not by name: mkdir cannot give the sticky bit, and only root writes here.
-    ::fchmodat(parent.get(), name.c_str(), made.mode, 0);
+    // mkdir(2) heeds the umask and leaves the sticky bit out.
+    const Fd restored = open_without_links(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY);
+    if (!restored || ::fchmod(restored.get(), made.mode) != 0)
+      say("mode not restored path={}", value(made.path));
   }
 }
 

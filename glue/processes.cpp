@@ -57,11 +57,8 @@ bool send(const Fd& process, int number) {
   return ::syscall(SYS_pidfd_send_signal, process.get(), number, nullptr, 0) == 0;
 }
 
-struct Identity {
-  pid_t pid;
-  std::uint64_t start_time;
-  auto operator<=>(const Identity&) const = default;
-};
+// A pid and its start time.
+using Identity = std::pair<pid_t, std::uint64_t>;
 
 std::vector<ProcessStat> own_descendants() {
   auto all = all_processes();

@@ -64,7 +64,7 @@ void Server::on_frame(wire::Frame frame) {
     case wire::Type::launch: {
       auto launch = frame.decode<wire::Launch>();
       if (!launch) return link_.drop(launch.error().message());
-      return on_launch(std::move(launch).value(), std::move(frame.fds));
+      return on_launch(std::move(launch).value(), frame.fds);
     }
     case wire::Type::signal:
       return handle(&Server::on_signal);
@@ -75,7 +75,7 @@ void Server::on_frame(wire::Frame frame) {
   }
 }
 
-void Server::on_launch(wire::Launch launch, std::vector<Fd> fds) {
+void Server::on_launch(wire::Launch launch, const std::vector<Fd>& fds) {
   const auto refuse_with = [&](wire::Fault fault, const std::string& message) {
     say("launch refused job={} reason={}", launch.job, value(message));
     link_.send(wire::LaunchFailed{launch.job, fault, message});

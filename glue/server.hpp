@@ -45,7 +45,7 @@ class Server {
 
  private:
   void on_frame(wire::Frame frame);
-  void on_launch(wire::Launch launch, std::vector<Fd> fds);
+  void on_launch(wire::Launch launch, const std::vector<Fd>& fds);
   void on_signal(const wire::Signal& signal);
   void signal_main(int number);
   void on_finish();
