@@ -41,6 +41,7 @@ Child start_glue(std::vector<std::string> environment, bool close_standard_descr
                               "KUBERNETES_PORT=tcp://10.0.0.1:443"})
       environment.emplace_back(fixed);
     std::vector<char*> pointers;
+    pointers.reserve(environment.size() + 1);
     for (auto& entry : environment) pointers.push_back(entry.data());
     pointers.push_back(nullptr);
     if (close_standard_descriptors)
@@ -179,7 +180,7 @@ ExitStatus Session::end(int signal) {
 
 std::string Session::output_of(const wire::Launch& launch) {
   const auto ended = agent.run(launch);
-  const std::string output = agent.output();
+  std::string output = agent.output();
   INFO(output);
   CHECK(ended.status == ExitStatus::exited(0));
   return output;

@@ -44,6 +44,7 @@ TEST_CASE("processes: descendants are all below, nothing beside, and circles end
       descendants_of(10, {process(1, 0), process(10, 1), process(13, 11), process(11, 10), process(12, 10),
                           process(20, 1), process(14, 13), process(30, 31), process(31, 30)});
   std::vector<pid_t> pids;
+  pids.reserve(found.size());
   for (const auto& stat : found) pids.push_back(stat.pid);
   std::ranges::sort(pids);
   CHECK(pids == std::vector<pid_t>{11, 12, 13, 14});
