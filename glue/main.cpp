@@ -35,7 +35,7 @@ constexpr std::string_view k_help =
     "  glue --help, glue --version\n"
     "\n"
     "Environment: GLIDEPOD_GRACE_SECONDS (25): time for a job to end after SIGTERM.\n"
-    "Needs Linux 5.9 or newer, root, and CAP_SETUID, CAP_SETGID, CAP_KILL.\n"
+    "Needs Linux 5.6 or newer, root, and CAP_SETUID, CAP_SETGID, CAP_KILL.\n"
     "Exit codes: 0 the pilot is done, or done as told; 1 failure; 2 usage; 143 ended by SIGTERM or SIGINT, "
     "a\n"
     "running job having been ended first.\n";
