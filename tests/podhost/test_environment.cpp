@@ -23,7 +23,7 @@ TEST_CASE("environment: $(NAME) is expanded as Kubernetes does") {
 TEST_CASE("environment: every source of a variable") {
   Json pod = sample_pod();
   pod["spec"]["containers"][0]["resources"] = {{"limits", {{"cpu", "1500m"}, {"memory", "1Gi"}}}};
-  pod["spec"]["containers"][0]["env"] = Json::parse(R"([
+  pod["spec"]["containers"][0]["env"] = Json::parse(R"json([
     {"name": "NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
     {"name": "BOTH", "value": "$(NAME)-$(LATER)"},
     {"name": "LATER", "value": "z"},
@@ -32,7 +32,7 @@ TEST_CASE("environment: every source of a variable") {
     {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
     {"name": "MILLI", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1m"}}},
     {"name": "MEM", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "1Mi"}}},
-    {"name": "OTHER", "valueFrom": {"resourceFieldRef": {"containerName": "payload-0", "resource": "limits.cpu"}}}])");
+    {"name": "OTHER", "valueFrom": {"resourceFieldRef": {"containerName": "payload-0", "resource": "limits.cpu"}}}])json");
   PodFacts facts;
   facts.labels = {{"app", "x"}};
   facts.pod_ip = "10.0.0.1";

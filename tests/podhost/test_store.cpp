@@ -13,20 +13,22 @@ using namespace glidepod::podhost;
 
 namespace {
 
+std::string new_folder() {
+  std::string name = (std::filesystem::temp_directory_path() / "podhost-test-XXXXXX").string();
+  REQUIRE(mkdtemp(name.data()) != nullptr);
+  return name;
+}
+
 struct Scene {
-  Scene() {
-    char name[] = "/tmp/podhost-test-XXXXXX";
-    folder = mkdtemp(name);
-    REQUIRE(PodFiles(folder).prepare());
-  }
+  Scene() { REQUIRE(files.prepare()); }
   ~Scene() { std::filesystem::remove_all(folder); }
-  std::string folder;
+  std::string folder = new_folder();  // before those that keep it
   PodFiles files{folder};
   std::vector<std::string> changed;
   Store store{files, 100, [this](const std::string& uid) { changed.push_back(uid); }};
 };
 
-kube::Outcome<Json> relabel(const Json& pod) {
+glidepod::kube::Outcome<Json> relabel(const Json& pod) {
   Json fresh = pod;
   fresh["metadata"]["labels"]["app"] = "y";
   return fresh;
