@@ -211,8 +211,12 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
   if (!request.any_image) {
     request.image = TRY(pod_image(bind.image, rules_));
     if (!bind.work_directory.empty()) {
-      const auto job = read_job_identity(settings_.scratch, bind.work_directory, uid, trusted_uid_);
-      if (!job) spdlog::info("event=no_job_ad uid={} reason={}", uid, quoted(job.error().message()));
+      const auto job = read_job_identity(settings_.scratch, bind.work_directory, trusted_uid_);
+      if (!job) {
+        spdlog::info("event=no_job_ad uid={} reason={}", uid, quoted(job.error().message()));
+        // Slots serve one owner after another under one uid: whoever is not known gets nobody's container.
+        request.owner += fmt::format("#{}", client);
+      }
       if (job) request.job = job->id;
       if (job && !job->owner.empty()) request.owner = job->owner;
     }

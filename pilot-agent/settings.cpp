@@ -48,7 +48,7 @@ void Settings::declare(Config& config) {
   config.duration("shutdown_grace", &shutdown_grace,
                   "from SIGTERM to the command to SIGQUIT; 5 s later SIGKILL");
   config.text("trusted_user", &trusted_user,
-              "besides root and the job's user, who may have written a .job.ad");
+              "besides root, whose .job.ad is believed");
   config.text("termination_log", &termination_log, "file for the reason of a failure");
 }
 

@@ -27,8 +27,8 @@ struct Folder {
     const Fd file = open_file(path + "/" + name, O_WRONLY | O_CREAT | O_TRUNC, 0644).value();
     REQUIRE(write_all(file, text).ok());
   }
-  Result<condor::JobIdentity> read(const std::string& sandbox, uid_t caller = ::getuid()) const {
-    return read_job_identity(path + "/scratch", path + sandbox, caller, 54321);
+  Result<condor::JobIdentity> read(const std::string& sandbox, uid_t trusted = ::getuid()) const {
+    return read_job_identity(path + "/scratch", path + sandbox, trusted);
   }
 };
 }  // namespace
@@ -63,7 +63,7 @@ TEST_CASE("sandbox: the job's ad is read where it is to be trusted, and nowhere 
   CHECK_FALSE(folder.read("/outside").ok());
   CHECK_FALSE(folder.read("/scratch/../outside").ok());
   CHECK_FALSE(folder.read("/scratchy").ok());
-  CHECK_FALSE(read_job_identity(folder.path + "/scratch", "", ::getuid(), 0).ok());
+  CHECK_FALSE(read_job_identity(folder.path + "/scratch", "", ::getuid()).ok());
   fs::create_directory_symlink("../outside", folder.path + "/scratch/link");
   CHECK_FALSE(folder.read("/scratch/link").ok());
   fs::create_directory(folder.path + "/scratch/dir_2");
@@ -77,14 +77,14 @@ TEST_CASE("sandbox: the job's ad is read where it is to be trusted, and nowhere 
   CHECK_FALSE(folder.read("/scratch/dir_1").ok());
 }
 
-TEST_CASE("sandbox: an ad of another user is not believed") {
+TEST_CASE("sandbox: an ad of anyone but root and HTCondor is not believed, the job's own user included") {
   if (::getuid() != 0) return;  // only root can make one
   Folder folder;
   folder.write("scratch/dir_1/.job.ad", "User = \"alice@pool\"\n");
   const std::string file = folder.path + "/scratch/dir_1/.job.ad";
   for (const auto& [owner, believed] :
-       {std::pair(0, true), std::pair(20001, true), std::pair(54321, true), std::pair(20002, false)}) {
+       {std::pair(0, true), std::pair(20001, false), std::pair(54321, true), std::pair(20002, false)}) {
     REQUIRE(::chown(file.c_str(), static_cast<uid_t>(owner), 0) == 0);
-    CHECK(folder.read("/scratch/dir_1", 20001).ok() == believed);
+    CHECK(folder.read("/scratch/dir_1", 54321).ok() == believed);
   }
 }
