@@ -34,5 +34,5 @@ TEST_CASE("links: only into the scratch, and never from where system or pod live
                              "/glidepod/scratch/../run", "/glidepod/scratch/dir_1/"})
     CHECK_FALSE(check_link({"/srv", target}, scratch).ok());
   // The scratch may be configured to be elsewhere; no link into it either.
-  CHECK_FALSE(check_link({"/work/dir_1/x", "/work/dir_1"}, "/work").ok());
+  CHECK_FALSE(check_link({"/sandboxes/dir_1/x", "/sandboxes/dir_1"}, "/sandboxes").ok());
 }
