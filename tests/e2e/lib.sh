@@ -1,6 +1,11 @@
 # shellcheck shell=bash
-# What the end-to-end tests share: assertions that count, jobs, and the environment. Sourced.
+# What the end-to-end tests share: assertions that count, jobs, and the environment. Sourced, also for the caller's
+# first argument: --kubernetes is for the environment on a real cluster instead of podhost.
 
+if [[ ${1-} == --kubernetes ]]; then
+    GLIDEPOD_ENV_KIND=kubernetes
+    shift
+fi
 e2e_source=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$e2e_source/../env/lib.sh"
 
@@ -9,10 +14,10 @@ e2e_failed=0
 
 # Reports one test: its name, then the command that must succeed.
 check() {  # NAME COMMAND...
-    local name=$1
+    local name=$1 began=$SECONDS
     shift
     if "$@"; then
-        echo "ok: $name"
+        echo "ok: $name$( ((SECONDS - began < 2)) || echo " ($((SECONDS - began)) s)")"
         e2e_passed=$((e2e_passed + 1))
     else
         echo "not ok: $name ($*)"
@@ -109,12 +114,12 @@ acts_within_2s() {  # CONDITION MARK -- COMMAND...
 # The environment for a test program: the one GLIDEPOD_ENV names, which then stays up, or a new one until the program
 # ends. Compiles the jobs and puts them where the pool's users find them.
 e2e_env() {
-    if [[ -n ${GLIDEPOD_ENV:-} && -e $GLIDEPOD_ENV/keeper ]]; then
+    if env_running; then
         trap 'exit 130' INT TERM
     else
         trap env_down EXIT
         trap 'exit 130' INT TERM
         env_up "${GLIDEPOD_BUILD:-$env_tree/build/dev}" || return
     fi
-    e2e_build_jobs "$GLIDEPOD_ENV/jobs" && env_podman cp "$GLIDEPOD_ENV/jobs" pool:/
+    e2e_build_jobs "$GLIDEPOD_ENV/jobs" && env_put_jobs "$GLIDEPOD_ENV/jobs"
 }

@@ -1,23 +1,33 @@
 # shellcheck shell=bash
-# The test environment: a registry, an HTCondor pool and podhost, in namespaces
-# of its own. Sourced by up, down, run-demo, run-tests and tests/e2e.
+# The test environment: a registry, an HTCondor pool and a pilot pod, of one of two
+# kinds. Sourced by up, down, run-demo, run-tests, tests/e2e and tests/bench.
 #
 #   source tests/env/lib.sh
 #   trap env_down EXIT        # also after INT and TERM
-#   env_up BUILD_DIR          # everything; or env_init, env_registry, ... singly
+#   env_up BUILD_DIR          # everything; or env_init, env_start_registry, ... singly
 #
-# One process, the keeper, is PID 1 of the environment's PID namespace. Its
-# network holds a loopback and podman's bridge, its /run is a tmpfs, its mounts
-# are private: whatever happens, when the keeper ends, so does every process,
-# mount and interface. Files lie in one folder, GLIDEPOD_ENV.
+# podhost.sh, the usual one, has pods by podhost over podman; kubernetes.sh, with
+# GLIDEPOD_ENV_KIND=kubernetes, those of a real kubelet. Both have the same functions:
+#
+#   env_up env_down env_running    all of it; whether GLIDEPOD_ENV is one that runs
+#   in_env COMMAND...              where the processes of all pods are seen, as root
+#   env_in_pool COMMAND...         in the pool; env_as USER COMMAND... as one of its users
+#   env_put_jobs DIR               DIR's files as /jobs in the pool
+#   env_pilot_pod [FILTER]         the pilot pod of this environment as JSON, changed by jq
+#   env_create_pod FILE            a pod from JSON; env_delete_pod NAME [SECONDS]
+#   env_start_pilot [FILE]         a pilot pod, until its slot is in the pool
+#   env_pod                        the pilot pod as the API has it
+#   env_pilot_log [CONTAINER]      what a container of it has said
+#   env_in_pilot CONTAINER COMMAND...
+#
+# The last three concern the pod that env_pilot names.
 
 env_source=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 env_tree=$(cd "$env_source/../.." && pwd)
 source "$env_tree/images/containers.sh"
 
 env_cache=${GLIDEPOD_CACHE:-/var/cache/glidepod}
-env_registry=127.0.0.1:5000
-env_pool_address=10.88.0.2
+env_pilot=pilot
 
 env_say() { echo "env: $*" >&2; }
 env_die() { env_say "$*"; return 1; }
@@ -32,137 +42,9 @@ wait_until() {  # SECONDS WHAT COMMAND...
     done
 }
 
-# Runs a command inside the environment.
-in_env() {
-    nsenter --target "$(cat "$GLIDEPOD_ENV/keeper")" --mount --net --pid -- "$@"
-}
-
-# Podman with the environment's own storage.
-env_podman() {
-    CONTAINERS_CONF=$GLIDEPOD_ENV/etc/containers.conf \
-        CONTAINERS_STORAGE_CONF=$GLIDEPOD_ENV/etc/storage.conf \
-        CONTAINERS_REGISTRIES_CONF=$GLIDEPOD_ENV/etc/registries.conf \
-        in_env podman "$@"
-}
-
-# Starts a program in the environment that runs until env_down. Its output goes
-# to log/NAME.log.
-env_start() {  # NAME COMMAND...
-    local name=$1
-    shift
-    CONTAINERS_CONF=$GLIDEPOD_ENV/etc/containers.conf \
-        CONTAINERS_STORAGE_CONF=$GLIDEPOD_ENV/etc/storage.conf \
-        CONTAINERS_REGISTRIES_CONF=$GLIDEPOD_ENV/etc/registries.conf \
-        in_env setsid --fork sh -c 'echo $$ >"$1"; shift; exec "$@"' sh \
-        "$GLIDEPOD_ENV/log/$name.pid" "$@" \
-        </dev/null >"$GLIDEPOD_ENV/log/$name.log" 2>&1
-    wait_until 5 "$name" test -s "$GLIDEPOD_ENV/log/$name.pid"
-}
-
-# Ends a program started by env_start and waits until it is gone.
-env_stop() {  # NAME [SIGNAL]
-    local pid
-    pid=$(cat "$GLIDEPOD_ENV/log/$1.pid")
-    in_env kill -s "${2:-TERM}" "$pid" 2>/dev/null || return 0
-    wait_until 20 "the end of $1" env_gone "$pid"
-}
-
-env_gone() { ! in_env kill -0 "$1" 2>/dev/null; }
-
-# Debian packages the environment runs on.
-env_packages() {
-    debian_packages podman buildah runc conmon netavark iptables catatonit iproute2 \
-        util-linux docker-registry curl jq
-}
-
-# Makes the folder and the namespaces. GLIDEPOD_ENV says where; a new temporary
-# folder unless set.
-env_init() {
-    [[ $(id -u) == 0 ]] || env_die "must run as root" || return
-    env_packages || return
-    [[ -d $env_cache/podman/storage ]] || env_die "no images yet: see images/build --help" || return
-    GLIDEPOD_ENV=${GLIDEPOD_ENV:-$(mktemp -d /tmp/glidepod.XXXXXX)}
-    export GLIDEPOD_ENV
-    [[ ! -e $GLIDEPOD_ENV/keeper ]] || env_die "$GLIDEPOD_ENV is in use" || return
-    mkdir -p "$GLIDEPOD_ENV"/{log,etc,registry,tokens}
-    (containers_use "$GLIDEPOD_ENV" "$env_cache/podman/storage")
-    # No name server can be reached: one that refuses at once saves HTCondor 5 s a look-up.
-    sed -i '/^\[containers\]/a dns_servers = ["127.0.0.1"]' "$GLIDEPOD_ENV/etc/containers.conf"
-    cat >"$GLIDEPOD_ENV/etc/registries.conf" <<EOF
-unqualified-search-registries = []
-
-[[registry]]
-location = "$env_registry"
-insecure = true
-EOF
-    # kill-child: the keeper ends with the process we record, and all else with it.
-    # The lock it inherits keeps images/build from removing layers we stand on.
-    exec 8>>"$env_cache/in-use"
-    flock --shared 8
-    setsid unshare --mount --net --pid --fork --kill-child --mount-proc \
-        --propagation private sh -c '
-            mount -t tmpfs -o mode=755 tmpfs /run && mkdir -p /run/lock &&
-            ip link set lo up && exec catatonit -P' \
-        </dev/null >"$GLIDEPOD_ENV/log/keeper.log" 2>&1 &
-    env_identity $! >"$GLIDEPOD_ENV/owner"
-    disown $!
-    exec 8>&-
-    wait_until 5 "the namespaces" env_find_keeper || return
-    env_say "state is in $GLIDEPOD_ENV"
-}
-
 # A PID with its start time, which together never name another process.
 env_identity() {  # PID
     echo "$1 $(sed 's/.*) //' "/proc/$1/stat" | cut -d' ' -f20)"
-}
-
-env_find_keeper() {
-    local owner keeper
-    read -r owner _ <"$GLIDEPOD_ENV/owner"
-    keeper=$(tr -d ' ' <"/proc/$owner/task/$owner/children")
-    [[ -n $keeper && $(cat "/proc/$keeper/comm") == catatonit ]] || return
-    echo "$keeper" >"$GLIDEPOD_ENV/keeper"
-}
-
-# A registry on the environment's loopback that holds the demo images, so that
-# an image that does not exist fails with a registry's own words.
-env_start_registry() {
-    local image
-    cat >"$GLIDEPOD_ENV/etc/registry.yaml" <<EOF
-version: 0.1
-log: {level: error, accesslog: {disabled: true}}
-storage:
-  filesystem: {rootdirectory: $GLIDEPOD_ENV/registry}
-http: {addr: $env_registry}
-EOF
-    env_start registry docker-registry serve "$GLIDEPOD_ENV/etc/registry.yaml" || return
-    wait_until 20 "the registry" in_env curl -fsS "http://$env_registry/v2/" || return
-    for image in busybox:1 busybox:2 tools:1 static:1; do
-        env_podman push --quiet --tls-verify=false "localhost/demo/$image" \
-            "$env_registry/demo/$image" >/dev/null || return
-    done
-    env_say "registry $env_registry has demo/busybox:1, :2, demo/tools:1, demo/static:1"
-}
-
-# The pool: central manager and access point in one container, and the tokens it
-# issues in tokens/pilot and tokens/provisioner.
-env_start_pool() {
-    env_podman run --detach --quiet --pull never --name pool --hostname pool \
-        --ip "$env_pool_address" --volume "$GLIDEPOD_ENV/tokens:/var/lib/glidepod/tokens" \
-        localhost/glidepod/pool:dev >/dev/null || return
-    wait_until 60 "the pool" env_pool_ready || return
-    env_say "pool at $env_pool_address"
-}
-
-env_pool_ready() { env_in_pool condor_status -schedd -af Name | grep -q .; }
-
-# Runs a command in the pool's container, as root or as one of its users.
-env_in_pool() { env_podman exec pool "$@"; }
-env_as() {  # USER COMMAND...
-    local user=$1
-    shift
-    env_podman exec --interactive --user "$user" --workdir "/home/$user" --env "HOME=/home/$user" \
-        pool "$@"
 }
 
 # Submits a job description read from standard input; prints the job's id.
@@ -183,97 +65,45 @@ env_job_has() {  # ID ATTRIBUTE VALUE
     [[ $(env_job "$1" "$2") == "$3" ]]
 }
 
-# podhost, the pod API over the environment's podman.
-env_start_podhost() {
-    env_start podhost "$GLIDEPOD_ENV/bin/podhost" --state-dir "$GLIDEPOD_ENV/podhost" \
-        --socket "$GLIDEPOD_ENV/podhost.sock" --node-name env || return
-    wait_until 20 "podhost" env_podhost get || return
-    env_say "podhost serves $GLIDEPOD_ENV/podhost.sock"
+# The pilot pod with N payload containers and as many slots, however few processors there are: a filter for jq.
+env_wide() {  # N
+    cat <<EOF
+.spec.containers |= (map(select(.name | startswith("payload-") | not)) +
+    [range($1) as \$n | map(select(.name == "payload-0"))[0] |
+        .name = "payload-\(\$n)" | .command[-1] = .name])
+    | $(env_setting NUM_CPUS "$1") | $(env_setting GLIDEPOD_PAYLOAD_CONTAINERS "$1")
+EOF
 }
 
-# podhost's client: get, create, delete, logs.
-env_podhost() { "$GLIDEPOD_ENV/bin/podhost" --socket "$GLIDEPOD_ENV/podhost.sock" "$@"; }
-
-# Creates a pod from a JSON file, in which /GLIDEPOD_ENV/ stands for the
-# environment's folder.
-env_create_pod() {  # FILE
-    sed "s|/GLIDEPOD_ENV/|$GLIDEPOD_ENV/|g" "$1" | env_podhost create -f - >/dev/null
+# A variable in the pilot container's environment: a filter for jq.
+env_setting() {  # NAME VALUE
+    echo ".spec.containers[0].env |= (map(select(.name != \"$1\")) + [{name: \"$1\", value: \"$2\"}])"
 }
 
 # A pilot pod, until its slot is in the pool.
 env_start_pilot() {  # [FILE]
-    env_create_pod "${1:-$env_source/pilot-pod.json}" || return
-    if ! wait_until 60 "the pilot's slot" env_pilot_ready; then
-        env_podhost get
+    local file=${1:-}
+    if [[ -z $file ]]; then
+        file=$GLIDEPOD_ENV/$env_pilot.json
+        env_pilot_pod >"$file" || return
+    fi
+    env_create_pod "$file" || return
+    if ! wait_until 90 "the pilot's slot" env_pilot_ready; then
+        env_pod
         env_pilot_log | tail -n 20
         return 1
     fi >&2
     env_say "the pilot has joined the pool"
 }
 
-env_pilot_ready() { env_in_pool condor_status -af HasSingularity | grep -q true; }
-
-# What a container of the pilot pod has said; the agent unless another is named.
-env_pilot_log() { env_podhost logs pilot --container "${1:-pilot}"; }  # [CONTAINER]
-
-# Runs a command in a container of the pilot pod.
-env_in_pilot() {  # CONTAINER COMMAND...
-    local id
-    id=$(env_podhost get pilot | jq -r --arg name "$1" \
-        '.status.containerStatuses[] | select(.name == $name).containerID | sub(".*://"; "")')
-    shift
-    env_podman exec "$id" "$@"
+env_pilot_ready() {
+    env_in_pool condor_status -constraint "K8SPodName == \"$env_pilot\"" -af HasSingularity | grep -q true
 }
 
-# Everything: BUILD_DIR/bin holds podhost, and images/build has made the images.
-env_up() {  # BUILD_DIR [POD_FILE]
-    local build
-    build=$(cd "$1" && pwd) || return
-    [[ -x $build/bin/podhost ]] || env_die "$build/bin/podhost is missing" || return
-    env_init || return
-    ln -sfn "$build/bin" "$GLIDEPOD_ENV/bin"
-    env_podman image exists localhost/glidepod/pilot:dev ||
-        env_die "no pilot image yet: images/build --binaries $build/bin" || return
-    env_start_registry && env_start_pool && env_start_podhost && env_start_pilot "${@:2}"
-}
+env_pool_ready() { env_in_pool condor_status -schedd -af Name | grep -q .; }
 
-# Ends everything and removes the folder. GLIDEPOD_KEEP=1 keeps it, for its logs.
-env_down() {
-    local owner start cgroup cgroups
-    [[ -n ${GLIDEPOD_ENV:-} && -e $GLIDEPOD_ENV/owner ]] || return 0
-    cgroups=$(env_cgroups)
-    read -r owner start <"$GLIDEPOD_ENV/owner"
-    if [[ -e /proc/$owner && $(env_identity "$owner") == "$owner $start" ]]; then
-        # podhost would start again what podman removes.
-        [[ ! -e $GLIDEPOD_ENV/log/podhost.pid ]] || env_stop podhost
-        if [[ -s $GLIDEPOD_ENV/keeper ]]; then
-            env_podman pod rm --all --force --time 0 >/dev/null 2>&1
-            env_podman rm --all --force --time 0 >/dev/null 2>&1
-        fi
-        kill -KILL "$owner"
-        wait_until 20 "the environment's end" env_owner_gone "$owner" "$start"
-    fi
-    # Podman on hybrid cgroups leaves some, and all when it had no time.
-    for cgroup in $cgroups; do
-        [[ ! -e $cgroup ]] || find "$cgroup" -depth -type d -exec rmdir {} \; 2>/dev/null
-    done
-    rm -f "$GLIDEPOD_ENV/owner"
-    [[ -n ${GLIDEPOD_KEEP:-} ]] || rm -rf --one-file-system "$GLIDEPOD_ENV"
-}
-
-# The cgroups of our containers, or of the pods around them.
-env_cgroups() {
-    local id folder
-    for id in "$GLIDEPOD_ENV"/storage/overlay-containers/*/; do
-        id=$(basename "$id")
-        [[ ${#id} == 64 ]] || continue
-        find /sys/fs/cgroup -type d -path "*/libpod_parent/*$id" -prune
-    done | while read -r folder; do
-        [[ $folder == */libpod_parent/libpod-* ]] || folder=$(dirname "$folder")
-        echo "$folder"
-    done | sort -u
-}
-
-env_owner_gone() {  # PID START
-    [[ ! -e /proc/$1 || $(env_identity "$1") != "$1 $2" ]]
-}
+if [[ ${GLIDEPOD_ENV_KIND:-} == kubernetes || -e ${GLIDEPOD_ENV:-/nonexistent}/kubernetes ]]; then
+    source "$env_source/kubernetes.sh"
+else
+    source "$env_source/podhost.sh"
+fi

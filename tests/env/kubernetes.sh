@@ -1,0 +1,185 @@
+# shellcheck shell=bash
+# The test environment on Kubernetes, sourced by lib.sh. The cluster is one of:
+#
+#   * a new one, by tests/e2e/cluster/up, which ends with the environment;
+#   * with GLIDEPOD_CLUSTER, one that tests/e2e/cluster/up made in that folder;
+#   * with KUBECONFIG and GLIDEPOD_REGISTRY (HOST:PORT/PATH), any. Its nodes must take
+#     images from that registry, and skopeo must be able to put them there.
+#
+# Of the last two, only the namespace is removed at the end. On clusters of the first
+# two kinds the programs of the node can be stopped, killed and started:
+#
+#   env_node_stop PROGRAM, env_node_start PROGRAM, env_node_kill PROGRAM [SIGNAL]
+
+env_namespace=glidepod
+env_manifests=$env_tree/manifests
+
+# Debian packages the environment runs on, besides those of the cluster.
+env_packages() { debian_packages skopeo jq curl util-linux; }
+
+env_load() {
+    # shellcheck disable=SC1091
+    source "$GLIDEPOD_ENV/kubernetes"
+    export KUBECONFIG
+}
+
+env_running() { [[ -n ${GLIDEPOD_ENV:-} && -s $GLIDEPOD_ENV/kubernetes ]]; }
+
+env_kubectl() { "$KUBECTL" --kubeconfig "$KUBECONFIG" --namespace "$env_namespace" "$@"; }
+
+# Makes the folder, and the cluster unless there is one.
+env_init() {
+    [[ $(id -u) == 0 ]] || env_die "must run as root" || return
+    env_packages || return
+    GLIDEPOD_ENV=${GLIDEPOD_ENV:-$(mktemp -d /var/tmp/glidepod-env.XXXXXX)}
+    export GLIDEPOD_ENV
+    [[ ! -e $GLIDEPOD_ENV/kubernetes ]] || env_die "$GLIDEPOD_ENV is in use" || return
+    mkdir -p "$GLIDEPOD_ENV/log"
+    : >"$GLIDEPOD_ENV/kubernetes"
+    local cluster=${GLIDEPOD_CLUSTER:-}
+    if [[ -z $cluster && -n ${KUBECONFIG:-} && -n ${GLIDEPOD_REGISTRY:-} ]]; then
+        cat >"$GLIDEPOD_ENV/kubernetes" <<END
+KUBECONFIG=$KUBECONFIG
+KUBECTL=${KUBECTL:-kubectl}
+env_registry=$GLIDEPOD_REGISTRY
+END
+    else
+        if [[ -z $cluster ]]; then
+            cluster=$GLIDEPOD_ENV/cluster
+            : >"$GLIDEPOD_ENV/own-cluster"
+            env_say "starting Kubernetes"
+            "$env_source/../e2e/cluster/up" --state "$cluster" >/dev/null || return
+        fi
+        {
+            cat "$cluster/env"
+            echo "env_cluster=$cluster"
+            echo 'env_registry=$REGISTRY'
+        } >"$GLIDEPOD_ENV/kubernetes"
+    fi
+    env_load
+    env_say "state is in $GLIDEPOD_ENV"
+}
+
+# Runs a command where the processes of all pods are seen: on the node, or, where that
+# is out of reach, in the pilot container.
+in_env() {
+    if [[ -n ${env_cluster:-} ]]; then
+        nsenter --target "$(cut -d' ' -f1 "$env_cluster/pid")" --mount --net --ipc --pid -- "$@"
+    else
+        env_in_pilot pilot "$@"
+    fi
+}
+
+# Ends a program of the node, which is started again a second later; keeps one from
+# being started; starts it again.
+env_node_kill() { in_env kill -s "${2:-KILL}" "$(env_node_pid "$1")"; }  # PROGRAM [SIGNAL]
+env_node_stop() {  # PROGRAM [SIGNAL]
+    local pid
+    pid=$(env_node_pid "$1")
+    : >"$env_cluster/run/$1.stopped"
+    in_env kill -s "${2:-TERM}" "$pid" && wait_until 30 "the end of $1" env_gone "$pid"
+}
+env_node_start() {  # PROGRAM
+    local before
+    before=$(env_node_pid "$1")
+    rm -f "$env_cluster/run/$1.stopped"
+    wait_until 10 "the start of $1" env_node_restarted "$1" "$before"
+}
+env_node_restarted() { [[ $(env_node_pid "$1") != "$2" ]]; }
+env_node_pid() { cat "$env_cluster/run/$1.pid"; }
+env_gone() { ! in_env kill -0 "$1" 2>/dev/null; }
+
+# Puts images of images/build into the cluster's registry.
+env_push() {  # IMAGE NAME [OPTION...]
+    containers_conf_of_cache skopeo copy --quiet --dest-tls-verify=false "${@:3}" \
+        "containers-storage:localhost/$1" "docker://$2"
+}
+containers_conf_of_cache() {
+    CONTAINERS_CONF=$env_cache/podman/etc/containers.conf \
+        CONTAINERS_STORAGE_CONF=$env_cache/podman/etc/storage.conf "$@"
+}
+
+env_start_registry() {
+    local image
+    [[ -e $env_cache/podman/etc/storage.conf ]] || env_die "no images yet: see images/build --help" || return
+    for image in glidepod/pool:dev glidepod/pilot:dev demo/busybox:1 demo/busybox:2 demo/tools:1 demo/static:1; do
+        env_push "$image" "$env_registry/$image" || return
+    done
+    env_say "registry $env_registry has glidepod/pilot:dev, pool:dev, demo/busybox:1, :2, demo/tools:1, demo/static:1"
+}
+
+# The pool: central manager and access point in one pod; and the token for pilots, as
+# the secret that the pilot pod mounts.
+env_start_pool() {
+    env_kubectl apply -k "$env_manifests/base" >/dev/null || return
+    env_kubectl create -f - >/dev/null <<END || return
+{
+  "apiVersion": "v1",
+  "kind": "Pod",
+  "metadata": {"name": "pool"},
+  "spec": {
+    "automountServiceAccountToken": false,
+    "enableServiceLinks": false,
+    "terminationGracePeriodSeconds": 1,
+    "containers": [{"name": "pool", "image": "$env_registry/glidepod/pool:dev"}]
+  }
+}
+END
+    wait_until 120 "the pool" env_pool_ready || { env_kubectl describe pod pool >&2; return 1; }
+    env_pool_address=$(env_kubectl get pod pool -o jsonpath='{.status.podIP}')
+    echo "env_pool_address=$env_pool_address" >>"$GLIDEPOD_ENV/kubernetes"
+    env_in_pool cat /var/lib/glidepod/tokens/pilot/pilot >"$GLIDEPOD_ENV/token" || return
+    env_kubectl create secret generic glidepod-pool-token --from-file="pilot=$GLIDEPOD_ENV/token" \
+        --dry-run=client -o yaml | env_kubectl apply -f - >/dev/null || return
+    env_say "pool at $env_pool_address"
+}
+
+env_in_pool() { env_kubectl exec pool -- "$@"; }
+env_as() {  # USER COMMAND...
+    env_kubectl exec --stdin pool -- setpriv --reuid "$1" --regid "$1" --init-groups \
+        env -C "/home/$1" "HOME=/home/$1" "USER=$1" "${@:2}"
+}
+
+env_put_jobs() {  # DIR
+    tar -C "$1" -c . | env_kubectl exec --stdin pool -- sh -c 'mkdir -p /jobs && tar -C /jobs -x'
+}
+
+# The example of manifests/ with this registry and pool, without the requests that a
+# small machine may not fulfil.
+env_pilot_pod() {  # [FILTER]
+    env_kubectl create --dry-run=client -f "$env_manifests/pilot-pod.yaml" -o json |
+        jq --arg image "$env_registry/glidepod/pilot:dev" "
+            (.spec.initContainers[], .spec.containers[]).image = \$image
+            | del(.spec.containers[].resources) | .metadata.name = \"$env_pilot\"
+            | $(env_setting CONDOR_HOST "$env_pool_address") | $(env_setting _CONDOR_STARTER_UPDATE_INTERVAL 5)
+            | ${1:-.}"
+}
+
+env_create_pod() { env_kubectl create -f "$1" >/dev/null; }  # FILE
+env_delete_pod() { env_kubectl delete pod "$1" ${2:+--grace-period "$2"} >/dev/null; }  # NAME [SECONDS]
+env_pod() { env_kubectl get pod "$env_pilot" -o json; }
+env_pilot_log() { env_kubectl logs "$env_pilot" -c "${1:-pilot}"; }  # [CONTAINER]
+env_in_pilot() { env_kubectl exec "$env_pilot" -c "$1" -- "${@:2}"; }  # CONTAINER COMMAND...
+
+# Everything; images/build has made the images.
+env_up() {  # BUILD_DIR [FILTER]
+    env_init && env_start_registry && env_start_pool &&
+        env_pilot_pod "${2:-.}" >"$GLIDEPOD_ENV/$env_pilot.json" &&
+        env_start_pilot "$GLIDEPOD_ENV/$env_pilot.json"
+}
+
+# Ends everything and removes the folder. GLIDEPOD_KEEP=1 keeps it, for its logs.
+env_down() {
+    [[ -n ${GLIDEPOD_ENV:-} && -e $GLIDEPOD_ENV/kubernetes ]] || return 0
+    if [[ -e $GLIDEPOD_ENV/own-cluster ]]; then
+        "$env_source/../e2e/cluster/down" --state "$GLIDEPOD_ENV/cluster" ${GLIDEPOD_KEEP:+--keep-logs}
+    elif env_running; then
+        env_load
+        env_kubectl delete pods --all --grace-period 1 >/dev/null 2>&1
+        env_kubectl delete namespace "$env_namespace" >/dev/null
+    fi
+    rm -f "$GLIDEPOD_ENV/kubernetes"
+    [[ -n ${GLIDEPOD_KEEP:-} ]] || rm -rf --one-file-system "$GLIDEPOD_ENV"
+}
+
+! env_running || env_load
