@@ -30,6 +30,9 @@ class Backend {
   // Removes one pod that has ended.
   virtual void remove(const std::string& name, std::function<void(Result<void>)> done) = 0;
 
+  // Nothing is tried again any more; what is under way is waited for.
+  virtual void wind_up() {}
+
   virtual const std::string& image() const = 0;
   // Which ads of the pool are its pilots', and the attribute that holds the pod's name.
   virtual std::string slot_constraint() const = 0;

@@ -42,8 +42,11 @@ class Cycle {
   void apply(const Plan& plan, Time now, std::function<void(Applied)> done);
   // Takes over what another one has learnt of pods and breakers.
   void inherit(Cycle& other);
-  // Nothing new is begun; what is under way is waited for.
-  void wind_up() { winding_up_ = true; }
+  // Nothing new is begun and nothing tried again; what is under way is waited for. For good.
+  void wind_up() {
+    winding_up_ = true;
+    backend_.wind_up();
+  }
 
  private:
   struct Look;

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "provisioner/api_caller.hpp"
 #include "provisioner/backend.hpp"
+#include "provisioner/pod_feed.hpp"
 #include "provisioner/pods.hpp"
 
 namespace glidepod::provisioner {
@@ -14,34 +14,34 @@ namespace glidepod::provisioner {
 // Pilots as pods of one namespace.
 class Kubernetes : public Backend {
  public:
-  // The client must outlive it.
-  Kubernetes(kube::Client& client, KubernetesSettings settings, PodMaker maker)
-      : api_(client), settings_(std::move(settings)), maker_(std::move(maker)) {}
+  // The client and the counts must outlive it.
+  Kubernetes(kube::Client& client, KubernetesSettings settings, PodMaker maker, PodFeed::Mode mode,
+             ApiCounts* counts = nullptr);
 
-  // The pods by their labels, page by page, the quotas, and now and then the nodes. Nodes and quotas that may
-  // not be read limit nothing.
+  // The pods by their labels, the quotas, and now and then the nodes. Nodes and quotas that may not be read
+  // limit nothing.
   void look(Time now, std::function<void(Seen)> done) override;
   Demand fit(Demand demand, Capacity& capacity) const override;
   // Repeats what may be repeated for a minute; a pod that is there already is one that was made.
   void create(const Group& group, const std::string& name, std::function<void(Result<void>)> done) override;
   // Only the very pod that was seen to have ended.
   void remove(const std::string& name, std::function<void(Result<void>)> done) override;
+  void wind_up() override { api_.wind_up(); }
   const std::string& image() const override { return maker_.image(); }
   std::string slot_constraint() const override;
   std::string slot_pod_attribute() const override { return "K8SPodName"; }
 
  private:
   struct Look;
-  void next_page(const std::shared_ptr<Look>& look, const std::string& from);
-  void read_page(const std::shared_ptr<Look>& look, const std::string& body);
   void read_quota(const std::shared_ptr<Look>& look);
-  void read_node_sizes(const std::shared_ptr<Look>& look);
+  void read_node_sizes(const std::shared_ptr<Look>& look, const std::string& from);
+  void finish(const std::shared_ptr<Look>& look);
   std::string pods_path(std::string_view name = {}) const;
 
   ApiCaller api_;
   KubernetesSettings settings_;
   PodMaker maker_;
-  std::map<std::string, std::string> uids_;  // of the pods that were last seen
+  PodFeed feed_;
   std::vector<Resources> nodes_;
   Time nodes_read_;
 };

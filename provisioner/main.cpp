@@ -86,6 +86,14 @@ void add_service_options(CLI::App& command, Arguments& arguments) {
       "exist: pod.conf, then osg_provisioner.conf or lancium_provisioner.conf)");
 }
 
+void add_api_options(CLI::App& command, Arguments& arguments) {
+  auto& api = arguments.service.api;
+  command.add_option("--api-url", api.url, "the Kubernetes API (default: as a pod finds it)");
+  command.add_option("--api-socket", api.unix_socket, "the same on a Unix socket, such as podhost's");
+  command.add_option("--api-token-file", api.token_file, "a bearer token for it");
+  command.add_option("--api-ca-file", api.ca_file, "who signed its certificate (default: the system's)");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -98,14 +106,22 @@ int main(int argc, char** argv) {
       "could not be\n"
       "seen, so nothing was decided; 4 (status) the last cycle is long past. SIGHUP makes a running instance "
       "read its\n"
-      "settings again, SIGTERM and SIGINT end it.");
+      "settings again, as does a change of their files; SIGTERM and SIGINT end it.");
 
   auto* plan_command =
       app.add_subcommand("plan", "print what the next cycle would do, and why; touches nothing");
   add_service_options(*plan_command, arguments);
+  add_api_options(*plan_command, arguments);
   plan_command->add_flag("--json", arguments.json, "as JSON instead of a table");
   auto* run_command = app.add_subcommand("run", "make and remove pods, cycle after cycle");
   add_service_options(*run_command, arguments);
+  add_api_options(*run_command, arguments);
+  run_command->add_option("--listen", arguments.service.listen,
+                          "HOST:PORT or :PORT to serve /healthz, /readyz and /metrics on (default: nowhere)");
+  run_command->add_option(
+      "--lease", arguments.service.lease,
+      "NAME or NAMESPACE/NAME of a Lease: of the instances with the same one, one makes pods "
+      "(default: this one does)");
   auto* status_command = app.add_subcommand("status", "print the last cycle of a running instance");
   status_command->add_option("--file", arguments.status_file, "its status_file")->capture_default_str();
   status_command->add_flag("--json", arguments.json, "as JSON instead of a table");

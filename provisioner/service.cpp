@@ -3,94 +3,20 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <random>
+
 #include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
-#include "lib/base/text.hpp"
-#include "provisioner/kubernetes.hpp"
-#include "provisioner/lancium.hpp"
+#include "provisioner/file_watch.hpp"
+#include "provisioner/http_endpoint.hpp"
+#include "provisioner/lease.hpp"
+#include "provisioner/metrics.hpp"
+#include "provisioner/parts.hpp"
 #include "provisioner/report.hpp"
 
 namespace glidepod::provisioner {
 
-using Json = nlohmann::json;
-
 namespace {
-
-List files_of(const ServiceOptions& options) {
-  if (!options.files.empty()) return options.files;
-  List result;
-  for (const auto& file : default_files(options.backend))
-    if (::access(file.c_str(), F_OK) == 0) result.push_back(file);
-  return result;
-}
-
-Policy make_policy(const Settings& settings, const PilotSettings& pilots, const std::string& image) {
-  Policy policy;
-  policy.image = image;
-  policy.max_pods_per_cluster = pilots.max_pods_per_cluster;
-  policy.max_submit_pods_per_cluster = pilots.max_submit_pods_per_cluster;
-  policy.settings = settings.policy;
-  return policy;
-}
-
-// All that a cycle needs, made from one reading of the settings. Its parts point at each other: it does not
-// move.
-struct Parts {
-  condor::ChildRunner runner;
-  std::unique_ptr<kube::Client> client;
-  std::unique_ptr<Backend> backend;
-  std::unique_ptr<CondorDemand> demand;
-  std::unique_ptr<Cycle> cycle;
-  LoadedSettings loaded;
-
-  explicit Parts(Loop& loop) : runner(loop) {}
-};
-
-constexpr const char* k_service_account = "/var/run/secrets/kubernetes.io/serviceaccount";
-
-Result<void> make_kubernetes(Loop& loop, const ServiceOptions& options, Parts& parts,
-                             KubernetesSettings& settings) {
-  const bool inside = options.api.url.empty() && options.api.unix_socket.empty();
-  parts.client = TRY(kube::Client::create(
-      loop, inside ? TRY(kube::endpoint_in_pod(k_service_account, environ)) : options.api));
-  if (settings.name_space.empty() && inside)
-    settings.name_space = trim(TRY(read_file(std::string(k_service_account) + "/namespace")));
-  if (settings.name_space.empty()) return error("[k8s] namespace is not set");
-  Json pod_template;
-  if (!settings.pod_template.empty()) {
-    pod_template = Json::parse(TRY(read_file(settings.pod_template)), nullptr, false);
-    if (pod_template.is_discarded()) return error("{} is no JSON", settings.pod_template);
-  }
-  auto maker = TRY(
-      PodMaker::create(settings, pod_template.is_null() ? nullptr : &pod_template).in(settings.pod_template));
-  parts.backend = std::make_unique<Kubernetes>(*parts.client, settings, std::move(maker));
-  return {};
-}
-
-Result<std::unique_ptr<Parts>> make_parts(Loop& loop, const ServiceOptions& options) {
-  auto parts = std::make_unique<Parts>(loop);
-  parts->loaded = TRY(load_settings(files_of(options)));
-  auto& settings = parts->loaded.settings;
-  const bool lancium = options.backend == BackendKind::lancium;
-  if (lancium)
-    parts->backend = TRY(Lancium::create(parts->runner, settings.lancium));
-  else
-    TRY(make_kubernetes(loop, options, *parts, settings.kubernetes));
-  const PilotSettings& pilots =
-      lancium ? static_cast<const PilotSettings&>(settings.lancium) : settings.kubernetes;
-  auto policy = make_policy(settings, pilots, parts->backend->image());
-  policy.finished_ttl = settings.kubernetes.job_ttl;
-  if (lancium) {
-    policy.sightings_before_removal = settings.lancium.sightings_before_removal;
-    policy.removals_per_cycle = settings.lancium.removals_per_cycle;
-  }
-  parts->demand = std::make_unique<CondorDemand>(
-      parts->runner, settings.htcondor, settings.policy, settings.kubernetes.name_space,
-      lancium ? CondorDemand::Namespace::ignored : CondorDemand::Namespace::matched);
-  parts->cycle = std::make_unique<Cycle>(*parts->demand, parts->runner, *parts->backend, settings.htcondor,
-                                         pilots.app_name, std::move(policy));
-  return parts;
-}
 
 Time wall_clock() {
   return std::chrono::floor<Seconds>(std::chrono::system_clock::now());
@@ -110,56 +36,142 @@ void log_decisions(const Plan& plan) {
   }
 }
 
+void log_warnings(const LoadedSettings& loaded) {
+  for (const auto& warning : loaded.warnings)
+    spdlog::warn("settings what={}", glidepod::quoted(warning.text));
+}
+
+// One that no other process has, even of the same pod.
+std::string identity() {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  std::random_device random;
+  return fmt::format("{}_{:08x}", host, random());
+}
+
+Result<LeaseOptions> lease_of(const ServiceOptions& options) {
+  LeaseOptions lease;
+  const auto slash = options.lease.find('/');
+  lease.name = slash == std::string::npos ? options.lease : options.lease.substr(slash + 1);
+  lease.name_space = slash == std::string::npos ? TRY(own_namespace().in("--lease without a namespace"))
+                                                : options.lease.substr(0, slash);
+  lease.identity = identity();
+  return lease;
+}
+
 // The loop of `run`.
 class Service {
  public:
-  Service(Loop& loop, const ServiceOptions& options, std::unique_ptr<Parts> parts)
-      : loop_(loop), options_(options), parts_(std::move(parts)) {}
+  Service(Loop& loop, const ServiceOptions& options, Configuration configuration)
+      : loop_(loop), options_(options), configuration_(std::move(configuration)) {}
 
-  void begin() {
-    timer_ = 0;
-    if (std::exchange(reload_, false)) read_settings();
-    busy_ = true;
-    parts_->cycle->observe(wall_clock(), [this](Observation seen) { decided(std::move(seen)); });
+  Result<void> start() {
+    parts_ = TRY(Parts::make(loop_, options_, configuration_, PodFeed::Mode::followed, &metrics_.api));
+    files_ = TRY(FileWatch::create(loop_, [this] { files_changed(); }));
+    watch_files();
+    if (!options_.listen.empty()) {
+      endpoint_ = TRY(HttpEndpoint::create(loop_, options_.listen,
+                                           [this](std::string_view path) { return answer(path); }));
+      spdlog::info("listening port={}", endpoint_->port());
+    }
+    if (options_.lease.empty()) {
+      lead(true);
+      return {};
+    }
+    lease_client_ = TRY(kube::Client::create(loop_, TRY(endpoint_of(options_))));
+    leader_ = std::make_unique<Leader>(
+        *lease_client_, TRY(lease_of(options_)), [this](bool leads) { lead(leads); }, &metrics_.api);
+    leader_->start();
+    return {};
   }
-  void stop() {
-    stopping_ = true;
-    parts_->cycle->wind_up();
-    if (!busy_) loop_.stop();
-  }
-  // Settings are read between two cycles, by a call from the loop itself: what they replace may be running.
+
   void reload() {
     reload_ = true;
-    if (!busy_) begin_in(Milliseconds(0));
+    if (phase_ == Phase::idle) begin_in(Milliseconds(0));
+  }
+
+  void stop() {
+    if (std::exchange(stopping_, true)) return;
+    parts_->cycle->wind_up();
+    // Nothing was done yet that would have to be waited for.
+    if (phase_ != Phase::applying) end();
   }
 
  private:
+  enum class Phase : std::uint8_t { idle, looking, applying };
+
+  void lead(bool leads) {
+    leads_ = leads;
+    metrics_.leads(leads);
+    if (leads) {
+      if (phase_ == Phase::idle) begin_in(Milliseconds(0));
+      return;
+    }
+    // What it has learnt of pods is kept, what it has seen of them is not: others may make some from now on.
+    parts_->cycle->wind_up();
+    stale_ = true;
+    metrics_.forget_cycle();
+    saw_all_ = false;
+  }
+
+  // Parts are replaced here only, from the loop itself: they may be what is running otherwise.
+  void begin() {
+    timer_ = 0;
+    if (stopping_) return;
+    if (std::exchange(reload_, false)) read_settings();
+    if (!leads_) return;
+    if (stale_ && !renew_parts(configuration_)) return begin_in(configuration_.loaded.settings.sleep_time);
+    stale_ = false;
+    phase_ = Phase::looking;
+    began_ = std::chrono::steady_clock::now();
+    parts_->cycle->observe(wall_clock(), [this](Observation seen) { decided(std::move(seen)); });
+  }
+
   void decided(Observation seen) {
+    if (!leads_) return idle();
     auto plan = std::make_shared<Plan>(parts_->cycle->decide(seen));
     auto shared = std::make_shared<Observation>(std::move(seen));
     log_decisions(*plan);
+    metrics_.decided(*shared, *plan);
+    phase_ = Phase::applying;
     parts_->cycle->apply(*plan, shared->at,
                          [this, plan, shared](const Applied& applied) { ended(*shared, *plan, applied); });
   }
 
   void ended(const Observation& seen, const Plan& plan, const Applied& applied) {
     auto text = report(seen, plan, &applied);
-    const auto& settings = parts_->loaded.settings;
+    const auto& settings = configuration_.loaded.settings;
     text["sleep_time"] = settings.sleep_time.count();
     for (const auto& problem : text["problems"])
       spdlog::warn("problem what={}", glidepod::quoted(problem.get<std::string>()));
-    const auto took = wall_clock() - seen.at;
-    spdlog::info("cycle groups={} submit={} created={} removed={} took_s={}", plan.decisions.size(),
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began_;
+    metrics_.applied(plan, applied, wall_clock(), took.count());
+    saw_all_ = plan.blind.empty();
+    spdlog::info("cycle groups={} submit={} created={} removed={} took_s={:.2f}", plan.decisions.size(),
                  plan.submissions(), applied.created, applied.removed, took.count());
-    if (!settings.policy.status_file.empty()) {
-      // Texts from outside may be anything; a status must be written all the same.
-      const auto dumped = text.dump(2, ' ', false, Json::error_handler_t::replace);
-      if (const auto written = replace_file(settings.policy.status_file, dumped + "\n", 0644); !written)
-        spdlog::warn("status not written why={}", glidepod::quoted(written.error().message()));
+    write_status(text);
+    if (!leads_) {
+      metrics_.forget_cycle();
+      saw_all_ = false;
     }
-    busy_ = false;
-    if (stopping_) return loop_.stop();
-    begin_in(reload_ ? Milliseconds(0) : std::chrono::duration_cast<Milliseconds>(settings.sleep_time));
+    idle();
+  }
+
+  void write_status(const Json& text) {
+    const auto& file = configuration_.loaded.settings.policy.status_file;
+    if (file.empty()) return;
+    // Texts from outside may be anything; a status must be written all the same.
+    const auto dumped = text.dump(2, ' ', false, Json::error_handler_t::replace);
+    if (const auto written = replace_file(file, dumped + "\n", 0644); !written)
+      spdlog::warn("status not written why={}", glidepod::quoted(written.error().message()));
+  }
+
+  void idle() {
+    phase_ = Phase::idle;
+    if (stopping_) return end();
+    const auto pause = configuration_.loaded.settings.sleep_time;
+    // With the lease back already, the next cycle need not wait; without it, it begins with the lease.
+    begin_in(reload_ || stale_ ? Milliseconds(0) : std::chrono::duration_cast<Milliseconds>(pause));
   }
 
   void begin_in(Milliseconds delay) {
@@ -167,56 +179,108 @@ class Service {
     timer_ = loop_.after(delay, [this] { begin(); });
   }
 
-  void read_settings() {
-    auto fresh = make_parts(loop_, options_);
+  void end() {
+    if (timer_ != 0) loop_.cancel(timer_);
+    if (!leader_) return loop_.stop();
+    leader_->release([this] { loop_.stop(); });
+  }
+
+  bool renew_parts(const Configuration& configuration) {
+    auto fresh = Parts::make(loop_, options_, configuration, PodFeed::Mode::followed, &metrics_.api);
     if (!fresh) {
       spdlog::error("settings not used, the old ones stay why={}", glidepod::quoted(fresh.error().message()));
-      return;
+      return false;
     }
-    for (const auto& warning : (*fresh)->loaded.warnings)
-      spdlog::warn("settings what={}", glidepod::quoted(warning.text));
-    for (const auto& change : changes(parts_->loaded, (*fresh)->loaded))
-      spdlog::info("settings change={}", glidepod::quoted(change));
     fresh.value()->cycle->inherit(*parts_->cycle);
     parts_ = std::move(fresh).value();
+    return true;
+  }
+
+  void read_settings() {
+    auto fresh = read_configuration(options_);
+    if (!fresh)
+      spdlog::error("settings not used, the old ones stay why={}", glidepod::quoted(fresh.error().message()));
+    const bool good = fresh && renew_parts(fresh.value());
+    metrics_.settings_read(good);
+    if (!good) return;
+    log_warnings(fresh->loaded);
+    const auto all = changes(configuration_.loaded, fresh->loaded);
+    for (const auto& change : all) spdlog::info("settings change={}", glidepod::quoted(change));
+    if (all.empty()) spdlog::info("settings are as before");
+    configuration_ = std::move(fresh).value();
+    watch_files();
+  }
+
+  void watch_files() {
+    print_ = configuration_.print;
+    if (const auto watched = files_->set(configuration_.files); !watched)
+      spdlog::warn("changes of settings will not be noticed why={}",
+                   glidepod::quoted(watched.error().message()));
+  }
+
+  // A file that was refused is told of once, not with each event in its folder.
+  void files_changed() {
+    const auto now = print_of(configuration_.files);
+    if (std::exchange(print_, now) != now) reload();
+  }
+
+  HttpEndpoint::Answer answer(std::string_view path) {
+    if (path == "/healthz") return {200, "ok\n"};
+    if (path == "/metrics") return {200, metrics_.text()};
+    if (path != "/readyz") return {404, "there are /healthz, /readyz and /metrics\n"};
+    if (leads_) return saw_all_ ? HttpEndpoint::Answer{200, "leads\n"} : HttpEndpoint::Answer{503, "blind\n"};
+    if (leader_ && leader_->knows()) return {200, "stands by\n"};
+    return {503, "the lease cannot be read\n"};
   }
 
   Loop& loop_;
   ServiceOptions options_;
+  Configuration configuration_;
+  Metrics metrics_;
   std::unique_ptr<Parts> parts_;
+  std::unique_ptr<FileWatch> files_;
+  std::unique_ptr<HttpEndpoint> endpoint_;
+  std::unique_ptr<kube::Client> lease_client_;
+  std::unique_ptr<Leader> leader_;
   Loop::TimerId timer_ = 0;
-  bool busy_ = false, stopping_ = false, reload_ = false;
+  SteadyTime began_;
+  std::uint64_t print_ = 0;
+  Phase phase_ = Phase::idle;
+  bool leads_ = false;
+  bool stale_ = false;    // the lease was lost since parts_ was made
+  bool saw_all_ = false;  // the last cycle was not blind
+  bool stopping_ = false, reload_ = false;
 };
 
 }  // namespace
 
 Result<Json> plan_once(const ServiceOptions& options) {
   auto loop = TRY(Loop::create());
-  auto parts = TRY(make_parts(loop, options));
+  const auto configuration = TRY(read_configuration(options));
+  auto parts = TRY(Parts::make(loop, options, configuration, PodFeed::Mode::once, nullptr));
   Json result;
   parts->cycle->observe(wall_clock(), [&](const Observation& seen) {
     result = report(seen, parts->cycle->decide(seen), nullptr);
     loop.stop();
   });
   TRY(loop.run());
-  for (const auto& warning : parts->loaded.warnings)
+  for (const auto& warning : configuration.loaded.warnings)
     result["problems"].push_back("settings: " + warning.text);
   return result;
 }
 
 Result<void> serve(const ServiceOptions& options) {
   auto loop = TRY(Loop::create());
-  auto parts = TRY(make_parts(loop, options));
-  for (const auto& warning : parts->loaded.warnings)
-    spdlog::warn("settings what={}", glidepod::quoted(warning.text));
-  for (const auto& line : parts->loaded.written) spdlog::info("settings {}", glidepod::quoted(line));
-  Service service(loop, options, std::move(parts));
+  auto configuration = TRY(read_configuration(options));
+  log_warnings(configuration.loaded);
+  for (const auto& line : configuration.loaded.written) spdlog::info("settings {}", glidepod::quoted(line));
+  Service service(loop, options, std::move(configuration));
   TRY(loop.on_signals({SIGTERM, SIGINT, SIGHUP}, [&service](const signalfd_siginfo& signal) {
     spdlog::info("signal number={}", signal.ssi_signo);
     if (signal.ssi_signo == SIGHUP) return service.reload();
     service.stop();
   }));
-  service.begin();
+  TRY(service.start());
   return loop.run();
 }
 

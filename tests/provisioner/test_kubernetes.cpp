@@ -17,6 +17,7 @@ struct Scene {
   Loop loop = Loop::create().value();
   FakeServer server{loop};
   std::unique_ptr<kube::Client> client;
+  ApiCounts counts;
   std::unique_ptr<Kubernetes> kubernetes;
   std::map<std::string, Json> pods;
   std::function<std::optional<FakeServer::Reply>(const FakeServer::Request&)> instead;
@@ -26,7 +27,8 @@ struct Scene {
     KubernetesSettings settings;
     settings.name_space = "ns";
     settings.app_name = "wn";
-    kubernetes = std::make_unique<Kubernetes>(*client, settings, PodMaker::create(settings, nullptr).value());
+    kubernetes = std::make_unique<Kubernetes>(*client, settings, PodMaker::create(settings, nullptr).value(),
+                                              PodFeed::Mode::followed, &counts);
     server.on_request = [this](const FakeServer::Request& request) {
       const auto other = instead ? instead(request) : std::nullopt;
       return other ? *other : answer(request);
