@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <unordered_set>
 
 #include "lib/base/text.hpp"
@@ -12,6 +14,9 @@ namespace {
 
 constexpr std::string_view k_default_path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 constexpr std::string_view k_service_host = "_SERVICE_HOST";
+// How apptainer passes what extends the image's PATH; the job does not see these names.
+constexpr std::string_view k_prepend_path = "SING_USER_DEFINED_PREPEND_PATH";
+constexpr std::string_view k_append_path = "SING_USER_DEFINED_APPEND_PATH";
 
 using Names = std::unordered_set<std::string_view>;
 
@@ -52,6 +57,13 @@ Names services_in(const char* const* own) {
   return services;
 }
 
+std::string extended(std::string_view path, std::string_view before, std::string_view after) {
+  std::string result(before);
+  for (const std::string_view part : {path, after})
+    if (!part.empty()) result.append(result.empty() ? "" : ":").append(part);
+  return result;
+}
+
 }  // namespace
 
 std::vector<std::string> merge_environment(const char* const* own, const std::vector<std::string>& job,
@@ -60,7 +72,7 @@ std::vector<std::string> merge_environment(const char* const* own, const std::ve
   for (const auto& entry : job) given.insert(name_of(entry));
   const Names services = services_in(own);
   std::vector<std::string> result;
-  bool has_path = given.contains("PATH");
+  std::string_view path = k_default_path;
   const auto replaced = [&](std::string_view name) {
     // The image's values of these speak of another user (root) and another folder.
     return (name == "HOME" && !identity.home.empty()) || name == "USER" || name == "LOGNAME" ||
@@ -71,15 +83,19 @@ std::vector<std::string> merge_environment(const char* const* own, const std::ve
     if (given.contains(name) || replaced(name) || name.starts_with("GLIDEPOD_") ||
         name.starts_with("KUBERNETES_") || is_of_a_service(name, services))
       continue;
-    has_path |= name == "PATH";
-    result.emplace_back(*entry);
+    if (name == "PATH")
+      path = std::string_view(*entry).substr(sizeof "PATH=" - 1);
+    else
+      result.emplace_back(*entry);
   }
-  result.insert(result.end(), job.begin(), job.end());
+  std::ranges::copy_if(job, std::back_inserter(result), [](const std::string& entry) {
+    return name_of(entry) != k_prepend_path && name_of(entry) != k_append_path;
+  });
   const auto add = [&](std::string_view name, std::string_view value) {
     if (!value.empty() && !given.contains(name))
       result.push_back(std::string(name).append("=").append(value));
   };
-  if (!has_path) add("PATH", k_default_path);
+  add("PATH", extended(path, variable(job, k_prepend_path), variable(job, k_append_path)));
   add("HOME", identity.home);
   add("USER", identity.user_name);
   add("LOGNAME", identity.user_name);

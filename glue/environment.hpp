@@ -14,7 +14,8 @@ struct Identity {
 };
 
 // The job's environment: the image's (own, nullptr at its end) without what is Kubernetes' and Glidepod's,
-// then the message's, which wins. PATH has a default.
+// then the message's, which wins. PATH has a default; SING_USER_DEFINED_PREPEND_PATH and _APPEND_PATH of the
+// message extend it (apptainer's own names for APPTAINERENV_PREPEND_PATH and _APPEND_PATH).
 std::vector<std::string> merge_environment(const char* const* own, const std::vector<std::string>& job,
                                            const Identity& identity);
 

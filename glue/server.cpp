@@ -176,9 +176,11 @@ void Server::on_process_signal(int number) {
 }
 
 void Server::on_terminate(int number) {
-  say("asked to end signal={}", number);
-  if (!job_) return leave(k_exit_terminated);
   if (leaving_) return;
+  say("asked to end signal={}", number);
+  // Before the job's end: however it ends now, the agent knows that it was made to.
+  link_.send(wire::Goodbye{"SIGTERM"});
+  if (!job_) return leave(k_exit_terminated);
   leaving_ = k_exit_terminated;
   signal_main(SIGTERM);
   if (job_->suspended) signal_descendants(SIGCONT);
@@ -229,7 +231,6 @@ void Server::end_job() {
 
 void Server::leave(int exit_code) {
   leaving_ = exit_code;
-  if (exit_code == k_exit_terminated) link_.send(wire::Goodbye{"SIGTERM"});
   link_.flush();
   say("exiting code={}", exit_code);
   loop_.stop();

@@ -12,7 +12,8 @@ namespace glidepod::agent {
 using kube::ContainerStatus;
 
 namespace {
-// From a glue's report of a job's end to its goodbye, which it sends in the same breath.
+// From a job's end to that of its glue where a kernel or a node's shutdown signals all processes of a
+// container, in any order. A container that is stopped in the ordinary way says goodbye before its job ends.
 constexpr Milliseconds k_doubt{200};
 
 bool stops_containers(const ExitStatus& status) {

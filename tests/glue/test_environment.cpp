@@ -15,7 +15,8 @@ Strings merge(std::vector<const char*> own, const Strings& job, const Identity& 
 }  // namespace
 
 TEST_CASE("environment: the job's wins over the image's") {
-  CHECK(merge({"A=1", "B=2", "PATH=/bin"}, {"B=3", "C=4"}) == Strings{"A=1", "PATH=/bin", "B=3", "C=4"});
+  CHECK(merge({"A=1", "B=2", "PATH=/bin"}, {"B=3", "C=4"}) == Strings{"A=1", "B=3", "C=4", "PATH=/bin"});
+  CHECK(merge({"PATH=/bin"}, {"PATH=/mine"}) == Strings{"PATH=/mine"});
 }
 
 TEST_CASE("environment: what Kubernetes and Glidepod put there is not the job's") {
@@ -24,14 +25,13 @@ TEST_CASE("environment: what Kubernetes and Glidepod put there is not the job's"
                "MY_DB_PORT_1_TCP=t", "MY_DB_PORT_1_TCP_ADDR=h", "MY_DB_PORT_53_UDP_PROTO=udp", "PATH=/bin"},
               {}) == Strings{"PATH=/bin"});
   // Without such a service the same kind of name is the image's own.
-  const Strings kept = {"MYSQL_PORT=3306", "X_SERVICE_HOST=only",  "MY_DB_PORTABLE=1",
-                        "PATH=/bin",       "Y_PORT_NUMBER_TCP=no", "PORT=80",
-                        "SERVICE_HOST=a"};
+  const Strings kept = {"MYSQL_PORT=3306", "X_SERVICE_HOST=only", "MY_DB_PORTABLE=1", "Y_PORT_NUMBER_TCP=no",
+                        "PORT=80",         "SERVICE_HOST=a",      "PATH=/bin"};
   std::vector<const char*> own;
   for (const auto& entry : kept) own.push_back(entry.c_str());
   CHECK(merge(own, {}) == kept);
   // What the job's owner asks for is given, whatever its name.
-  CHECK(merge({"PATH=/bin"}, {"KUBERNETES_PORT=mine"}) == Strings{"PATH=/bin", "KUBERNETES_PORT=mine"});
+  CHECK(merge({"PATH=/bin"}, {"KUBERNETES_PORT=mine"}) == Strings{"KUBERNETES_PORT=mine", "PATH=/bin"});
 }
 
 TEST_CASE("environment: PATH has a default, the user's variables are the user's") {
@@ -40,8 +40,17 @@ TEST_CASE("environment: PATH has a default, the user's variables are the user's"
               {.home = "/h", .user_name = "slot1", .cwd = "/w"}) ==
         Strings{"PATH=/bin", "HOME=/h", "USER=slot1", "LOGNAME=slot1", "PWD=/w"});
   CHECK(merge({"PATH=/bin"}, {"HOME=/mine", "USER=me"}, {.home = "/h", .user_name = "slot1", .cwd = "/w"}) ==
-        Strings{"PATH=/bin", "HOME=/mine", "USER=me", "LOGNAME=slot1", "PWD=/w"});
+        Strings{"HOME=/mine", "USER=me", "PATH=/bin", "LOGNAME=slot1", "PWD=/w"});
   CHECK(merge({"HOME=/image", "PATH=/bin"}, {}) == Strings{"HOME=/image", "PATH=/bin"});
+}
+
+TEST_CASE("environment: a job can extend the image's PATH") {
+  CHECK(merge({"PATH=/bin"}, {"SING_USER_DEFINED_PREPEND_PATH=/a:/b", "SING_USER_DEFINED_APPEND_PATH=/z"}) ==
+        Strings{"PATH=/a:/b:/bin:/z"});
+  CHECK(merge({"PATH=/bin"}, {"SING_USER_DEFINED_APPEND_PATH=/z"}) == Strings{"PATH=/bin:/z"});
+  CHECK(merge({}, {"SING_USER_DEFINED_PREPEND_PATH=/a"}) ==
+        Strings{"PATH=/a:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"});
+  CHECK(merge({"PATH="}, {"SING_USER_DEFINED_PREPEND_PATH=/a"}) == Strings{"PATH=/a"});
 }
 
 TEST_CASE("environment: a program is looked for as execvp does") {

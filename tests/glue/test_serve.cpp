@@ -135,14 +135,15 @@ TEST_CASE("serve: other signals mean nothing to glue") {
   CHECK(session.agent.run({"/job", "exit", "9"}).status == ExitStatus::exited(9));
 }
 
-TEST_CASE("serve: SIGTERM reaches a running job first, and its end is reported before the goodbye") {
+TEST_CASE("serve: SIGTERM reaches a running job, whose end is reported after the goodbye") {
   Session session;
   session.agent.send_launch(launch_of({"/job", "polite"}));
   session.agent.expect<wire::Started>();
   session.agent.wait_for_output("ready");
   CHECK(session.end(SIGTERM) == ExitStatus::exited(143));
-  CHECK(session.agent.expect<wire::JobEnded>().status == ExitStatus::exited(5));
   session.agent.expect<wire::Goodbye>();
+  CHECK(session.agent.expect<wire::JobEnded>().status == ExitStatus::exited(5));
+  CHECK(session.agent.closed());
 }
 
 TEST_CASE("serve: a job deaf to SIGTERM is killed after the time of grace") {
@@ -151,6 +152,7 @@ TEST_CASE("serve: a job deaf to SIGTERM is killed after the time of grace") {
   session.agent.expect<wire::Started>();
   session.agent.wait_for_output("ready");
   CHECK(session.end(SIGTERM) == ExitStatus::exited(143));
+  session.agent.expect<wire::Goodbye>();
   CHECK(session.agent.expect<wire::JobEnded>().status == ExitStatus::signaled(SIGKILL));
 }
 
@@ -164,6 +166,7 @@ TEST_CASE("serve: SIGTERM reaches a suspended job too") {
   // Answered by a refusal once the signal before it was handled.
   session.agent.fail(launch_of({"/job", "exit", "0"}));
   CHECK(session.end(SIGTERM) == ExitStatus::exited(143));
+  session.agent.expect<wire::Goodbye>();
   CHECK(session.agent.expect<wire::JobEnded>().status == ExitStatus::exited(5));
 }
 
