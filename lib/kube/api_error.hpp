@@ -20,6 +20,8 @@ struct FieldError {
   std::string detail;
 
   std::string to_string() const;
+  // The same without the field, as a Status has it in details.causes.
+  std::string body() const;
 };
 
 // A failed API request as Kubernetes words it; to_json() is the Status object of its answer.
