@@ -10,8 +10,9 @@ std::optional<kube::ApiError> refuse_pod_request(const Json& own_pod, const PodR
   const Json& metadata = own_pod.at("metadata");
   const bool own_namespace = metadata.at("namespace") == request.ns;
   const bool watches = request.verb == "list" || request.verb == "watch";
-  const bool own = own_namespace && (watches && request.name.empty() ? metadata.at("name") == request.selected_name
-                                                                     : metadata.at("name") == request.name);
+  const bool own =
+      own_namespace && (watches && request.name.empty() ? metadata.at("name") == request.selected_name
+                                                        : metadata.at("name") == request.name);
   const bool allowed = request.verb == "get" || request.verb == "patch" || watches;
   if (own && allowed && request.subresource.empty()) return std::nullopt;
   const std::string user =
@@ -31,8 +32,9 @@ std::optional<kube::ApiError> refuse_pod_change(const Json& old_pod, const Json&
   if (expected.at("spec") == new_pod.at("spec") && expected.at("metadata") == new_pod.at("metadata")) {
     return std::nullopt;
   }
-  return kube::ApiError::denied(old_pod.at("metadata").at("name").get<std::string>(),
-                                "a pod may change only the images of its own containers other than the first");
+  return kube::ApiError::denied(
+      old_pod.at("metadata").at("name").get<std::string>(),
+      "a pod may change only the images of its own containers other than the first");
 }
 
 }  // namespace glidepod::podhost

@@ -8,6 +8,7 @@
 #include "lib/base/text.hpp"
 #include "lib/kube/selector.hpp"
 #include "podhost/access.hpp"
+#include "podhost/json_input.hpp"
 #include "podhost/log_stream.hpp"
 #include "podhost/patch.hpp"
 #include "podhost/pod_status.hpp"
@@ -20,8 +21,12 @@ using kube::ApiError;
 using kube::Outcome;
 
 constexpr Seconds k_watch_limit{1800};
+constexpr std::string_view k_token_path = "/t/";
+constexpr std::int64_t k_longest_grace = 0x7fffffff;  // seconds
 
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 void answer(httplib::Response& response, int code, const Json& body) {
   response.status = code;
@@ -39,17 +44,20 @@ std::string random_hex(std::size_t bytes) {
 std::string new_uid() {
   std::string hex = random_hex(16);
   hex[12] = '4';
-  return fmt::format("{}-{}-{}-{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4), hex.substr(16, 4),
-                     hex.substr(20));
+  return fmt::format("{}-{}-{}-{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4),
+                     hex.substr(16, 4), hex.substr(20));
 }
 
-bool truth(const std::string& text) { return text == "true" || text == "1"; }
+bool truth(const std::string& text) {
+  return text == "true" || text == "1";
+}
 
 // Compares in a time that does not depend on where they differ.
 bool same_secret(const std::string& given, const std::string& secret) {
   unsigned difference = given.size() == secret.size() ? 0 : 1;
   for (std::size_t i = 0; i < secret.size(); ++i) {
-    difference |= static_cast<unsigned char>(secret[i]) ^ static_cast<unsigned char>(i < given.size() ? given[i] : 0);
+    difference |=
+        static_cast<unsigned char>(secret[i]) ^ static_cast<unsigned char>(i < given.size() ? given[i] : 0);
   }
   return difference == 0 && !secret.empty();
 }
@@ -63,14 +71,24 @@ std::string verb_of(const httplib::Request& request, const std::string& name) {
   return name.empty() ? "list" : "get";
 }
 
+// kubectl delete says it in the body, all else in the query.
+Outcome<bool> dry_run_of(const httplib::Request& request, const Json& body) {
+  std::string value = request.get_param_value("dryRun");
+  const Json list = body.value("dryRun", Json::array());
+  if (list.is_array() && !list.empty() && list[0].is_string()) value = list[0].get<std::string>();
+  if (value.empty() || value == "All") return value == "All";
+  return ApiError{422, "Invalid",
+                  fmt::format("DryRun.dryRun: Unsupported value: \"{}\": supported values: \"All\"", value)};
+}
+
 Outcome<Json> body_of(const httplib::Request& request) {
   const std::string raw = request.get_header_value("Content-Type");
   const std::string type(trim(std::string_view(raw).substr(0, raw.find(';'))));
   if (!type.empty() && type != "application/json") return ApiError::unsupported_media_type(type);
-  Json body = Json::parse(request.body, nullptr, false);
-  if (body.is_discarded()) return ApiError::bad_request("the body of the request is not valid JSON");
-  if (!body.is_object()) return ApiError::bad_request("the body of the request must be an object");
-  return body;
+  auto body = parse_json(request.body);
+  if (!body) return ApiError::bad_request("the body of the request " + body.error().message());
+  if (!body->is_object()) return ApiError::bad_request("the body of the request must be an object");
+  return std::move(body).value();
 }
 
 Outcome<Selection> selection_of(const std::string& ns, const httplib::Request& request) {
@@ -93,36 +111,44 @@ void Api::handle(const Connection& connection, const httplib::Request& request, 
   if (!outcome) {
     answer(response, outcome.error().code, outcome.error().to_json());
   } else if (!answered) {
-    for (const auto& warning : outcome->warnings) response.set_header("Warning", fmt::format("299 - \"{}\"", warning));
+    for (const auto& warning : outcome->warnings)
+      response.set_header("Warning", fmt::format("299 - \"{}\"", warning));
     answer(response, outcome->code, outcome->body);
   }
+}
+
+// kubectl sends no token over plain HTTP; for it the token may lead the path: --server http://HOST/t/TOKEN.
+std::optional<ApiError> Api::admit(const Connection& connection, const httplib::Request& request) const {
+  if (connection.caller.kind != Caller::Kind::token_needed) return std::nullopt;
+  const std::string header = request.get_header_value("Authorization");
+  std::string given = header.starts_with("Bearer ") ? header.substr(7) : "";
+  if (request.path.starts_with(k_token_path)) {
+    const auto begin = k_token_path.size();
+    given = request.path.substr(begin, request.path.find('/', begin) - begin);
+  }
+  if (same_secret(given, settings_.token)) return std::nullopt;
+  return ApiError::unauthorized();
 }
 
 Outcome<Api::Answer> Api::route(const Connection& connection, const httplib::Request& request,
                                 httplib::Response& response, bool* answered) {
   std::string path = request.path;
-  if (connection.caller.kind == Caller::Kind::token_needed) {
-    // kubectl sends no token over plain HTTP; for it the token may lead the path: --server http://HOST/t/TOKEN.
-    const std::string header = request.get_header_value("Authorization");
-    std::string given = header.starts_with("Bearer ") ? header.substr(7) : "";
-    if (path.starts_with("/t/")) {
-      const auto end = path.find('/', 3);
-      given = path.substr(3, end - 3);
-      path = end == std::string::npos ? "/" : path.substr(end);
-    }
-    if (!same_secret(given, settings_.token)) return ApiError::unauthorized();
+  if (connection.caller.kind == Caller::Kind::token_needed && path.starts_with(k_token_path)) {
+    const auto end = path.find('/', k_token_path.size());
+    path = end == std::string::npos ? "/" : path.substr(end);
   }
   if (path == "/healthz" || path == "/livez" || path == "/readyz") {
-    if (path == "/readyz" && !ready_) return ApiError::unavailable("podhost is starting");
+    if (path == "/readyz" && !ready_) return ApiError::unavailable("podhost is stopping");
     response.set_content("ok", "text/plain");
     *answered = true;
     return Answer{};
   }
   if (Json found = discovery(path); !found.is_null()) {
     if (request.method != "GET" && request.method != "HEAD") return ApiError::method_not_allowed();
-    // As Protocol Buffers, which kubectl asks for, a document without a schema is no bytes at all.
+    // As Protocol Buffers, which kubectl asks for, a document without a schema is no bytes at all. Its type
+    // is asked for with an '@', which newer Go libraries refuse in an answer.
     if (path == "/openapi/v2" && request.get_header_value("Accept").find("protobuf") != std::string::npos) {
-      response.set_content("", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf");
+      response.set_content("", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
       *answered = true;
       return Answer{};
     }
@@ -148,7 +174,8 @@ Outcome<Api::Answer> Api::route(const Connection& connection, const httplib::Req
   return pods(connection, target, request, response, answered);
 }
 
-std::optional<ApiError> Api::refuse(const Caller& caller, const Target& target, const httplib::Request& request) {
+std::optional<ApiError> Api::refuse(const Caller& caller, const Target& target,
+                                    const httplib::Request& request) {
   if (caller.kind != Caller::Kind::pod) return std::nullopt;
   const PodPtr own = store_.find(caller.uid);
   if (!own) return ApiError::unauthorized();
@@ -157,8 +184,8 @@ std::optional<ApiError> Api::refuse(const Caller& caller, const Target& target, 
                                    fields ? fields.value().required("metadata.name") : ""});
 }
 
-Outcome<Api::Answer> Api::pods(const Connection& connection, const Target& target, const httplib::Request& request,
-                               httplib::Response& response, bool* answered) {
+Outcome<Api::Answer> Api::pods(const Connection& connection, const Target& target,
+                               const httplib::Request& request, httplib::Response& response, bool* answered) {
   if (auto refused = refuse(connection.caller, target, request)) return *std::move(refused);
   const bool reads = request.method == "GET" || request.method == "HEAD";
   if (target.subresource == "log" && reads) {
@@ -166,13 +193,15 @@ Outcome<Api::Answer> Api::pods(const Connection& connection, const Target& targe
     *answered = true;
     return Answer{};
   }
-  if (!target.subresource.empty() && !(target.subresource == "status" && reads)) return ApiError::path_not_found();
+  if (!target.subresource.empty() && !(target.subresource == "status" && reads))
+    return ApiError::path_not_found();
   if (target.name.empty()) {
     if (reads) return list(connection, target, request, response, answered);
     if (request.method == "POST" && !target.ns.empty()) return create(target, request);
     return ApiError::method_not_allowed();
   }
-  if (reads && truth(request.get_param_value("watch"))) return list(connection, target, request, response, answered);
+  if (reads && truth(request.get_param_value("watch")))
+    return list(connection, target, request, response, answered);
   if (reads) {
     auto pod = store_.get(target.ns, target.name);
     if (!pod) return pod.error();
@@ -184,6 +213,7 @@ Outcome<Api::Answer> Api::pods(const Connection& connection, const Target& targe
 }
 
 Outcome<Api::Answer> Api::create(const Target& target, const httplib::Request& request) {
+  if (!ready_) return ApiError::unavailable("podhost is stopping");
   auto body = body_of(request);
   if (!body) return body.error();
   Json pod = std::move(*body);
@@ -195,7 +225,8 @@ Outcome<Api::Answer> Api::create(const Target& target, const httplib::Request& r
   const Json ns = metadata.value("namespace", Json());
   if (!ns.is_null() && ns != "" && ns != target.ns) {
     return ApiError::bad_request(fmt::format(
-        "the namespace of the provided object does not match the namespace sent on the request ({})", target.ns));
+        "the namespace of the provided object does not match the namespace sent on the request ({})",
+        target.ns));
   }
   if (metadata.value("name", Json("")) == "" && metadata.value("generateName", Json()).is_string()) {
     metadata["name"] = metadata["generateName"].get<std::string>() + random_hex(3).substr(0, 5);
@@ -205,23 +236,25 @@ Outcome<Api::Answer> Api::create(const Target& target, const httplib::Request& r
   metadata["namespace"] = target.ns;
   metadata["uid"] = new_uid();
   metadata["creationTimestamp"] = time_text(std::chrono::system_clock::now());
-  for (const auto* key : {"resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields",
-                          "selfLink", "generation"}) {
+  for (const auto* key : {"resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds",
+                          "managedFields", "selfLink", "generation"}) {
     metadata.erase(key);
   }
   set_defaults(pod, settings_.rules);
   auto parsed = parse_pod(pod, settings_.rules);
   if (!parsed) return parsed.error();
   pod["status"] = {{"phase", "Pending"}, {"qosClass", qos_class(parsed->spec)}};
-  if (request.get_param_value("dryRun") == "All") return Answer{201, std::move(pod), parsed->warnings};
+  const auto dry_run = dry_run_of(request, Json::object());
+  if (!dry_run) return dry_run.error();
+  if (*dry_run) return Answer{201, std::move(pod), parsed->warnings};
   auto created = store_.create(std::move(pod));
   if (!created) return created.error();
   spdlog::info("pod created pod={}/{} uid={}", target.ns, parsed->spec.name, parsed->spec.uid);
   return Answer{201, **created, parsed->warnings};
 }
 
-Outcome<Api::Answer> Api::list(const Connection& connection, const Target& target, const httplib::Request& request,
-                               httplib::Response& response, bool* answered) {
+Outcome<Api::Answer> Api::list(const Connection& connection, const Target& target,
+                               const httplib::Request& request, httplib::Response& response, bool* answered) {
   auto selection = selection_of(target.ns, request);
   if (!selection) return selection.error();
   if (!target.name.empty()) {
@@ -262,7 +295,8 @@ Outcome<Api::Answer> Api::list(const Connection& connection, const Target& targe
   return Answer{};
 }
 
-Outcome<Api::Answer> Api::change(const Connection& connection, const Target& target, const httplib::Request& request) {
+Outcome<Api::Answer> Api::change(const Connection& connection, const Target& target,
+                                 const httplib::Request& request) {
   const bool from_pod = connection.caller.kind == Caller::Kind::pod;
   const auto make = [&](const Json& old_pod) -> Outcome<Json> {
     Outcome<Json> wanted = Json();
@@ -279,13 +313,9 @@ Outcome<Api::Answer> Api::change(const Connection& connection, const Target& tar
     }
     return checked;
   };
-  if (request.get_param_value("dryRun") == "All") {
-    auto old_pod = store_.get(target.ns, target.name);
-    if (!old_pod) return old_pod.error();
-    auto changed = make(**old_pod);
-    if (!changed) return changed.error();
-    return Answer{200, std::move(*changed), {}};
-  }
+  const auto dry_run = dry_run_of(request, Json::object());
+  if (!dry_run) return dry_run.error();
+  if (*dry_run) return preview(target, make);
   auto updated = store_.update(target.ns, target.name, make);
   if (!updated) return updated.error();
   return Answer{200, **updated, {}};
@@ -293,26 +323,42 @@ Outcome<Api::Answer> Api::change(const Connection& connection, const Target& tar
 
 Outcome<Api::Answer> Api::remove(const Target& target, const httplib::Request& request) {
   std::optional<std::int64_t> grace;
-  Json conditions = Json::object();
+  Json options = Json::object();
   if (!request.body.empty()) {
     auto body = body_of(request);
     if (!body) return body.error();
-    if (body->value("gracePeriodSeconds", Json()).is_number_integer()) grace = (*body)["gracePeriodSeconds"].get<std::int64_t>();
-    if (body->value("preconditions", Json()).is_object()) conditions = (*body)["preconditions"];
+    options = std::move(*body);
+    if (const Json asked = options.value("gracePeriodSeconds", Json()); asked.is_number_integer()) {
+      grace = asked.get<std::int64_t>();
+    }
   }
   if (request.has_param("gracePeriodSeconds")) {
     const auto number = parse_integer(request.get_param_value("gracePeriodSeconds"));
     if (!number) return ApiError::bad_request("invalid gracePeriodSeconds");
     grace = number.value();
   }
-  if (grace && *grace < 0) return ApiError::bad_request("gracePeriodSeconds must not be negative");
-  auto updated = store_.update(target.ns, target.name, [&](const Json& old_pod) -> Outcome<Json> {
+  if (grace && (*grace < 0 || *grace > k_longest_grace)) {
+    return ApiError::bad_request(fmt::format("gracePeriodSeconds must be between 0 and {}", k_longest_grace));
+  }
+  const auto dry_run = dry_run_of(request, options);
+  if (!dry_run) return dry_run.error();
+  const Json conditions = options.value("preconditions", Json());
+  const auto make = [&](const Json& old_pod) -> Outcome<Json> {
     Json pod = old_pod;
     Json& metadata = pod["metadata"];
-    for (const auto* key : {"uid", "resourceVersion"}) {
-      if (conditions.contains(key) && conditions[key] != metadata[key]) return ApiError::conflict(target.name);
+    for (const auto& [key, name] : {std::pair("uid", "UID"), {"resourceVersion", "ResourceVersion"}}) {
+      const Json wanted = conditions.is_object() ? conditions.value(key, Json()) : Json();
+      if (wanted.is_null() || wanted == metadata[key]) continue;
+      return ApiError{
+          409, "Conflict",
+          fmt::format(
+              "Operation cannot be fulfilled on pods \"{}\": the {} in the precondition ({}) does "
+              "not match the {} in record ({}). The object might have been deleted and then recreated",
+              target.name, name, wanted.is_string() ? wanted.get<std::string>() : dump(wanted), name,
+              metadata[key].get<std::string>())};
     }
-    const std::int64_t seconds = grace.value_or(pod["spec"].value("terminationGracePeriodSeconds", std::int64_t{30}));
+    const std::int64_t seconds =
+        grace.value_or(pod["spec"].value("terminationGracePeriodSeconds", std::int64_t{30}));
     if (metadata.contains("deletionTimestamp") &&
         seconds >= metadata.value("deletionGracePeriodSeconds", std::int64_t{0})) {
       return pod;
@@ -320,14 +366,25 @@ Outcome<Api::Answer> Api::remove(const Target& target, const httplib::Request& r
     metadata["deletionTimestamp"] = time_text(std::chrono::system_clock::now() + Seconds(seconds));
     metadata["deletionGracePeriodSeconds"] = seconds;
     return pod;
-  });
+  };
+  if (*dry_run) return preview(target, make);
+  auto updated = store_.update(target.ns, target.name, make);
   if (!updated) return updated.error();
   spdlog::info("pod to be deleted pod={}/{}", target.ns, target.name);
   return Answer{200, **updated, {}};
 }
 
-std::optional<ApiError> Api::log(const Connection& connection, const Target& target, const httplib::Request& request,
-                                 httplib::Response& response) {
+// What the change would make of the pod.
+Outcome<Api::Answer> Api::preview(const Target& target, const Store::Change& change) {
+  auto old_pod = store_.get(target.ns, target.name);
+  if (!old_pod) return old_pod.error();
+  auto changed = change(**old_pod);
+  if (!changed) return changed.error();
+  return Answer{200, std::move(*changed), {}};
+}
+
+std::optional<ApiError> Api::log(const Connection& connection, const Target& target,
+                                 const httplib::Request& request, httplib::Response& response) {
   auto pod = store_.get(target.ns, target.name);
   if (!pod) return pod.error();
   LogRequest wanted;
@@ -343,7 +400,8 @@ std::optional<ApiError> Api::log(const Connection& connection, const Target& tar
     *field = number.value();
   }
   for (const auto* key : {"sinceSeconds", "sinceTime"}) {
-    if (request.has_param(key)) return ApiError::bad_request(fmt::format("{}: podhost does not support this option", key));
+    if (request.has_param(key))
+      return ApiError::bad_request(fmt::format("{}: podhost does not support this option", key));
   }
   return stream_log(store_, files_, connection, **pod, wanted, response);
 }

@@ -17,8 +17,11 @@ class Api {
   Api(Store& store, const PodFiles& files, Settings settings)
       : store_(store), files_(files), settings_(std::move(settings)) {}
 
-  // True once podman answers and pods are adopted: /readyz.
+  // Whether new pods are accepted, and what /readyz says.
   void set_ready(bool ready) { ready_ = ready; }
+  // The token, where one is needed; by a request's headers, before its body is read.
+  std::optional<kube::ApiError> admit(const Connection& connection, const httplib::Request& request) const;
+  // Answers a request that was admitted.
   void handle(const Connection& connection, const httplib::Request& request, httplib::Response& response);
 
  private:
@@ -33,16 +36,19 @@ class Api {
   };
   kube::Outcome<Answer> route(const Connection& connection, const httplib::Request& request,
                               httplib::Response& response, bool* answered);
-  kube::Outcome<Answer> pods(const Connection& connection, const Target& target, const httplib::Request& request,
-                             httplib::Response& response, bool* answered);
+  kube::Outcome<Answer> pods(const Connection& connection, const Target& target,
+                             const httplib::Request& request, httplib::Response& response, bool* answered);
   kube::Outcome<Answer> create(const Target& target, const httplib::Request& request);
-  kube::Outcome<Answer> list(const Connection& connection, const Target& target, const httplib::Request& request,
-                             httplib::Response& response, bool* answered);
-  kube::Outcome<Answer> change(const Connection& connection, const Target& target, const httplib::Request& request);
+  kube::Outcome<Answer> list(const Connection& connection, const Target& target,
+                             const httplib::Request& request, httplib::Response& response, bool* answered);
+  kube::Outcome<Answer> change(const Connection& connection, const Target& target,
+                               const httplib::Request& request);
   kube::Outcome<Answer> remove(const Target& target, const httplib::Request& request);
+  kube::Outcome<Answer> preview(const Target& target, const Store::Change& change);
   std::optional<kube::ApiError> log(const Connection& connection, const Target& target,
                                     const httplib::Request& request, httplib::Response& response);
-  std::optional<kube::ApiError> refuse(const Caller& caller, const Target& target, const httplib::Request& request);
+  std::optional<kube::ApiError> refuse(const Caller& caller, const Target& target,
+                                       const httplib::Request& request);
 
   Store& store_;
   const PodFiles& files_;

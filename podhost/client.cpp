@@ -1,7 +1,7 @@
 #include "podhost/client.hpp"
 
-#include <CLI/CLI.hpp>
 #include <curl/curl.h>
+#include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <iterator>
@@ -32,8 +32,8 @@ struct Reply {
 };
 
 // stream: a good answer is printed as it comes.
-Reply call(const std::string& socket, const std::string& method, const std::string& path, const std::string& body,
-           bool stream) {
+Reply call(const std::string& socket, const std::string& method, const std::string& path,
+           const std::string& body, bool stream) {
   Reply reply;
   const std::unique_ptr<CURL, void (*)(CURL*)> curl(curl_easy_init(), curl_easy_cleanup);
   const std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers(
@@ -69,8 +69,8 @@ void print_row(const Json& pod) {
   }
   if (pod.at("metadata").contains("deletionTimestamp")) state = "Terminating";
   const auto count = pod.at("spec").at("containers").size();
-  std::printf("%-40s %zu/%zu   %-20s %d\n", pod.at("metadata").value("name", "").c_str(), ready, count, state.c_str(),
-              restarts);
+  std::printf("%-40s %zu/%zu   %-20s %d\n", pod.at("metadata").value("name", "").c_str(), ready, count,
+              state.c_str(), restarts);
 }
 
 }  // namespace
@@ -85,7 +85,9 @@ void add_client(CLI::App& app, ClientCommand* command) {
     return sub;
   };
   verb("get", "list pods, or print one as JSON")->add_option("name", command->name);
-  verb("create", "create a pod from a JSON file")->add_option("-f,--file", command->file, "- is standard input")->required();
+  verb("create", "create a pod from a JSON file")
+      ->add_option("-f,--file", command->file, "- is standard input")
+      ->required();
   CLI::App* remove = verb("delete", "delete a pod");
   remove->add_option("name", command->name)->required();
   remove->add_option("--grace-period", command->grace, "seconds");
@@ -108,7 +110,8 @@ int run_client(const std::string& socket, const ClientCommand& command) {
     }
     body = text.value();
     const Json pod = Json::parse(body, nullptr, false);
-    if (pod.is_object() && pod.contains("metadata") && pod["metadata"].is_object() && command.ns == "default") {
+    if (pod.is_object() && pod.contains("metadata") && pod["metadata"].is_object() &&
+        command.ns == "default") {
       path = pod["metadata"].value("namespace", "default") + "/pods";
     }
   } else if (!command.name.empty()) {

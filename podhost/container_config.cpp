@@ -15,7 +15,8 @@ constexpr std::int64_t k_log_bytes = 10 << 20;
 Json capabilities(const std::vector<std::string>& names) {
   Json list = Json::array();
   for (std::string name : names) {
-    std::ranges::transform(name, name.begin(), [](char c) { return c >= 'a' && c <= 'z' ? char(c - 'a' + 'A') : c; });
+    std::ranges::transform(name, name.begin(),
+                           [](char c) { return c >= 'a' && c <= 'z' ? char(c - 'a' + 'A') : c; });
     list.push_back(name == "ALL" || name.starts_with("CAP_") ? name : "CAP_" + name);
   }
   return list;
@@ -25,7 +26,8 @@ Json capabilities(const std::vector<std::string>& names) {
 std::string user_of(const SecurityContext& security, const std::string& image_user) {
   std::string user = image_user.substr(0, image_user.find(':'));
   if (security.run_as_user) user = std::to_string(*security.run_as_user);
-  if (security.run_as_group) return (user.empty() ? "0" : user) + ":" + std::to_string(*security.run_as_group);
+  if (security.run_as_group)
+    return (user.empty() ? "0" : user) + ":" + std::to_string(*security.run_as_group);
   return security.run_as_user ? user : image_user;
 }
 
@@ -46,7 +48,9 @@ Json limits(const Resources& resources, std::int64_t pids_limit) {
 
 }  // namespace
 
-std::string podman_pod_name(const PodSpec& pod) { return "podhost-" + pod.uid; }
+std::string podman_pod_name(const PodSpec& pod) {
+  return "podhost-" + pod.uid;
+}
 
 Json pod_config(const PodSpec& pod, const std::string& state_dir) {
   Json shared = {"ipc", "uts", "net"};

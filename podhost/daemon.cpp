@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
@@ -25,12 +26,15 @@ namespace glidepod::podhost {
 namespace {
 
 constexpr std::size_t k_job_threads = 128;
+constexpr rlim_t k_descriptors = 65536;
+constexpr Milliseconds k_last_calls{5000};  // for what podman was doing when podhost was asked to stop
 
 std::string host_name() {
   char name[256] = {};
   if (gethostname(name, sizeof name - 1) != 0) return "localhost";
   std::string lower = name;
-  std::ranges::transform(lower, lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  std::ranges::transform(lower, lower.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
   return lower;
 }
 
@@ -87,15 +91,18 @@ Result<std::string> read_token(const std::string& path) {
 std::string kubeconfig(int port, const std::string& token) {
   return fmt::format(
       "{{\"apiVersion\": \"v1\", \"kind\": \"Config\", \"current-context\": \"podhost\",\n"
-      " \"clusters\": [{{\"name\": \"podhost\", \"cluster\": {{\"server\": \"http://127.0.0.1:{}/t/{}\"}}}}],\n"
-      " \"contexts\": [{{\"name\": \"podhost\", \"context\": {{\"cluster\": \"podhost\", \"user\": \"podhost\"}}}}],\n"
+      " \"clusters\": [{{\"name\": \"podhost\", \"cluster\": {{\"server\": "
+      "\"http://127.0.0.1:{}/t/{}\"}}}}],\n"
+      " \"contexts\": [{{\"name\": \"podhost\", \"context\": {{\"cluster\": \"podhost\", \"user\": "
+      "\"podhost\"}}}}],\n"
       " \"users\": [{{\"name\": \"podhost\", \"user\": {{}}}}]}}\n",
       port, token);
 }
 
 std::vector<std::string> podman_command(const Options& options) {
   std::vector<std::string> command = {options.podman};
-  for (const auto& [name, value] : {std::pair("--root", &options.podman_root), {"--runroot", &options.podman_runroot},
+  for (const auto& [name, value] : {std::pair("--root", &options.podman_root),
+                                    {"--runroot", &options.podman_runroot},
                                     {"--tmpdir", &options.podman_tmpdir}}) {
     if (value->empty()) continue;
     command.emplace_back(name);
@@ -105,16 +112,31 @@ std::vector<std::string> podman_command(const Options& options) {
   return command;
 }
 
+// Many pods are many descriptors; the soft limit of old, 1024, is for programs that use select().
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, k_descriptors);
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 }  // namespace
 
 Result<void> run_daemon(const Options& options) {
   umask(0022);
+  signal(SIGPIPE, SIG_IGN);
+  raise_descriptor_limit();
   PodFiles files(options.state_dir);
   TRY(files.prepare());
   const Fd lock = TRY(lock_state(options.state_dir));
 
   Loop loop = TRY(Loop::create());
-  bool stopping = false;
+  std::optional<Error> failed;  // the start did
+  const auto fail = [&](Error error) {
+    failed = std::move(error);
+    loop.stop();
+  };
+  bool stopping = false, ready = false;
   std::function<void()> stop = [&] { loop.stop(); };
   TRY(loop.on_signals({SIGTERM, SIGINT, SIGHUP}, [&](const signalfd_siginfo& info) {
     if (info.ssi_signo == SIGHUP) return;
@@ -124,7 +146,11 @@ Result<void> run_daemon(const Options& options) {
   }));
   auto inbox = TRY(Inbox::create(loop));
 
-  PodmanService service(loop, podman_command(options), options.state_dir + "/podman.sock");
+  PodmanService service(loop, podman_command(options), options.state_dir + "/podman.sock",
+                        [&](const std::string& how) {
+                          // Later it is started again; now it would hardly fare better.
+                          if (!ready) fail(error("{} system service: {}", options.podman, how));
+                        });
   TRY(service.start());
   PodmanRest podman(options.state_dir + "/podman.sock");
 
@@ -136,40 +162,71 @@ Result<void> run_daemon(const Options& options) {
   for (auto& pod : files.load()) store.restore(std::move(pod));
 
   const PodFacts facts = host_facts(options);
-  Api::Settings settings{{facts.node_name, options.allow_privileged}, {}};
+  const SpecRules rules{facts.node_name, options.allow_privileged};
+  std::string token;
   if (options.port >= 0) {
-    settings.token =
-        TRY(read_token(options.token_file.empty() ? options.state_dir + "/token" : options.token_file).in("token"));
+    token = TRY(read_token(options.token_file.empty() ? options.state_dir + "/token" : options.token_file)
+                    .in("token"));
   }
-  const std::string token = settings.token;
-  Api api(store, files, std::move(settings));
-  HttpServer server(loop, [&](const Connection& connection, const httplib::Request& request,
-                              httplib::Response& response) { api.handle(connection, request, response); });
+  Api api(store, files, {rules, token});
+  HttpServer server(
+      loop,
+      [&](const Connection& connection, const httplib::Request& request) {
+        return api.admit(connection, request);
+      },
+      [&](const Connection& connection, const httplib::Request& request, httplib::Response& response) {
+        api.handle(connection, request, response);
+      });
   std::optional<Workers> workers(std::in_place, k_job_threads);
-  Reconciler pods(WorkerContext{loop, *inbox, *workers, store, server,
-                                JobTools{podman, files, options.state_dir, options.pids_limit},
-                                SpecRules{facts.node_name, options.allow_privileged},
-                                BackoffRule{Seconds(options.backoff_seconds), Seconds(options.backoff_limit_seconds)},
-                                facts, {}, {}});
+  Reconciler pods(
+      WorkerContext{loop,
+                    *inbox,
+                    *workers,
+                    store,
+                    server,
+                    JobTools{podman, files, options.state_dir, options.pids_limit},
+                    rules,
+                    BackoffRule{Seconds(options.backoff_seconds), Seconds(options.backoff_limit_seconds)},
+                    facts,
+                    {},
+                    {}});
   reconciler = &pods;
-  TRY(pods.adopt().in("take over the pods of before"));
-  TRY(server.listen_unix(options.socket));
-  if (options.port >= 0) {
+
+  const auto listen = [&]() -> Result<void> {
+    TRY(server.listen_unix(options.socket));
+    if (options.port < 0) return {};
     const int port = TRY(server.listen_loopback(options.port));
     TRY(replace_file(options.state_dir + "/kubeconfig", kubeconfig(port, token), 0600));
     spdlog::info("listening address=127.0.0.1:{} kubeconfig={}/kubeconfig", port, options.state_dir);
-  }
-  if (options.stop_pods) {
-    stop = [&] { pods.stop_all([&] { loop.stop(); }); };
-  }
-  api.set_ready(true);
-  spdlog::info("ready socket={} state_dir={} node={}", options.socket, options.state_dir, facts.node_name);
+    return {};
+  };
+  // Nobody is served before podman has told what runs.
+  const auto begin = [&](Result<Found>& found) {
+    if (!found) return fail(found.error().in("take over the pods of before"));
+    pods.adopt(std::move(found).value());
+    if (const auto listening = listen(); !listening) return fail(listening.error());
+    if (options.stop_pods) {
+      stop = [&] {
+        api.set_ready(false);
+        pods.stop_all([&] { loop.stop(); });
+      };
+    }
+    ready = true;
+    api.set_ready(true);
+    spdlog::info("ready socket={} state_dir={} node={}", options.socket, options.state_dir, facts.node_name);
+  };
+  workers->run([&] {
+    auto found = std::make_shared<Result<Found>>(find_pods(podman, options.state_dir));
+    inbox->post([&begin, found] { begin(*found); });
+  });
   const auto ran = loop.run();
   api.set_ready(false);
   // Threads end before what they use: first the clients', then the jobs'.
   server.stop();
   pods.cancel();
+  podman.end_calls_at(std::chrono::steady_clock::now() + (ready ? k_last_calls : Milliseconds(0)));
   workers.reset();
+  if (failed) return *failed;
   return ran;
 }
 

@@ -7,7 +7,9 @@ namespace {
 
 using Kind = Action::Kind;
 
-bool running(const ContainerState& container) { return container.run && container.run->state != Run::State::ended; }
+bool running(const ContainerState& container) {
+  return container.run && container.run->state != Run::State::ended;
+}
 bool succeeded(const ContainerState& container) {
   return container.run && container.run->state == Run::State::ended && container.run->exit_known &&
          container.run->exit_code == 0;
@@ -21,7 +23,7 @@ class Decider {
   Decision run() {
     if (state_.deleting) {
       if (stop_all(*state_.deleting)) tear_down(Kind::forget);
-    } else if (state_.deadline_exceeded || finished(spec_, state_)) {
+    } else if (state_.failure || finished(spec_, state_)) {
       if (!state_.released && stop_all(Seconds(spec_.grace_seconds))) tear_down(Kind::release);
     } else if (past_deadline()) {
       add({.kind = Kind::exceed_deadline});
@@ -80,19 +82,22 @@ class Decider {
   void tear_down(Kind last) {
     switch (state_.sandbox) {
       case Sandbox::creating:
-      case Sandbox::removing: return;
+      case Sandbox::removing:
+        return;
       case Sandbox::failed:
       case Sandbox::ready:
       case Sandbox::lost:
         if (!state_.removal_retry_at || due(*state_.removal_retry_at)) add({.kind = Kind::remove_sandbox});
         return;
-      case Sandbox::none: return add({.kind = last});
+      case Sandbox::none:
+        return add({.kind = last});
     }
   }
 
   void sync_sandbox() {
     switch (state_.sandbox) {
-      case Sandbox::none: return add({.kind = Kind::create_sandbox});
+      case Sandbox::none:
+        return add({.kind = Kind::create_sandbox});
       case Sandbox::failed:
         if (!state_.sandbox_retry_at || due(*state_.sandbox_retry_at)) add({.kind = Kind::remove_sandbox});
         return;
@@ -101,7 +106,8 @@ class Decider {
         return;
       case Sandbox::creating:
       case Sandbox::removing:
-      case Sandbox::ready: return;
+      case Sandbox::ready:
+        return;
     }
   }
 
@@ -127,14 +133,16 @@ class Decider {
         return;
       }
     }
-    if (container.next && container.next->image != wanted.image && container.next->state != Next::State::starting) {
+    if (container.next && container.next->image != wanted.image &&
+        container.next->state != Next::State::starting) {
       discard(container);
       return prepare(container, wanted);
     }
     if (container.next) {
       switch (container.next->state) {
         case Next::State::preparing:
-        case Next::State::starting: return;
+        case Next::State::starting:
+          return;
         case Next::State::failed:
           if (container.next->retry_at && due(*container.next->retry_at)) {
             add({.kind = Kind::discard, .container = container.name});
@@ -199,9 +207,12 @@ void count_restart(Backoff& backoff, Time ended, Time now, const BackoffRule& ru
 
 bool restarts(RestartPolicy policy, const Run& run) {
   switch (policy) {
-    case RestartPolicy::always: return true;
-    case RestartPolicy::on_failure: return run.exit_code != 0;
-    case RestartPolicy::never: return false;
+    case RestartPolicy::always:
+      return true;
+    case RestartPolicy::on_failure:
+      return run.exit_code != 0;
+    case RestartPolicy::never:
+      return false;
   }
   return false;
 }
@@ -213,11 +224,13 @@ bool initialized(const PodSpec& spec, const PodState& state) {
 
 bool finished(const PodSpec& spec, const PodState& state) {
   const auto over = [&](const ContainerState& container, bool init) {
-    if (!container.run || container.run->state != Run::State::ended || !container.run->exit_known) return false;
+    if (!container.run || container.run->state != Run::State::ended || !container.run->exit_known)
+      return false;
     if (container.run->replaced || container.next) return false;
     // An init container's Always means OnFailure.
-    const RestartPolicy policy =
-        init && spec.restart_policy == RestartPolicy::always ? RestartPolicy::on_failure : spec.restart_policy;
+    const RestartPolicy policy = init && spec.restart_policy == RestartPolicy::always
+                                     ? RestartPolicy::on_failure
+                                     : spec.restart_policy;
     return !restarts(policy, *container.run);
   };
   for (const auto& container : state.init_containers) {

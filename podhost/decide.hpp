@@ -23,8 +23,8 @@ struct Action {
     start,           // what is prepared
     stop,            // ask politely, grace seconds
     kill,
-    release,         // a finished pod: sandbox and volumes go, status and logs stay
-    forget,          // a deleted pod: everything goes
+    release,  // a finished pod: sandbox and volumes go, status and logs stay
+    forget,   // a deleted pod: everything goes
     exceed_deadline,
   };
   Kind kind;

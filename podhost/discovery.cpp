@@ -5,7 +5,9 @@ namespace glidepod::podhost {
 Json discovery(const std::string& path) {
   if (path == "/version") {
     // The oldest Kubernetes whose pods podhost was written for; clients compare it with their own.
-    return {{"major", "1"}, {"minor", "28"}, {"gitVersion", "v1.28.0+podhost." GLIDEPOD_VERSION},
+    return {{"major", "1"},
+            {"minor", "28"},
+            {"gitVersion", "v1.28.0+podhost." GLIDEPOD_VERSION},
             {"platform", "linux/amd64"}};
   }
   if (path == "/api") {
@@ -23,7 +25,11 @@ Json discovery(const std::string& path) {
                {"verbs", {"create", "delete", "get", "list", "patch", "update", "watch"}},
                {"shortNames", {"po"}},
                {"categories", {"all"}}},
-              {{"name", "pods/log"}, {"singularName", ""}, {"namespaced", true}, {"kind", "Pod"}, {"verbs", {"get"}}},
+              {{"name", "pods/log"},
+               {"singularName", ""},
+               {"namespaced", true},
+               {"kind", "Pod"},
+               {"verbs", {"get"}}},
               {{"name", "namespaces"},
                {"singularName", "namespace"},
                {"namespaced", false},
@@ -33,7 +39,9 @@ Json discovery(const std::string& path) {
   }
   // No schema: clients that would check a manifest against it leave that to the server.
   if (path == "/openapi/v2") {
-    return {{"swagger", "2.0"}, {"info", {{"title", "podhost"}, {"version", GLIDEPOD_VERSION}}}, {"paths", Json::object()}};
+    return {{"swagger", "2.0"},
+            {"info", {{"title", "podhost"}, {"version", GLIDEPOD_VERSION}}},
+            {"paths", Json::object()}};
   }
   return nullptr;
 }

@@ -10,9 +10,12 @@ std::string subscript(const std::string& path, const std::map<std::string, std::
 }
 
 // Rounded up, as the kubelet does.
-std::int64_t divide(std::int64_t amount, std::int64_t divisor) { return (amount + divisor - 1) / divisor; }
+std::int64_t divide(std::int64_t amount, std::int64_t divisor) {
+  return (amount + divisor - 1) / divisor;
+}
 
-std::string resource_value(const PodSpec& pod, const ContainerSpec& own, const EnvVar& var, const PodFacts& facts) {
+std::string resource_value(const PodSpec& pod, const ContainerSpec& own, const EnvVar& var,
+                           const PodFacts& facts) {
   const ContainerSpec* named = var.container.empty() ? &own : pod.find(var.container);
   const Resources resources = named ? named->resources : Resources{};
   const bool limits = var.value.starts_with("limits.");
@@ -66,9 +69,15 @@ std::map<std::string, std::string> make_environment(const PodSpec& pod, const Co
   std::map<std::string, std::string> result;
   for (const auto& var : container.env) {
     switch (var.source) {
-      case EnvVar::Source::literal: result[var.name] = expand(var.value, result); break;
-      case EnvVar::Source::field: result[var.name] = field_value(pod, var.value, facts); break;
-      case EnvVar::Source::resource: result[var.name] = resource_value(pod, container, var, facts); break;
+      case EnvVar::Source::literal:
+        result[var.name] = expand(var.value, result);
+        break;
+      case EnvVar::Source::field:
+        result[var.name] = field_value(pod, var.value, facts);
+        break;
+      case EnvVar::Source::resource:
+        result[var.name] = resource_value(pod, container, var, facts);
+        break;
     }
   }
   return result;

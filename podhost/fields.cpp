@@ -89,7 +89,8 @@ void Fields::fail(const std::string& key, Kind kind, std::string detail) {
 
 void Fields::finish() {
   for (const auto& [key, value] : json_.items()) {
-    if (!used_.contains(key) && !value.is_null()) fail(key, Kind::not_served, "podhost does not support this field");
+    if (!used_.contains(key) && !value.is_null())
+      fail(key, Kind::not_served, "podhost does not support this field");
   }
 }
 

@@ -11,8 +11,8 @@
 
 namespace glidepod::podhost {
 
-// Reads one JSON object field by field. A field of the wrong type, and by finish() every field nobody asked for,
-// becomes an error under its full path. Holds references: for use within one function.
+// Reads one JSON object field by field. A field of the wrong type, and by finish() every field nobody asked
+// for, becomes an error under its full path. Holds references: for use within one function.
 class Fields {
  public:
   using Json = nlohmann::json;

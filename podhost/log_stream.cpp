@@ -80,7 +80,8 @@ struct LogStream {
     while (true) {
       const bool runs = still_runs();  // before the read: what it wrote last is then in the file
       if (!drain(sink) || !runs) return;
-      pollfd both[] = {{inotify.get(), POLLIN, 0}, {news->fd(), POLLIN, 0}, {connection.fd, POLLIN | POLLRDHUP, 0}};
+      pollfd both[] = {
+          {inotify.get(), POLLIN, 0}, {news->fd(), POLLIN, 0}, {connection.fd, connection.gone_events(), 0}};
       if (poll(both, 3, static_cast<int>(k_follow_limit.count())) <= 0 || both[2].revents != 0) return;
       eventfd_t count = 0;
       eventfd_read(news->fd(), &count);
@@ -92,8 +93,8 @@ struct LogStream {
 
 }  // namespace
 
-std::optional<ApiError> stream_log(Store& store, const PodFiles& files, const Connection& connection, const Json& pod,
-                                   const LogRequest& request, httplib::Response& response) {
+std::optional<ApiError> stream_log(Store& store, const PodFiles& files, const Connection& connection,
+                                   const Json& pod, const LogRequest& request, httplib::Response& response) {
   const Json& containers = pod.at("spec").at("containers");
   const std::string pod_name = pod.at("metadata").at("name").get<std::string>();
   std::string container = request.container;
@@ -101,8 +102,8 @@ std::optional<ApiError> stream_log(Store& store, const PodFiles& files, const Co
     if (containers.size() > 1) {
       std::string names;
       for (const auto& spec : containers) names += (names.empty() ? "" : " ") + spec.value("name", "");
-      return ApiError::bad_request(fmt::format(
-          "a container name must be specified for pod {}, choose one of: [{}]", pod_name, names));
+      return ApiError::bad_request(
+          fmt::format("a container name must be specified for pod {}, choose one of: [{}]", pod_name, names));
     }
     container = containers.at(0).value("name", "");
   }
@@ -116,37 +117,41 @@ std::optional<ApiError> stream_log(Store& store, const PodFiles& files, const Co
   auto file = open_file(files.log_file(uid, container, attempt), O_RDONLY | O_NOFOLLOW);
   if (!file) {
     return request.previous
-               ? ApiError::bad_request(fmt::format("previous terminated container \"{}\" in pod \"{}\" not found",
-                                                   container, pod_name))
-               : ApiError::bad_request(fmt::format("container \"{}\" in pod \"{}\" is waiting to start", container,
-                                                   pod_name));
+               ? ApiError::bad_request(fmt::format(
+                     "previous terminated container \"{}\" in pod \"{}\" not found", container, pod_name))
+               : ApiError::bad_request(
+                     fmt::format("container \"{}\" in pod \"{}\" is waiting to start", container, pod_name));
   }
   auto stream = std::make_shared<LogStream>(
-      LogStream{store, connection, uid, container, attempt, std::move(file).value(), Fd(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)),
-                nullptr, LogReader(request.options.timestamps), request.options.limit_bytes});
+      LogStream{store, connection, uid, container, attempt, std::move(file).value(),
+                Fd(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)), nullptr, LogReader(request.options.timestamps),
+                request.options.limit_bytes});
   if (request.options.tail_lines) {
     const auto all = read_all(stream->file, "log", k_tail_limit);
     if (!all) return ApiError::internal(all.error().message());
     const auto offset = tail_offset(all.value(), *request.options.tail_lines);
-    if (lseek(stream->file.get(), static_cast<off_t>(offset), SEEK_SET) < 0) return ApiError::internal("seek in log");
+    if (lseek(stream->file.get(), static_cast<off_t>(offset), SEEK_SET) < 0)
+      return ApiError::internal("seek in log");
   }
   if (request.follow) {
     auto news = store.subscribe();
     if (!news) return ApiError::internal(news.error().message());
     stream->news = std::move(news).value();
     const std::string path = files.log_file(uid, container, attempt);
-    if (inotify_add_watch(stream->inotify.get(), path.c_str(), IN_MODIFY) < 0) return ApiError::internal("watch log");
+    if (inotify_add_watch(stream->inotify.get(), path.c_str(), IN_MODIFY) < 0)
+      return ApiError::internal("watch log");
   }
   response.status = 200;
-  response.set_chunked_content_provider("text/plain", [stream, follow = request.follow](std::size_t, httplib::DataSink& sink) {
-    if (follow) {
-      stream->follow(sink);
-    } else {
-      stream->drain(sink);
-    }
-    sink.done();
-    return true;
-  });
+  response.set_chunked_content_provider(
+      "text/plain", [stream, follow = request.follow](std::size_t, httplib::DataSink& sink) {
+        if (follow) {
+          stream->follow(sink);
+        } else {
+          stream->drain(sink);
+        }
+        sink.done();
+        return true;
+      });
   return std::nullopt;
 }
 

@@ -16,8 +16,10 @@ struct LogRequest {
   LogOptions options;
 };
 
-// Answers with a container's log; following, it ends when the container does. Nothing if the answer is under way.
+// Answers with a container's log; following, it ends when the container does. Nothing if the answer is under
+// way.
 std::optional<kube::ApiError> stream_log(Store& store, const PodFiles& files, const Connection& connection,
-                                         const Json& pod, const LogRequest& request, httplib::Response& response);
+                                         const Json& pod, const LogRequest& request,
+                                         httplib::Response& response);
 
 }  // namespace glidepod::podhost

@@ -1,6 +1,6 @@
-#include <CLI/CLI.hpp>
 #include <curl/curl.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include "lib/base/log.hpp"
 #include "podhost/client.hpp"
@@ -16,28 +16,36 @@ constexpr int k_exit_usage = 2;
 int main(int argc, char** argv) {
   using glidepod::podhost::Options;
   Options options;
-  CLI::App app("podhost: Kubernetes pods on a machine without Kubernetes, run by podman.\n"
-               "Without a subcommand it serves the pod API on a Unix socket until SIGTERM; pods outlive it.");
-  app.footer("Exit codes: 0 asked to stop, or the request succeeded; 1 it failed; 2 wrong usage.\n"
-             "podman's configuration comes from CONTAINERS_CONF, CONTAINERS_STORAGE_CONF and CONTAINERS_REGISTRIES_CONF.");
+  CLI::App app(
+      "podhost: Kubernetes pods on a machine without Kubernetes, run by podman.\n"
+      "Without a subcommand it serves the pod API on a Unix socket until SIGTERM; pods outlive it.");
+  app.footer(
+      "Exit codes: 0 asked to stop, or the request succeeded; 1 it failed; 2 wrong usage.\n"
+      "podman's configuration comes from CONTAINERS_CONF, CONTAINERS_STORAGE_CONF and "
+      "CONTAINERS_REGISTRIES_CONF.");
   app.set_version_flag("--version", "podhost " GLIDEPOD_VERSION);
   app.get_formatter()->column_width(34);
   app.option_defaults()->always_capture_default();
   app.add_option("--state-dir", options.state_dir, "where pods, volumes and logs are kept");
   app.add_option("--socket", options.socket, "the API's Unix socket, root only");
-  app.add_option("--port", options.port, "also listen on 127.0.0.1:PORT, with a token; 0 takes any free port; -1 does not")
+  app.add_option("--port", options.port,
+                 "also listen on 127.0.0.1:PORT, with a token; 0 takes any free port; -1 does not")
       ->check(CLI::Range(-1, 65535));
-  app.add_option("--token-file", options.token_file, "the token for --port, made if missing (STATE_DIR/token)");
+  app.add_option("--token-file", options.token_file,
+                 "the token for --port, made if missing (STATE_DIR/token)");
   app.add_option("--node-name", options.node_name, "spec.nodeName of every pod (the host's name)");
   app.add_option("--host-ip", options.host_ip, "status.hostIP (the first address of the host)");
   app.add_option("--podman", options.podman, "the podman program");
   app.add_option("--root", options.podman_root, "podman's --root");
   app.add_option("--runroot", options.podman_runroot, "podman's --runroot");
   app.add_option("--tmpdir", options.podman_tmpdir, "podman's --tmpdir");
-  app.add_option("--podman-option", options.podman_options, "one more global option for podman; may be repeated");
-  app.add_option("--pids-limit", options.pids_limit, "processes and threads a container may have; 0: no limit")
+  app.add_option("--podman-option", options.podman_options,
+                 "one more global option for podman; may be repeated");
+  app.add_option("--pids-limit", options.pids_limit,
+                 "processes and threads a container may have; 0: no limit")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--backoff", options.backoff_seconds, "seconds before a crashed container's second restart; doubles")
+  app.add_option("--backoff", options.backoff_seconds,
+                 "seconds before a crashed container's second restart; doubles")
       ->check(CLI::Range(1, 3600));
   app.add_option("--backoff-limit", options.backoff_limit_seconds, "seconds the back-off grows to")
       ->check(CLI::Range(1, 86400));

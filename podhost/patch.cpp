@@ -6,6 +6,7 @@
 #include <set>
 
 #include "lib/base/text.hpp"
+#include "podhost/json_input.hpp"
 
 namespace glidepod::podhost {
 namespace {
@@ -14,16 +15,20 @@ using Json = nlohmann::json;
 using kube::ApiError;
 using kube::Outcome;
 
+constexpr std::size_t k_operations = 1000;  // of a JSON patch
+
 // The lists of a pod that strategic merge joins by a key; all others are replaced as a whole.
 const std::map<std::string, std::string>& merge_keys() {
   static const std::map<std::string, std::string> keys = {
-      {"containers", "name"},    {"initContainers", "name"}, {"env", "name"},
-      {"volumes", "name"},       {"volumeMounts", "mountPath"}, {"ports", "containerPort"},
+      {"containers", "name"},       {"initContainers", "name"},    {"env", "name"},
+      {"volumes", "name"},          {"volumeMounts", "mountPath"}, {"ports", "containerPort"},
       {"imagePullSecrets", "name"}, {"hostAliases", "ip"}};
   return keys;
 }
 
-bool directive(const std::string& key) { return key.starts_with("$"); }
+bool directive(const std::string& key) {
+  return key.starts_with("$");
+}
 
 void strategic_merge(Json& target, const Json& patch);
 
@@ -38,7 +43,8 @@ void merge_list(Json& target, const Json& patch, const std::string& key) {
       throw std::invalid_argument("map: does not contain declared merge key: " + key);
     }
     auto found = target.begin();
-    while (found != target.end() && !(found->is_object() && found->contains(key) && found->at(key) == item.at(key))) {
+    while (found != target.end() &&
+           !(found->is_object() && found->contains(key) && found->at(key) == item.at(key))) {
       ++found;
     }
     if (item.value("$patch", "") == "delete") {
@@ -90,12 +96,26 @@ Outcome<Json> apply_patch(const Json& pod, std::string_view content_type, std::s
   const std::string type(trim(content_type.substr(0, content_type.find(';'))));
   const bool strategic = type == "application/strategic-merge-patch+json";
   const bool merge = type == "application/merge-patch+json";
-  if (!strategic && !merge && type != "application/json-patch+json") return ApiError::unsupported_media_type(type);
-  const Json patch = Json::parse(body, nullptr, false);
-  if (patch.is_discarded()) return ApiError::bad_request("error decoding patch: it is not valid JSON");
+  if (!strategic && !merge && type != "application/json-patch+json")
+    return ApiError::unsupported_media_type(type);
+  const auto parsed = parse_json(body);
+  if (!parsed) return ApiError::bad_request("error decoding patch: it " + parsed.error().message());
+  const Json& patch = parsed.value();
+  if (!strategic && !merge) {
+    if (!patch.is_array()) return ApiError::bad_request("error decoding patch: a JSON patch must be a list");
+    if (patch.size() > k_operations) {
+      return ApiError{413, "RequestEntityTooLarge",
+                      fmt::format("The allowed maximum operations in a JSON patch is {}, got {}",
+                                  k_operations, patch.size())};
+    }
+    auto result = apply_json_patch(pod, patch);
+    if (result) return std::move(result).value();
+    return ApiError{
+        422, "Invalid",
+        "the server rejected our request due to an error in our request: " + result.error().message()};
+  }
+  if (!patch.is_object()) return ApiError::bad_request("error decoding patch: it must be an object");
   try {
-    if (!strategic && !merge) return pod.patch(patch);
-    if (!patch.is_object()) return ApiError::bad_request("error decoding patch: it must be an object");
     Json result = pod;
     if (strategic) {
       strategic_merge(result, patch);
@@ -103,9 +123,6 @@ Outcome<Json> apply_patch(const Json& pod, std::string_view content_type, std::s
       result.merge_patch(patch);
     }
     return result;
-  } catch (const Json::other_error& failure) {  // JSON patch's "test" failed
-    return ApiError{422, "Invalid", std::string("the server rejected our request due to an error in our request: ") +
-                                        failure.what()};
   } catch (const std::exception& failure) {
     return ApiError::bad_request(std::string("error applying patch: ") + failure.what());
   }
@@ -123,17 +140,21 @@ Outcome<Json> check_update(const Json& old_pod, Json new_pod) {
   if (version.is_string() && version != "" && version != old_metadata.at("resourceVersion")) {
     return ApiError::conflict(name);
   }
-  if (metadata.value("uid", old_metadata.at("uid")) != old_metadata.at("uid")) return ApiError::conflict(name);
+  if (metadata.value("uid", old_metadata.at("uid")) != old_metadata.at("uid"))
+    return ApiError::conflict(name);
   if (metadata.value("name", Json()) != old_metadata.at("name")) {
-    return ApiError::invalid_pod(name, {{kube::FieldError::Kind::invalid, "metadata.name", "field is immutable"}});
+    return ApiError::invalid_pod(name,
+                                 {{kube::FieldError::Kind::invalid, "metadata.name", "field is immutable"}});
   }
   Json kept = old_metadata;
   for (const auto* key : {"labels", "annotations"}) {
     kept.erase(key);
     if (!metadata.contains(key) || metadata[key].is_null()) continue;
-    if (!metadata[key].is_object()) return ApiError::bad_request(fmt::format("metadata.{} must be an object", key));
+    if (!metadata[key].is_object())
+      return ApiError::bad_request(fmt::format("metadata.{} must be an object", key));
     for (const auto& [label, value] : metadata[key].items()) {
-      if (!value.is_string()) return ApiError::bad_request(fmt::format("metadata.{}[{}] must be a string", key, label));
+      if (!value.is_string())
+        return ApiError::bad_request(fmt::format("metadata.{}[{}] must be a string", key, label));
     }
     if (!metadata[key].empty()) kept[key] = metadata[key];
   }
@@ -142,11 +163,11 @@ Outcome<Json> check_update(const Json& old_pod, Json new_pod) {
   forget_images(before);
   forget_images(after);
   if (before != after) {
-    return ApiError::invalid_pod(
-        name, {{kube::FieldError::Kind::forbidden, "spec",
-                "pod updates may not change fields other than `spec.containers[*].image`, "
-                "`spec.initContainers[*].image`\n" +
-                    Json::diff(before, after).dump()}});
+    return ApiError::invalid_pod(name,
+                                 {{kube::FieldError::Kind::forbidden, "spec",
+                                   "pod updates may not change fields other than `spec.containers[*].image`, "
+                                   "`spec.initContainers[*].image`\n" +
+                                       Json::diff(before, after).dump()}});
   }
   std::vector<kube::FieldError> errors;
   for (const std::string key : {"containers", "initContainers"}) {

@@ -6,7 +6,9 @@
 namespace glidepod::podhost {
 namespace {
 
-bool lower_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
+bool lower_or_digit(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
 
 void fill(Json& object, const char* key, Json value) {
   Json& field = object[key];
@@ -59,7 +61,8 @@ void set_defaults(Json& pod, const SpecRules& rules) {
   }
   if (!spec.contains("volumes") || !spec["volumes"].is_array()) return;
   for (auto& volume : spec["volumes"]) {
-    if (volume.is_object() && volume.size() == 1 && volume.contains("name")) volume["emptyDir"] = Json::object();
+    if (volume.is_object() && volume.size() == 1 && volume.contains("name"))
+      volume["emptyDir"] = Json::object();
   }
 }
 
@@ -70,8 +73,8 @@ std::string qos_class(const PodSpec& pod) {
     for (const auto& container : *list) {
       const Resources& r = container.resources;
       any = any || r.cpu_limit_milli || r.cpu_request_milli || r.memory_limit || r.memory_request;
-      guaranteed = guaranteed && r.cpu_limit_milli && r.memory_limit && r.cpu_request_milli == r.cpu_limit_milli &&
-                   r.memory_request == r.memory_limit;
+      guaranteed = guaranteed && r.cpu_limit_milli && r.memory_limit &&
+                   r.cpu_request_milli == r.cpu_limit_milli && r.memory_request == r.memory_limit;
     }
   }
   return !any ? "BestEffort" : guaranteed ? "Guaranteed" : "Burstable";

@@ -55,7 +55,13 @@ std::vector<std::string> mounts_below(const std::string& folder) {
 }  // namespace
 
 Result<void> PodFiles::prepare() const {
-  TRY(make_folder(root_.substr(0, root_.rfind('/')), 0711));
+  const std::string state_dir = root_.substr(0, root_.rfind('/'));
+  TRY(make_folder(state_dir, 0711));
+  struct stat status {};
+  if (stat(state_dir.c_str(), &status) != 0) return Error::system("stat {}", state_dir);
+  if (status.st_uid != geteuid() || (status.st_mode & 022) != 0) {
+    return error("{} must belong to podhost's user and be writable by nobody else", state_dir);
+  }
   return make_folder(root_, 0711);
 }
 
@@ -74,7 +80,8 @@ std::string PodFiles::log_file(const std::string& uid, const std::string& contai
 Result<void> PodFiles::save_spec(const Json& pod) const {
   const std::string uid = pod.at("metadata").at("uid").get<std::string>();
   // A container's user must be able to pass through to a volume; only podhost may list or read the rest.
-  for (const auto& [name, mode] : {std::pair{"", 0711U}, {"/volumes", 0711U}, {"/messages", 0711U}, {"/logs", 0700U}}) {
+  for (const auto& [name, mode] :
+       {std::pair{"", 0711U}, {"/volumes", 0711U}, {"/messages", 0711U}, {"/logs", 0700U}}) {
     TRY(make_folder(folder(uid) + name, mode));
   }
   Json kept = pod;
@@ -86,7 +93,8 @@ void PodFiles::save_status(const std::string& uid, const Json& status) const {
   const std::string path = folder(uid) + "/status.json";
   const std::string fresh = path + ".new";
   const auto fd = open_file(fresh, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  if (!fd) return spdlog::warn("status not saved uid={} error={}", uid, glidepod::quoted(fd.error().message()));
+  if (!fd)
+    return spdlog::warn("status not saved uid={} error={}", uid, glidepod::quoted(fd.error().message()));
   if (const auto written = write_all(fd.value(), status.dump(-1, ' ', false, Json::error_handler_t::replace));
       !written) {
     unlink(fresh.c_str());
@@ -98,7 +106,8 @@ void PodFiles::save_status(const std::string& uid, const Json& status) const {
 Result<void> PodFiles::remove_tree(const std::string& folder) {
   const auto mounts = mounts_below(folder);
   for (auto point = mounts.rbegin(); point != mounts.rend(); ++point) {
-    if (umount2(point->c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0) return Error::system("unmount {}", *point);
+    if (umount2(point->c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0)
+      return Error::system("unmount {}", *point);
   }
   std::error_code failure;
   std::filesystem::remove_all(folder, failure);
@@ -118,11 +127,13 @@ std::vector<Json> PodFiles::load() const {
   std::vector<Json> pods;
   std::error_code failure;
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(root_, failure)) names.push_back(entry.path().filename());
+  for (const auto& entry : std::filesystem::directory_iterator(root_, failure))
+    names.push_back(entry.path().filename());
   for (const auto& uid : names) {
     const auto text = read_file(folder(uid) + "/pod.json");
     Json pod = text ? Json::parse(text.value(), nullptr, false) : Json();
-    const bool usable = pod.is_object() && pod.contains("metadata") && pod["metadata"].value("uid", "") == uid;
+    const bool usable =
+        pod.is_object() && pod.contains("metadata") && pod["metadata"].value("uid", "") == uid;
     if (!usable && text) {
       spdlog::error("pod file unreadable, left aside path={}/pod.json", folder(uid));
       continue;

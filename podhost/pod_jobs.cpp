@@ -6,6 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
 #include "lib/kube/image_reference.hpp"
@@ -33,7 +35,7 @@ PrepareResult failure(std::string reason, std::string message, Retry retry = Ret
 
 // Podman being away is nobody's fault: the container stays in creation and is tried again soon.
 PrepareResult failure(std::string reason, const Error& error) {
-  if (error.code() == 0) return failure(std::move(reason), error.message());
+  if (!podman_away(error)) return failure(std::move(reason), error.message());
   return failure("ContainerCreating", error.message(), Retry::soon);
 }
 
@@ -42,23 +44,26 @@ struct FoundImage {
   PrepareResult problem;
 };
 
-FoundImage get_image(const JobTools& tools, const ContainerSpec& container, const std::atomic<bool>& cancelled) {
+FoundImage get_image(const JobTools& tools, const ContainerSpec& container,
+                     const std::atomic<bool>& cancelled) {
   const auto reference = kube::ImageReference::parse(container.image);
   if (!reference) {
-    return {{}, failure("InvalidImageName",
-                        fmt::format("Failed to apply default image tag \"{0}\": couldn't parse image reference "
-                                    "\"{0}\": {1}",
-                                    container.image, reference.error().message()),
-                        Retry::never)};
+    return {{},
+            failure("InvalidImageName",
+                    fmt::format("Failed to apply default image tag \"{0}\": couldn't parse image reference "
+                                "\"{0}\": {1}",
+                                container.image, reference.error().message()),
+                    Retry::never)};
   }
   if (container.pull_policy != PullPolicy::always) {
     auto local = tools.podman.find_image(reference.value().local_name());
     if (!local) return {{}, failure("ImageInspectError", local.error())};
     if (local.value()) return {std::move(local).value(), {}};
     if (container.pull_policy == PullPolicy::never) {
-      return {{}, failure("ErrImageNeverPull",
-                          fmt::format("Container image \"{}\" is not present with pull policy of Never",
-                                      container.image))};
+      return {{},
+              failure("ErrImageNeverPull",
+                      fmt::format("Container image \"{}\" is not present with pull policy of Never",
+                                  container.image))};
     }
   }
   const std::string full = reference.value().full_name();
@@ -84,10 +89,38 @@ std::string non_root_problem(const ContainerSpec& container, const ImageInfo& im
     return "container has runAsNonRoot and image will run as root";
   }
   if (user.find_first_not_of("0123456789") != std::string::npos) {
-    return fmt::format("container has runAsNonRoot and image has non-numeric user ({}), cannot verify user is non-root",
-                       user);
+    return fmt::format(
+        "container has runAsNonRoot and image has non-numeric user ({}), cannot verify user is non-root",
+        user);
   }
   return {};
+}
+
+// Repeats a call until podman has answered it, or podhost ends.
+template <typename Call>
+auto insist(Call call) {
+  auto result = call();
+  while (!result && podman_away(result.error()) && result.error().code() != ECANCELED) result = call();
+  return result;
+}
+
+void remove_empty_folders(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (entry.is_directory(ignored)) remove_empty_folders(entry.path());
+  }
+  rmdir(folder.c_str());
+}
+
+// With cgroups of version 1 podman leaves a pod's own behind, in the hierarchies without a controller. Only
+// empty ones can be removed, so nothing that lives is at risk.
+void remove_cgroup(const std::string& id, const std::string& cgroup) {
+  if (id.empty() || !cgroup.ends_with("/" + id)) return;
+  std::error_code ignored;
+  for (const auto& hierarchy : std::filesystem::directory_iterator("/sys/fs/cgroup", ignored)) {
+    const auto folder = hierarchy.path().string() + cgroup;
+    if (access(folder.c_str(), F_OK) == 0) remove_empty_folders(folder);
+  }
 }
 
 Result<void> make_message_file(const std::string& path) {
@@ -97,8 +130,7 @@ Result<void> make_message_file(const std::string& path) {
   return {};
 }
 
-}  // namespace
-
+// A pidfd of the container's main process, if it has one.
 Result<Fd> open_process(Podman& podman, const ContainerInfo& info) {
   if (info.pid <= 0) return Error("the container has no process", ESRCH);
   Fd fd(static_cast<int>(syscall(SYS_pidfd_open, info.pid, 0)));
@@ -109,15 +141,18 @@ Result<Fd> open_process(Podman& podman, const ContainerInfo& info) {
   return fd;
 }
 
+// One of its conmon; none if that has ended.
 Fd open_conmon(const ContainerInfo& info) {
   if (info.conmon_pid <= 0) return Fd();
   return Fd(static_cast<int>(syscall(SYS_pidfd_open, info.conmon_pid, 0)));
 }
 
+}  // namespace
+
 SandboxResult create_sandbox(const JobTools& tools, const PodSpec& pod, const PodFacts& facts) {
   const auto make = [&]() -> Result<SandboxResult> {
     TRY(prepare_volumes(tools.files, pod, facts));
-    TRY(tools.podman.remove_pod(podman_pod_name(pod)));
+    TRY(remove_sandbox(tools.podman, podman_pod_name(pod)));
     const std::string infra = TRY(tools.podman.run_pod(pod_config(pod, tools.state_dir)));
     const ContainerInfo info = TRY(tools.podman.inspect_container(infra));
     SandboxResult result;
@@ -129,7 +164,7 @@ SandboxResult create_sandbox(const JobTools& tools, const PodSpec& pod, const Po
   if (made) return std::move(made).value();
   SandboxResult result;
   result.error = made.error().message();
-  result.away = made.error().code() == ECONNREFUSED;
+  result.away = podman_away(made.error());
   return result;
 }
 
@@ -171,7 +206,7 @@ PrepareResult prepare_container(const JobTools& tools, const PodSpec& pod, const
     return {};
   };
   if (const auto done = ready(); !done) {
-    static_cast<void>(tools.podman.remove_container(id.value()));
+    static_cast<void>(remove_container(tools.podman, id.value()));
     auto problem = failure("RunContainerError", done.error());
     problem.start_error = problem.reason == "RunContainerError";
     problem.image_id = plan.image_id;
@@ -187,31 +222,75 @@ EndResult bury_container(const JobTools& tools, const PodSpec& pod, const Contai
     pollfd wait{conmon.get(), POLLIN, 0};
     if (poll(&wait, 1, k_conmon_limit) == 0) spdlog::warn("conmon lingers id={}", id);
   }
-  const auto info = tools.podman.inspect_container(id);
-  if (info) {
+  const auto info = insist([&] { return tools.podman.inspect_container(id); });
+  // Without its conmon nobody saw how it ended, and podman then has no exit code of it.
+  if (info && (info.value().state == "exited" || info.value().state == "stopped") &&
+      info.value().exit_code >= 0) {
     result.exit_code = info.value().exit_code;
     result.reason = info.value().oom_killed ? "OOMKilled" : result.exit_code == 0 ? "Completed" : "Error";
     result.started = parse_time(info.value().started);
     result.finished = parse_time(info.value().finished);
   } else {
-    result.exit_code = 137;
-    result.reason = "ContainerStatusUnknown";
-    result.message = "The container could not be located when the pod was terminated";
+    result.exit_code = k_exit_unknown;
+    result.reason = k_status_unknown;
+    result.message = k_status_unknown_message;
   }
-  if (const auto removed = tools.podman.remove_container(id); !removed) {
+  if (const auto removed = remove_container(tools.podman, id); !removed) {
     spdlog::warn("container not removed id={} error={}", id, glidepod::quoted(removed.error().message()));
   }
   const std::string path = tools.files.message_file(pod.uid, container.name, attempt);
   if (auto words = read_head(path, k_message_limit); !words.empty()) {
     result.message = std::move(words);
   } else if (container.termination_falls_back_to_logs && result.exit_code != 0) {
-    result.message = read_tail(tools.files.log_file(pod.uid, container.name, attempt), k_fallback_lines,
-                               k_fallback_limit);
+    result.message =
+        read_tail(tools.files.log_file(pod.uid, container.name, attempt), k_fallback_lines, k_fallback_limit);
   }
   unlink(path.c_str());
   // The log of this run and of the one before stay, as the kubelet keeps them.
   unlink(tools.files.log_file(pod.uid, container.name, attempt - 2).c_str());
   return result;
+}
+
+Result<Found> find_pods(Podman& podman, const std::string& state_dir) {
+  const std::string mine = fmt::format("{}={}", label::k_state_dir, state_dir);
+  Found found;
+  for (const auto& id : TRY(podman.list_containers(mine))) {
+    auto info = podman.inspect_container(id);
+    if (!info && podman_away(info.error())) return info.error();
+    if (!info) continue;  // removed in between
+    FoundContainer container{std::move(info).value(), {}, {}};
+    const auto& labels = container.info.labels;
+    const auto uid = labels.find(label::k_uid);
+    if (uid == labels.end()) continue;
+    auto process = open_process(podman, container.info);
+    if (!process && podman_away(process.error())) return process.error();
+    if (process) container.process = std::move(process).value();
+    container.conmon = open_conmon(container.info);
+    FoundPod& pod = found.pods[uid->second];
+    if (labels.contains(label::k_container)) {
+      pod.containers.push_back(std::move(container));
+    } else {
+      pod.infra = std::move(container);
+    }
+  }
+  found.podman_pods = TRY(podman.list_pods(mine));
+  return found;
+}
+
+Result<void> remove_container(Podman& podman, const std::string& id) {
+  return insist([&] { return podman.remove_container(id); });
+}
+
+Result<bool> has_pod(Podman& podman, const std::string& name) {
+  const auto found = TRY(insist([&] { return podman.find_pod(name); }));
+  return found.has_value();
+}
+
+Result<void> remove_sandbox(Podman& podman, const std::string& name) {
+  const auto found = TRY(podman.find_pod(name));
+  TRY(podman.remove_pod(name));
+  if (found) remove_cgroup(found->id, found->cgroup);
+  return {};
 }
 
 }  // namespace glidepod::podhost

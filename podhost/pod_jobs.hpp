@@ -1,8 +1,11 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "lib/base/fd.hpp"
 #include "podhost/container_config.hpp"
@@ -32,7 +35,7 @@ struct PrepareResult {
   enum class Retry : std::uint8_t { backoff, never, soon };
   std::string reason, message;  // reason empty: it is ready to start
   Retry retry = Retry::backoff;
-  bool start_error = false;     // podman made it but the runtime could not begin it
+  bool start_error = false;  // podman made it but the runtime could not begin it
   std::string id, image_id;
   int stop_signal = 15;
   Fd pidfd, conmon;
@@ -47,13 +50,33 @@ struct EndResult {
   std::string reason, message;
   std::optional<Time> started, finished;
 };
-// Learns how a container ended, and removes it. Its exit code is known once conmon, its parent, has ended too.
+// Learns how a container ended, and removes it. Its exit code is known once conmon, its parent, has ended
+// too.
 EndResult bury_container(const JobTools& tools, const PodSpec& pod, const ContainerSpec& container,
                          const std::string& id, int attempt, const Fd& conmon);
 
-// A pidfd of the container's main process, if it has one.
-Result<Fd> open_process(Podman& podman, const ContainerInfo& info);
-// One of its conmon; none if that has ended.
-Fd open_conmon(const ContainerInfo& info);
+// A container as podman has it, with its processes held.
+struct FoundContainer {
+  ContainerInfo info;
+  Fd process;  // none if it has ended
+  Fd conmon;
+};
+struct FoundPod {
+  std::optional<FoundContainer> infra;
+  std::vector<FoundContainer> containers;
+};
+// What podman has of this podhost's: pods by uid, and the ids of all its podman pods.
+struct Found {
+  std::map<std::string, FoundPod> pods;
+  std::vector<std::string> podman_pods;
+};
+Result<Found> find_pods(Podman& podman, const std::string& state_dir);
+
+// These wait for podman however long it is away, and give up only when podhost ends.
+Result<void> remove_container(Podman& podman, const std::string& id);
+Result<bool> has_pod(Podman& podman, const std::string& name);
+
+// Removes a podman pod with all it holds; no error if there is none.
+Result<void> remove_sandbox(Podman& podman, const std::string& name);
 
 }  // namespace glidepod::podhost

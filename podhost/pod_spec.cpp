@@ -15,11 +15,17 @@ namespace {
 using Kind = Fields::Kind;
 
 constexpr std::string_view k_subdomain_rule =
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
+    "start "
     "and end with an alphanumeric character";
 constexpr std::string_view k_label_rule =
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end "
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start "
+    "and end "
     "with an alphanumeric character";
+
+constexpr std::int64_t k_greatest = 0x7fffffff;     // of users, groups and seconds
+constexpr std::int64_t k_most_cpu = 1'000'000'000;  // thousandths
+constexpr std::string_view k_not_in_a_name("=\0", 2);
 
 struct Parser {
   const SpecRules& rules;
@@ -42,21 +48,35 @@ struct Parser {
   void ports(const Json& list, const std::string& path);
   Resources resources(const Json& json, const std::string& path);
   void only(Fields& fields, const std::string& key, const std::set<std::string>& accepted);
+  std::optional<std::int64_t> number(Fields& fields, const std::string& key, std::int64_t least);
+  std::optional<std::int64_t> user_number(Fields& fields, const std::string& key) {
+    return number(fields, key, 0);
+  }
 };
 
 bool known_field_path(const std::string& path) {
-  static const std::set<std::string> paths = {
-      "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
-      "status.hostIP", "status.podIP"};
-  return paths.contains(path) || ((path.starts_with("metadata.labels['") ||
-                                   path.starts_with("metadata.annotations['")) && path.ends_with("']"));
+  static const std::set<std::string> paths = {"metadata.name", "metadata.namespace",      "metadata.uid",
+                                              "spec.nodeName", "spec.serviceAccountName", "status.hostIP",
+                                              "status.podIP"};
+  return paths.contains(path) ||
+         ((path.starts_with("metadata.labels['") || path.starts_with("metadata.annotations['")) &&
+          path.ends_with("']"));
 }
 
 void Parser::only(Fields& fields, const std::string& key, const std::set<std::string>& accepted) {
   const std::string value = fields.text(key);
   if (value.empty() || accepted.contains(value)) return;
-  fields.fail(key, Kind::not_supported, fmt::format("\"{}\": supported values: \"{}\"", value,
-                                                    fmt::join(accepted, "\", \"")));
+  fields.fail(key, Kind::not_supported,
+              fmt::format("\"{}\": supported values: \"{}\"", value, fmt::join(accepted, "\", \"")));
+}
+
+std::optional<std::int64_t> Parser::number(Fields& fields, const std::string& key, std::int64_t least) {
+  const auto value = fields.integer(key);
+  if (value && (*value < least || *value > k_greatest)) {
+    fields.fail(key, Kind::invalid,
+                fmt::format("{}: must be between {} and {}, inclusive", *value, least, k_greatest));
+  }
+  return value;
 }
 
 void Parser::metadata(const Json& json) {
@@ -72,14 +92,16 @@ void Parser::metadata(const Json& json) {
   }
   for (const auto* key : {"labels", "annotations"}) {
     for (const auto& [name, value] : fields.object(key).items()) {
-      if (!value.is_string()) fields.fail(fmt::format("{}[{}]", key, name), Kind::invalid, "must be a string");
+      if (!value.is_string())
+        fields.fail(fmt::format("{}[{}]", key, name), Kind::invalid, "must be a string");
     }
   }
   if (!fields.array("finalizers").empty()) {
     fields.fail("finalizers", Kind::not_served, "podhost does not support this field");
   }
-  for (const auto* key : {"creationTimestamp", "resourceVersion", "generation", "managedFields", "generateName",
-                          "selfLink", "ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds"}) {
+  for (const auto* key :
+       {"creationTimestamp", "resourceVersion", "generation", "managedFields", "generateName", "selfLink",
+        "ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds"}) {
     fields.skip(key);
   }
   fields.finish();
@@ -95,13 +117,14 @@ void Parser::seccomp(Fields& fields, SecurityContext* security) {
 
 void Parser::security(const Json& json, const std::string& path) {
   Fields fields(json, path, &errors);
-  pod_security.run_as_user = fields.integer("runAsUser");
-  pod_security.run_as_group = fields.integer("runAsGroup");
+  pod_security.run_as_user = user_number(fields, "runAsUser");
+  pod_security.run_as_group = user_number(fields, "runAsGroup");
   pod_security.run_as_non_root = fields.boolean("runAsNonRoot").value_or(false);
-  pod.fs_group = fields.integer("fsGroup");
+  pod.fs_group = user_number(fields, "fsGroup");
   only(fields, "fsGroupChangePolicy", {"Always", "OnRootMismatch"});
   for (const auto& group : fields.array("supplementalGroups")) {
-    if (group.is_number_integer() && group.get<std::int64_t>() >= 0) {
+    if (group.is_number_integer() && group.get<std::int64_t>() >= 0 &&
+        group.get<std::int64_t>() <= k_greatest) {
       pod.supplemental_groups.push_back(group.get<std::int64_t>());
     } else {
       fields.fail("supplementalGroups", Kind::invalid, "must be a list of group numbers");
@@ -114,12 +137,8 @@ void Parser::security(const Json& json, const std::string& path) {
 SecurityContext Parser::container_security(const Json& json, const std::string& path) {
   SecurityContext security = pod_security;
   Fields fields(json, path, &errors);
-  for (const auto* key : {"runAsUser", "runAsGroup"}) {
-    const auto value = fields.integer(key);
-    if (value && (*value < 0 || *value > 0x7fffffff)) fields.fail(key, Kind::invalid, "must be between 0 and 2147483647, inclusive");
-  }
-  if (const auto user = fields.integer("runAsUser")) security.run_as_user = user;
-  if (const auto group = fields.integer("runAsGroup")) security.run_as_group = group;
+  if (const auto user = user_number(fields, "runAsUser")) security.run_as_user = user;
+  if (const auto group = user_number(fields, "runAsGroup")) security.run_as_group = group;
   if (const auto non_root = fields.boolean("runAsNonRoot")) security.run_as_non_root = *non_root;
   security.allow_escalation = fields.boolean("allowPrivilegeEscalation").value_or(true);
   security.read_only_root = fields.boolean("readOnlyRootFilesystem").value_or(false);
@@ -136,7 +155,8 @@ SecurityContext Parser::container_security(const Json& json, const std::string& 
       const bool plain = !name.empty() && std::ranges::all_of(name, [](char c) {
         return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
       });
-      if (!plain) capabilities.fail(list == &security.add ? "add" : "drop", Kind::invalid, "\"" + name + "\"");
+      if (!plain)
+        capabilities.fail(list == &security.add ? "add" : "drop", Kind::invalid, "\"" + name + "\"");
     }
   }
   capabilities.finish();
@@ -158,6 +178,8 @@ Resources Parser::resources(const Json& json, const std::string& path) {
       const auto amount = name == "cpu" ? kube::parse_milli(text) : kube::parse_quantity(text);
       if (!amount) {
         values.fail(name, Kind::invalid, amount.error().message());
+      } else if (name == "cpu" && amount.value() > k_most_cpu) {
+        values.fail(name, Kind::invalid, "\"" + text + "\": more than any machine has");
       } else if (name == "cpu") {
         (group == "limits" ? result.cpu_limit_milli : result.cpu_request_milli) = amount.value();
       } else if (name == "memory") {
@@ -186,7 +208,9 @@ void Parser::env(const Json& list, const std::string& path, ContainerSpec* conta
     Fields fields(list[i], fmt::format("{}[{}]", path, i), &errors);
     EnvVar var;
     var.name = fields.required_text("name");
-    if (var.name.find_first_of("=\0") != std::string::npos) fields.fail("name", Kind::invalid, "must not contain '='");
+    if (var.name.find_first_of(k_not_in_a_name) != std::string::npos) {
+      fields.fail("name", Kind::invalid, "must not contain '='");
+    }
     var.value = fields.text("value");
     if (fields.has("valueFrom")) {
       Fields from(fields.object("valueFrom"), fields.path_of("valueFrom"), &errors);
@@ -239,8 +263,10 @@ void Parser::mounts(const Json& list, const std::string& path, ContainerSpec* co
     }
     if (mount.sub_path.starts_with('/')) fields.fail("subPath", Kind::invalid, "must be a relative path");
     const std::string slashed = "/" + mount.sub_path + "/";
-    if (slashed.find("/../") != std::string::npos) fields.fail("subPath", Kind::invalid, "must not contain '..'");
-    const bool known = std::ranges::any_of(pod.volumes, [&](const Volume& v) { return v.name == mount.name; });
+    if (slashed.find("/../") != std::string::npos)
+      fields.fail("subPath", Kind::invalid, "must not contain '..'");
+    const bool known =
+        std::ranges::any_of(pod.volumes, [&](const Volume& v) { return v.name == mount.name; });
     if (!mount.name.empty() && !known) {
       fields.fail("name", Kind::invalid, fmt::format("Not found: \"{}\"", mount.name));
     }
@@ -288,7 +314,8 @@ ContainerSpec Parser::container(const Json& json, const std::string& path) {
   only(fields, "terminationMessagePolicy", {"File", "FallbackToLogsOnError"});
   result.termination_falls_back_to_logs = fields.text("terminationMessagePolicy") == "FallbackToLogsOnError";
   for (const auto* key : {"stdin", "stdinOnce", "tty"}) {
-    if (fields.boolean(key).value_or(false)) fields.fail(key, Kind::not_served, "podhost does not support this field");
+    if (fields.boolean(key).value_or(false))
+      fields.fail(key, Kind::not_served, "podhost does not support this field");
   }
   fields.finish();
   return result;
@@ -302,8 +329,9 @@ void Parser::downward_api(const Json& items, const std::string& path, Volume* vo
     Fields ref(item.object("fieldRef"), item.path_of("fieldRef"), &errors);
     only(ref, "apiVersion", {"v1"});
     file.field_path = ref.required_text("fieldPath");
-    if (file.field_path.starts_with("status.") || file.field_path.starts_with("spec.") ||
-        !known_field_path(file.field_path)) {
+    // All of them at once: only a file can hold that.
+    const bool map = file.field_path == "metadata.labels" || file.field_path == "metadata.annotations";
+    if (!map && (!file.field_path.starts_with("metadata.") || !known_field_path(file.field_path))) {
       ref.fail("fieldPath", Kind::not_supported, "\"" + file.field_path + "\"");
     }
     if (file.path.find('/') != std::string::npos || file.path == "." || file.path == ".." ||
@@ -366,7 +394,8 @@ void Parser::volume(const Json& json, const std::string& path) {
       const auto bytes = kube::parse_quantity(limit);
       if (bytes) {
         result.size_limit = bytes.value();
-        if (!result.in_memory) warnings.push_back(dir.path_of("sizeLimit") + ": podhost enforces it only with medium Memory");
+        if (!result.in_memory)
+          warnings.push_back(dir.path_of("sizeLimit") + ": podhost enforces it only with medium Memory");
       } else {
         dir.fail("sizeLimit", Kind::invalid, bytes.error().message());
       }
@@ -377,9 +406,10 @@ void Parser::volume(const Json& json, const std::string& path) {
     Fields host(fields.object("hostPath"), fields.path_of("hostPath"), &errors);
     result.host_path = host.required_text("path");
     result.host_path_type = host.text("type");
-    only(host, "type", {"DirectoryOrCreate", "Directory", "FileOrCreate", "File", "Socket", "CharDevice",
-                        "BlockDevice"});
-    if (!result.host_path.starts_with('/') || ("/" + result.host_path + "/").find("/../") != std::string::npos) {
+    only(host, "type",
+         {"DirectoryOrCreate", "Directory", "FileOrCreate", "File", "Socket", "CharDevice", "BlockDevice"});
+    if (!result.host_path.starts_with('/') ||
+        ("/" + result.host_path + "/").find("/../") != std::string::npos) {
       host.fail("path", Kind::invalid, "must be an absolute path without '..'");
     }
     host.finish();
@@ -414,21 +444,21 @@ void Parser::spec(const Json& json) {
   pod.restart_policy = restart == "Never"       ? RestartPolicy::never
                        : restart == "OnFailure" ? RestartPolicy::on_failure
                                                 : RestartPolicy::always;
-  pod.grace_seconds = fields.integer("terminationGracePeriodSeconds").value_or(30);
-  if (pod.grace_seconds < 0) fields.fail("terminationGracePeriodSeconds", Kind::invalid, "must be at least 0");
-  pod.deadline_seconds = fields.integer("activeDeadlineSeconds");
-  if (pod.deadline_seconds && *pod.deadline_seconds < 1) {
-    fields.fail("activeDeadlineSeconds", Kind::invalid, "must be between 1 and 2147483647, inclusive");
-  }
+  pod.grace_seconds = number(fields, "terminationGracePeriodSeconds", 0).value_or(30);
+  pod.deadline_seconds = number(fields, "activeDeadlineSeconds", 1);
   pod.share_processes = fields.boolean("shareProcessNamespace").value_or(false);
   pod.host_network = fields.boolean("hostNetwork").value_or(false);
   pod.hostname = fields.text("hostname");
   if (!pod.hostname.empty() && !valid_dns_label(pod.hostname)) {
     fields.fail("hostname", Kind::invalid, fmt::format("\"{}\": {}", pod.hostname, k_label_rule));
   }
-  if (pod.hostname.empty()) pod.hostname = pod.name.substr(0, 63);
+  if (pod.hostname.empty()) {
+    pod.hostname = pod.name.substr(0, 63);
+    while (pod.hostname.ends_with('-') || pod.hostname.ends_with('.')) pod.hostname.pop_back();
+  }
   for (const auto* key : {"hostPID", "hostIPC"}) {
-    if (fields.boolean(key).value_or(false)) fields.fail(key, Kind::not_served, "podhost does not support this field");
+    if (fields.boolean(key).value_or(false))
+      fields.fail(key, Kind::not_served, "podhost does not support this field");
   }
   if (fields.boolean("automountServiceAccountToken").value_or(false)) {
     fields.fail("automountServiceAccountToken", Kind::not_served,

@@ -20,8 +20,8 @@ struct EnvVar {
   enum class Source : std::uint8_t { literal, field, resource };
   std::string name;
   Source source = Source::literal;
-  std::string value;      // literal: the text; field: the path; resource: "limits.cpu" ...
-  std::string container;  // resource: another container's name, or empty
+  std::string value;               // literal: the text; field: the path; resource: "limits.cpu" ...
+  std::string container;           // resource: another container's name, or empty
   std::int64_t divisor_milli = 0;  // resource: 0 means the default of 1
 };
 
@@ -94,8 +94,8 @@ struct SpecRules {
   bool allow_privileged = false;
 };
 
-// A pod as podhost will run it. Every field it would not honour is an error that names it; warnings name the few
-// that are accepted without effect.
+// A pod as podhost will run it. Every field it would not honour is an error that names it; warnings name the
+// few that are accepted without effect.
 struct ParsedPod {
   PodSpec spec;
   std::vector<std::string> warnings;

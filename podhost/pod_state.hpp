@@ -20,7 +20,7 @@ struct Run {
   int attempt = 0;
   Time started{};
   std::optional<Time> kill_at;  // stopping: when SIGKILL is due
-  bool replaced = false;        // stopped because its image was changed: starts again whatever restartPolicy says
+  bool replaced = false;  // stopped because its image was changed: starts again whatever restartPolicy says
   // Of an ended run. The exit code is known a few milliseconds after the end.
   bool exit_known = false;
   int exit_code = 0;
@@ -50,11 +50,22 @@ struct ContainerState {
   std::optional<Run> run;
   std::optional<Run> previous;
   std::optional<Next> next;
-  int started = 0;  // runs so far
+  int started = 0;                                 // runs so far
   std::map<std::string, Backoff> restart_backoff;  // by image string
   Backoff pull_backoff;
   std::string pull_backoff_image;
 };
+
+// Why a pod as a whole has failed, whatever its containers did.
+struct PodFailure {
+  std::string reason, message;
+};
+
+// What the status says of a container of whose end nobody knows.
+inline constexpr int k_exit_unknown = 137;
+inline constexpr const char* k_status_unknown = "ContainerStatusUnknown";
+inline constexpr const char* k_status_unknown_message =
+    "The container could not be located when the pod was terminated";
 
 enum class Sandbox : std::uint8_t { none, creating, failed, ready, lost, removing };
 
@@ -67,10 +78,10 @@ struct PodState {
   std::string pod_ip;
   Time started{};
   std::vector<ContainerState> init_containers, containers;  // in the spec's order
-  int jobs = 0;                      // under way in other threads
-  bool released = false;             // a finished pod's sandbox and volumes are gone
-  std::optional<Seconds> deleting;   // the grace period of a pod being deleted
-  bool deadline_exceeded = false;
+  int jobs = 0;                                             // under way in other threads
+  bool released = false;                                    // a finished pod's sandbox and volumes are gone
+  std::optional<Seconds> deleting;                          // the grace period of a pod being deleted
+  std::optional<PodFailure> failure;
 
   ContainerState* find(const std::string& name) {
     for (auto* list : {&init_containers, &containers}) {

@@ -27,8 +27,14 @@ Json waiting(const std::string& reason, const std::string& message = {}) {
 
 class StatusMaker {
  public:
-  StatusMaker(const PodSpec& spec, const PodState& state, const Json& before, const BackoffRule& rule, Time now)
-      : spec_(spec), state_(state), before_(before), rule_(rule), now_(now), initialized_(initialized(spec, state)) {}
+  StatusMaker(const PodSpec& spec, const PodState& state, const Json& before, const BackoffRule& rule,
+              Time now)
+      : spec_(spec),
+        state_(state),
+        before_(before),
+        rule_(rule),
+        now_(now),
+        initialized_(initialized(spec, state)) {}
 
   Json make(const HostFacts& host) {
     Json containers = Json::array();
@@ -51,9 +57,9 @@ class StatusMaker {
       status["podIP"] = state_.pod_ip;
       status["podIPs"] = Json::array({{{"ip", state_.pod_ip}}});
     }
-    if (state_.deadline_exceeded) {
-      status["reason"] = "DeadlineExceeded";
-      status["message"] = "Pod was active on the node longer than the specified deadline";
+    if (state_.failure) {
+      status["reason"] = state_.failure->reason;
+      status["message"] = state_.failure->message;
     }
     return status;
   }
@@ -63,8 +69,8 @@ class StatusMaker {
     if (container.next && container.next->state == Next::State::failed) {
       const Next& next = *container.next;
       if (next.reason == "ErrImagePull" && now_ >= next.failed_at + k_pull_error_shown) {
-        return waiting("ImagePullBackOff",
-                       fmt::format("Back-off pulling image \"{}\": ErrImagePull: {}", next.image, next.message));
+        return waiting("ImagePullBackOff", fmt::format("Back-off pulling image \"{}\": ErrImagePull: {}",
+                                                       next.image, next.message));
       }
       return waiting(next.reason, next.message);
     }
@@ -77,8 +83,9 @@ class StatusMaker {
       const auto when = restart_at(container, wanted.image, run.finished, rule_);
       if (when && *when > now_) {
         const auto delay = container.restart_backoff.at(wanted.image).delay;
-        return waiting("CrashLoopBackOff", fmt::format("back-off {} restarting failed container={} pod={}_{}({})",
-                                                       delay_text(delay), wanted.name, spec_.name, spec_.ns, spec_.uid));
+        return waiting("CrashLoopBackOff",
+                       fmt::format("back-off {} restarting failed container={} pod={}_{}({})",
+                                   delay_text(delay), wanted.name, spec_.name, spec_.ns, spec_.uid));
       }
     }
     return waiting(!init && spec_.init_containers.empty() ? "ContainerCreating" : "PodInitializing");
@@ -90,14 +97,10 @@ class StatusMaker {
   }
 
   Json container(const ContainerState& container, const ContainerSpec& wanted, bool init) const {
-    Json status = {{"name", container.name},
-                   {"image", wanted.image},
-                   {"imageID", ""},
-                   {"ready", false},
-                   {"started", false},
-                   {"restartCount", std::max(container.started - 1, 0)},
-                   {"state", Json::object()},
-                   {"lastState", Json::object()}};
+    Json status = {{"name", container.name},  {"image", wanted.image},
+                   {"imageID", ""},           {"ready", false},
+                   {"started", false},        {"restartCount", std::max(container.started - 1, 0)},
+                   {"state", Json::object()}, {"lastState", Json::object()}};
     const bool previous_known = container.previous && container.previous->exit_known;
     if (previous_known) status["lastState"] = terminated(*container.previous);
     if (!container.run) {
@@ -128,13 +131,13 @@ class StatusMaker {
 
   bool over(const ContainerState& container, bool init) const {
     const Run& run = *container.run;
-    if (state_.deleting || state_.deadline_exceeded || state_.released) return true;
+    if (state_.deleting || state_.failure || state_.released) return true;
     if (init && run.exit_code == 0) return true;
     return !run.replaced && !container.next && !restarts(spec_.restart_policy, run);
   }
 
   std::string phase_of(const Json& containers, const Json& init_containers) const {
-    if (state_.deadline_exceeded) return "Failed";
+    if (state_.failure) return "Failed";
     for (const auto& status : init_containers) {
       const Json& state = status.at("state");
       if (state.contains("terminated") && state.at("terminated").at("exitCode") != 0) return "Failed";
@@ -162,8 +165,11 @@ class StatusMaker {
     return "Running";
   }
 
-  Json condition(const char* type, bool holds, const std::string& reason = {}, const std::string& message = {}) const {
-    Json result = {{"type", type}, {"status", holds ? "True" : "False"}, {"lastProbeTime", nullptr},
+  Json condition(const char* type, bool holds, const std::string& reason = {},
+                 const std::string& message = {}) const {
+    Json result = {{"type", type},
+                   {"status", holds ? "True" : "False"},
+                   {"lastProbeTime", nullptr},
                    {"lastTransitionTime", time_text(now_)}};
     if (!reason.empty()) result["reason"] = reason;
     if (!message.empty()) result["message"] = message;
@@ -230,6 +236,24 @@ std::optional<Run> recall(const Json& state, const std::string& image, const std
   return run;
 }
 
+// A run that was under way when podhost ended. Unless podman still has it, nobody will ever know how it
+// ended.
+Run vanished(const Json& told, const ContainerSpec& wanted) {
+  Run run;
+  run.state = Run::State::ended;
+  run.exit_known = true;
+  run.exit_code = k_exit_unknown;
+  run.reason = k_status_unknown;
+  run.message = k_status_unknown_message;
+  run.image = told.value("image", wanted.image);
+  run.image_id = told.value("imageID", "");
+  const std::string id = told.value("containerID", "");
+  run.id = id.starts_with("podman://") ? id.substr(9) : id;
+  run.started = parse_time(told.at("state").at("running").value("startedAt", "")).value_or(Time{});
+  run.finished = std::chrono::system_clock::now();
+  return run;
+}
+
 }  // namespace
 
 std::string time_text(Time time) {
@@ -280,7 +304,9 @@ std::optional<Time> status_changes_at(const PodState& state, Time now) {
 
 void recall_runs(const PodSpec& spec, const Json& status, PodState* state) {
   if (const auto started = parse_time(status.value("startTime", ""))) state->started = *started;
-  state->deadline_exceeded = status.value("reason", "") == "DeadlineExceeded";
+  if (const std::string reason = status.value("reason", ""); !reason.empty()) {
+    state->failure = PodFailure{reason, status.value("message", "")};
+  }
   for (const auto* key : {"initContainerStatuses", "containerStatuses"}) {
     for (const auto& told : status.value(key, Json::array())) {
       ContainerState* container = state->find(told.value("name", ""));
@@ -295,9 +321,10 @@ void recall_runs(const PodSpec& spec, const Json& status, PodState* state) {
       // A container that waits to start again has its newest run in lastState.
       if (!container->run && now.contains("waiting")) {
         container->run = std::move(last);
-      } else {
-        container->previous = std::move(last);
+        continue;
       }
+      container->previous = std::move(last);
+      if (now.contains("running")) container->run = vanished(told, *wanted);
     }
   }
 }

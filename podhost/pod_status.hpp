@@ -19,8 +19,8 @@ struct HostFacts {
 // How long a failed pull is called ErrImagePull before it is called ImagePullBackOff.
 inline constexpr Seconds k_pull_error_shown{2};
 
-// The pod's status in the kubelet's words. Pure; `before` is the status published last, whose transition times stay
-// where a condition has not changed.
+// The pod's status in the kubelet's words. Pure; `before` is the status published last, whose transition
+// times stay where a condition has not changed.
 nlohmann::json make_status(const PodSpec& spec, const PodState& state, const nlohmann::json& before,
                            const HostFacts& host, const BackoffRule& rule, Time now);
 

@@ -21,7 +21,8 @@ class PodWorker;
 class PodSockets {
  public:
   virtual ~PodSockets() = default;
-  virtual Result<void> open(const std::string& uid, const std::string& path, std::optional<std::int64_t> group) = 0;
+  virtual Result<void> open(const std::string& uid, const std::string& path,
+                            std::optional<std::int64_t> group) = 0;
   virtual void close(const std::string& uid) = 0;
 };
 
@@ -46,8 +47,8 @@ class PodWorker {
   PodWorker(WorkerContext& context, PodPtr pod);
   ~PodWorker();
 
-  // Takes over what runs already; containers and infra as podman knows them after a restart.
-  void adopt(const ContainerInfo* infra, std::vector<ContainerInfo> containers);
+  // Takes over what an earlier podhost left.
+  void adopt(FoundPod found);
   // The object has a new spec or is to be deleted.
   void object_changed(PodPtr pod);
   // Ends pulls early, for podhost is to stop.
@@ -63,6 +64,7 @@ class PodWorker {
     int next_stop_signal = 15, stop_signal = 15;
   };
 
+  // Runs job() in a worker thread, then done(*this, result) and sync() in the loop's.
   template <typename Job, typename Done>
   void launch(Job job, Done done);
   void apply(const Action& action);
@@ -83,7 +85,10 @@ class PodWorker {
   void remove_later(const std::string& id);
   void start_failed(ContainerState& container, const std::string& image, const std::string& image_id,
                     const std::string& message);
+  void adopt_container(FoundContainer found);
   void watch_sandbox(Fd pidfd);
+  void sandbox_lost();
+  void fail(const std::string& reason, const std::string& message);
   void drop_sandbox_watch();
   void open_socket();
   void publish();
@@ -99,5 +104,21 @@ class PodWorker {
   std::uint64_t last_token_ = 0;
   int sandbox_failures_ = 0;
 };
+
+template <typename Job, typename Done>
+void PodWorker::launch(Job job, Done done) {
+  ++state_.jobs;
+  WorkerContext& context = context_;
+  context.workers.run([&context, uid = spec_.uid, job = std::move(job), done = std::move(done)] {
+    auto result = std::make_shared<decltype(job())>(job());
+    context.inbox.post([&context, uid, result, done] {
+      PodWorker* worker = context.find(uid);
+      if (!worker) return;
+      --worker->state_.jobs;
+      done(*worker, std::move(*result));
+      worker->sync();
+    });
+  });
+}
 
 }  // namespace glidepod::podhost

@@ -29,8 +29,13 @@ struct ContainerInfo {
   std::string ip;                 // of its first network
 };
 
-// The part of podman that podhost uses. Errors: those with a code are of the transport (podman is away and the call
-// may be repeated); those without are podman's own words. Safe from any thread; each call blocks.
+// True of an error of the transport: podman did not answer, and whether it acted is not known. Errors without
+// a code are podman's own words.
+inline bool podman_away(const Error& error) {
+  return error.code() == ECONNREFUSED || error.code() == ETIMEDOUT || error.code() == ECANCELED;
+}
+
+// The part of podman that podhost uses. Safe from any thread; each call blocks.
 class Podman {
  public:
   virtual ~Podman() = default;
@@ -41,6 +46,11 @@ class Podman {
 
   // Creates a pod with an infra container, and starts it. Returns the infra container's id.
   virtual Result<std::string> run_pod(const nlohmann::json& config) = 0;
+  struct PodInfo {
+    std::string id, cgroup;  // the cgroup's path below each hierarchy's mount
+  };
+  // Nothing if podman does not know it, or no longer once a removal under way has ended.
+  virtual Result<std::optional<PodInfo>> find_pod(const std::string& name) = 0;
   // With all its containers; no error if there is none.
   virtual Result<void> remove_pod(const std::string& name) = 0;
 

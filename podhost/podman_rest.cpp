@@ -29,15 +29,22 @@ std::size_t collect(char* data, std::size_t size, std::size_t count, void* targe
   return size * count;
 }
 
-int watch_cancel(void* cancelled, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-  return static_cast<const std::atomic<bool>*>(cancelled)->load() ? 1 : 0;
+struct Limits {
+  const std::atomic<bool>* cancelled;
+  const std::atomic<SteadyTime>& end;
+  bool over() const { return (cancelled && *cancelled) || std::chrono::steady_clock::now() >= end.load(); }
+};
+
+// libcurl calls it about once a second while a call waits.
+int watch_limits(void* limits, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  return static_cast<const Limits*>(limits)->over() ? 1 : 0;
 }
 
 std::string escape(std::string_view text) {
   std::string result;
   for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-                       c == '_' || c == '.' || c == '~';
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '_' || c == '.' || c == '~';
     result += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
   }
   return result;
@@ -56,7 +63,9 @@ const Json& part_of(const Json& json, const char* key) {
 
 }  // namespace
 
-Json PodmanRest::Answer::json() const { return Json::parse(body, nullptr, false); }
+Json PodmanRest::Answer::json() const {
+  return Json::parse(body, nullptr, false);
+}
 
 // Podman's message ends with its "cause", which says nothing new.
 Error PodmanRest::Answer::error() const {
@@ -64,17 +73,25 @@ Error PodmanRest::Answer::error() const {
   if (!answer.is_object()) return glidepod::error("podman answered {}", status);
   std::string message = text_of(answer, "message");
   const std::string cause = ": " + text_of(answer, "cause");
-  if (message.size() > cause.size() && message.ends_with(cause)) message.resize(message.size() - cause.size());
+  if (message.size() > cause.size() && message.ends_with(cause))
+    message.resize(message.size() - cause.size());
   return Error(message.empty() ? fmt::format("podman answered {}", status) : message);
 }
 
+void PodmanRest::end_calls_at(SteadyTime when) {
+  end_ = when;
+}
+
 Result<PodmanRest::Answer> PodmanRest::call(const Call& call) {
+  Limits limits{call.cancelled, end_};
+  if (limits.over()) return Error("podman", ECANCELED);
   CURL* curl = thread_handle();
   if (!curl) return Error("start libcurl", ENOMEM);
   curl_easy_reset(curl);
   Answer answer;
   const std::string url = "http://podman/v4.0.0/libpod" + call.path;
-  std::unique_ptr<curl_slist, CurlDeleter> headers(curl_slist_append(nullptr, "Content-Type: application/json"));
+  std::unique_ptr<curl_slist, CurlDeleter> headers(
+      curl_slist_append(nullptr, "Content-Type: application/json"));
   curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket_.c_str());
   curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
   curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, call.method.c_str());
@@ -88,11 +105,9 @@ Result<PodmanRest::Answer> PodmanRest::call(const Call& call) {
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
   curl_easy_setopt(curl, CURLOPT_TIMEOUT, call.timeout_seconds);
-  if (call.cancelled) {
-    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, watch_cancel);
-    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, call.cancelled);
-  }
+  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, watch_limits);
+  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &limits);
   const CURLcode code = curl_easy_perform(curl);
   if (code != CURLE_OK) {
     const int number = code == CURLE_OPERATION_TIMEDOUT    ? ETIMEDOUT
@@ -123,7 +138,8 @@ Result<std::optional<ImageInfo>> PodmanRest::find_image(const std::string& name)
 }
 
 Result<void> PodmanRest::pull(const std::string& name, const std::atomic<bool>& cancelled) {
-  const Answer answer = TRY(call({"POST", "/images/pull?quiet=true&policy=always&reference=" + escape(name), "", 0, &cancelled}));
+  const Answer answer = TRY(
+      call({"POST", "/images/pull?quiet=true&policy=always&reference=" + escape(name), "", 0, &cancelled}));
   // The answer is a stream of JSON objects; failure comes as one of them under status 200.
   for (std::size_t begin = 0; begin < answer.body.size();) {
     const auto end = std::min(answer.body.find('\n', begin), answer.body.size());
@@ -147,12 +163,25 @@ Result<std::string> PodmanRest::run_pod(const Json& config) {
   return text_of(state, "InfraContainerID");
 }
 
+Result<std::optional<Podman::PodInfo>> PodmanRest::find_pod(const std::string& name) {
+  // An inspection waits for the pod's lock, which a removal holds; one that lost the race gets an error and
+  // not 404.
+  Answer answer = TRY(call({"GET", "/pods/" + escape(name) + "/json", ""}));
+  if (!answer.good() && answer.status != 404)
+    answer = TRY(call({"GET", "/pods/" + escape(name) + "/json", ""}));
+  if (answer.status == 404) return std::optional<PodInfo>();
+  const Json json = answer.json();
+  if (!answer.good() || !json.is_object()) return answer.error();
+  return std::optional(PodInfo{text_of(json, "Id"), text_of(json, "CgroupPath")});
+}
+
 Result<void> PodmanRest::remove_pod(const std::string& name) {
   return expect({"DELETE", "/pods/" + escape(name) + "?force=true&timeout=0", ""}, 404);
 }
 
 Result<std::string> PodmanRest::create_container(const Json& config) {
-  const Answer answer = TRY(call({"POST", "/containers/create", config.dump(-1, ' ', false, Json::error_handler_t::replace)}));
+  const Answer answer =
+      TRY(call({"POST", "/containers/create", config.dump(-1, ' ', false, Json::error_handler_t::replace)}));
   const Json json = answer.json();
   if (!answer.good() || !json.is_object()) return answer.error();
   return text_of(json, "Id");
@@ -214,6 +243,8 @@ Result<std::vector<std::string>> PodmanRest::list_containers(const std::string& 
   return list("/containers/json?all=true&", label);
 }
 
-Result<std::vector<std::string>> PodmanRest::list_pods(const std::string& label) { return list("/pods/json?", label); }
+Result<std::vector<std::string>> PodmanRest::list_pods(const std::string& label) {
+  return list("/pods/json?", label);
+}
 
 }  // namespace glidepod::podhost

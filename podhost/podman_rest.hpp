@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "lib/base/loop.hpp"
 #include "podhost/podman.hpp"
 
 namespace glidepod::podhost {
@@ -11,9 +12,13 @@ class PodmanRest : public Podman {
  public:
   explicit PodmanRest(std::string socket) : socket_(std::move(socket)) {}
 
+  // From any thread: calls that have not ended by then fail with ECANCELED, as do later ones.
+  void end_calls_at(SteadyTime when);
+
   Result<std::optional<ImageInfo>> find_image(const std::string& name) override;
   Result<void> pull(const std::string& name, const std::atomic<bool>& cancelled) override;
   Result<std::string> run_pod(const nlohmann::json& config) override;
+  Result<std::optional<PodInfo>> find_pod(const std::string& name) override;
   Result<void> remove_pod(const std::string& name) override;
   Result<std::string> create_container(const nlohmann::json& config) override;
   Result<void> init_container(const std::string& id) override;
@@ -41,6 +46,7 @@ class PodmanRest : public Podman {
   Result<std::vector<std::string>> list(const std::string& path, const std::string& label);
 
   std::string socket_;
+  std::atomic<SteadyTime> end_{SteadyTime::max()};
 };
 
 }  // namespace glidepod::podhost

@@ -16,12 +16,13 @@ namespace {
 constexpr Milliseconds k_restart_delay{1000};
 
 // Podman takes its socket the way systemd hands one over: descriptor 3, named by LISTEN_PID and LISTEN_FDS.
-constexpr const char* k_hand_over =
-    "exec 3<&0 </dev/null; export LISTEN_FDS=1 LISTEN_PID=$$; exec \"$@\"";
+constexpr const char* k_hand_over = "exec 3<&0 </dev/null; export LISTEN_FDS=1 LISTEN_PID=$$; exec \"$@\"";
 
 }  // namespace
 
-PodmanService::~PodmanService() { stop(); }
+PodmanService::~PodmanService() {
+  stop();
+}
 
 Result<void> PodmanService::start() {
   sockaddr_un address{};
@@ -54,8 +55,10 @@ Result<void> PodmanService::spawn() {
 void PodmanService::ended() {
   loop_.forget(child_->pidfd().get());
   const auto end = child_->wait();
-  spdlog::warn("podman service ended status={}", glidepod::quoted(end ? end.value().status.to_string() : end.error().message()));
+  const std::string how = end ? end.value().status.to_string() : end.error().message();
+  spdlog::warn("podman service ended status={}", glidepod::quoted(how));
   child_.reset();
+  on_end_(how);
   const bool ran_long = std::chrono::steady_clock::now() - spawned_ > 10 * k_restart_delay;
   timer_ = loop_.after(ran_long ? Milliseconds(0) : k_restart_delay, [this] {
     timer_ = 0;

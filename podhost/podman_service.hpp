@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,13 +10,14 @@
 
 namespace glidepod::podhost {
 
-// Keeps a `podman system service` running on a socket that podhost itself listens on, so that calls made while
-// podman is away wait for the next one instead of failing. In the loop's thread.
+// Keeps a `podman system service` running on a socket that podhost itself listens on, so that calls made
+// while podman is away wait for the next one instead of failing. In the loop's thread.
 class PodmanService {
  public:
-  // command: podman with its global options.
-  PodmanService(Loop& loop, std::vector<std::string> command, std::string socket)
-      : loop_(loop), command_(std::move(command)), socket_(std::move(socket)) {}
+  // command: podman with its global options. ended(how) is told of every end but that by stop().
+  PodmanService(Loop& loop, std::vector<std::string> command, std::string socket,
+                std::function<void(const std::string& how)> ended)
+      : loop_(loop), command_(std::move(command)), socket_(std::move(socket)), on_end_(std::move(ended)) {}
   ~PodmanService();
 
   Result<void> start();
@@ -27,6 +29,7 @@ class PodmanService {
   Loop& loop_;
   std::vector<std::string> command_;
   std::string socket_;
+  std::function<void(const std::string&)> on_end_;
   Fd listener_;
   std::optional<Child> child_;
   SteadyTime spawned_{};

@@ -19,48 +19,23 @@ Reconciler::Reconciler(WorkerContext context) : context_(std::move(context)) {
   };
 }
 
-Result<void> Reconciler::adopt() {
-  Podman& podman = context_.tools.podman;
-  const std::string mine = fmt::format("{}={}", label::k_state_dir, context_.tools.state_dir);
-  struct Found {
-    std::optional<ContainerInfo> infra;
-    std::vector<ContainerInfo> containers;
-  };
-  std::map<std::string, Found> found;
-  for (const auto& id : TRY(podman.list_containers(mine))) {
-    auto info = podman.inspect_container(id);
-    if (!info) continue;  // removed in between
-    const auto& labels = info.value().labels;
-    const auto uid = labels.find(label::k_uid);
-    if (uid == labels.end()) continue;
-    Found& pod = found[uid->second];
-    if (labels.contains(label::k_container)) {
-      pod.containers.push_back(std::move(info).value());
-    } else {
-      pod.infra = std::move(info).value();
-    }
-  }
-  std::set<std::string> known;
+void Reconciler::adopt(Found found) {
+  std::set<std::string> wanted;
   for (const auto& pod : context_.store.list().pods) {
     const std::string uid = pod->at("metadata").at("uid").get<std::string>();
-    known.insert("podhost-" + uid);
-    auto worker = std::make_unique<PodWorker>(context_, pod);
-    PodWorker& added = *worker;
-    workers_[uid] = std::move(worker);
-    Found& running = found[uid];
-    added.adopt(running.infra ? &*running.infra : nullptr, std::move(running.containers));
-    added.sync();
+    FoundPod& running = found.pods[uid];
+    if (running.infra) wanted.insert(running.infra->info.pod);
+    auto& worker = workers_[uid];
+    worker = std::make_unique<PodWorker>(context_, pod);
+    worker->adopt(std::move(running));
+    worker->sync();
   }
-  for (const auto& id : TRY(podman.list_pods(mine))) {
-    const bool ours = std::ranges::any_of(workers_, [&](const auto& entry) {
-      const auto& infra = found[entry.first].infra;
-      return infra.has_value() && infra->pod == id;
-    });
-    if (ours) continue;
+  Podman& podman = context_.tools.podman;
+  for (const auto& id : found.podman_pods) {
+    if (wanted.contains(id)) continue;
     spdlog::warn("pod of no object removed podman_pod={}", id);
-    context_.workers.run([&podman, id] { static_cast<void>(podman.remove_pod(id)); });
+    context_.workers.run([&podman, id] { static_cast<void>(remove_sandbox(podman, id)); });
   }
-  return {};
 }
 
 void Reconciler::changed(const std::string& uid) {
@@ -89,7 +64,8 @@ void Reconciler::stop_all(std::function<void()> done) {
   for (const auto& pod : context_.store.list().pods) {
     const Json& metadata = pod->at("metadata");
     const auto updated = context_.store.update(
-        metadata.at("namespace").get<std::string>(), metadata.at("name").get<std::string>(), [](const Json& old_pod) {
+        metadata.at("namespace").get<std::string>(), metadata.at("name").get<std::string>(),
+        [](const Json& old_pod) {
           Json fresh = old_pod;
           fresh["metadata"]["deletionTimestamp"] = time_text(std::chrono::system_clock::now());
           fresh["metadata"]["deletionGracePeriodSeconds"] =

@@ -14,7 +14,7 @@ class Reconciler {
   explicit Reconciler(WorkerContext context);
 
   // Takes over what an earlier podhost left running and removes what belongs to no pod.
-  Result<void> adopt();
+  void adopt(Found found);
   // A client changed this pod. From any thread.
   void changed(const std::string& uid);
   // Deletes every pod, for --stop-pods; calls done() when they are gone.

@@ -8,7 +8,9 @@ namespace glidepod::podhost {
 namespace {
 constexpr std::size_t k_history = 1000;
 
-std::string text_at(const Json& pod, const char* key) { return pod.at("metadata").at(key).get<std::string>(); }
+std::string text_at(const Json& pod, const char* key) {
+  return pod.at("metadata").at(key).get<std::string>();
+}
 }  // namespace
 
 Store::Store(PodFiles& files, std::int64_t first_version, std::function<void(const std::string&)> changed)
@@ -28,7 +30,7 @@ PodPtr Store::find_locked(const std::string& ns, const std::string& name) const 
   return nullptr;
 }
 
-void Store::publish(Event::Type type, Json pod) {
+PodPtr Store::publish(Event::Type type, Json pod) {
   const std::lock_guard lock(mutex_);
   ++version_;
   pod["metadata"]["resourceVersion"] = std::to_string(version_);
@@ -40,18 +42,20 @@ void Store::publish(Event::Type type, Json pod) {
   } else {
     pods_[uid] = object;
   }
-  history_.push_back({type, std::move(object), std::move(previous), version_});
+  history_.push_back({type, object, std::move(previous), version_});
   while (history_.size() > k_history) {
     forgotten_ = history_.front().version;
     history_.pop_front();
   }
   for (const int fd : subscribers_) eventfd_write(fd, 1);
+  return object;
 }
 
 kube::Outcome<PodPtr> Store::create(Json pod) {
   const std::string ns = text_at(pod, "namespace");
   const std::string name = text_at(pod, "name");
   const std::string uid = text_at(pod, "uid");
+  PodPtr created;
   {
     const std::lock_guard writing(writing_);
     {
@@ -62,10 +66,10 @@ kube::Outcome<PodPtr> Store::create(Json pod) {
       files_.erase(uid);
       return kube::ApiError::internal(saved.error().message());
     }
-    publish(Event::Type::added, std::move(pod));
+    created = publish(Event::Type::added, std::move(pod));
   }
   changed_(uid);
-  return get(ns, name);
+  return created;
 }
 
 kube::Outcome<PodPtr> Store::get(const std::string& ns, const std::string& name) const {
@@ -93,6 +97,7 @@ Store::List Store::list() const {
 
 kube::Outcome<PodPtr> Store::update(const std::string& ns, const std::string& name, const Change& change) {
   std::string uid;
+  PodPtr updated;
   {
     const std::lock_guard writing(writing_);
     const auto old_pod = get(ns, name);
@@ -104,10 +109,10 @@ kube::Outcome<PodPtr> Store::update(const std::string& ns, const std::string& na
     if (const auto saved = files_.save_spec(*new_pod); !saved) {
       return kube::ApiError::internal(saved.error().message());
     }
-    publish(Event::Type::modified, std::move(*new_pod));
+    updated = publish(Event::Type::modified, std::move(*new_pod));
   }
   changed_(uid);
-  return get(ns, name);
+  return updated;
 }
 
 bool Store::set_status(const std::string& uid, Json status) {

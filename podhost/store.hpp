@@ -27,8 +27,8 @@ struct Event {
   std::int64_t version = 0;
 };
 
-// All pods, in memory and on disk, with the recent changes for watchers. Safe from any thread; a change is on disk
-// before anybody sees it. Objects are never changed in place.
+// All pods, in memory and on disk, with the recent changes for watchers. Safe from any thread; a change is on
+// disk before anybody sees it. Objects are never changed in place.
 class Store {
  public:
   // Calls changed(uid) after every change made by a client, in the client's thread.
@@ -74,13 +74,13 @@ class Store {
   Result<std::unique_ptr<Subscription>> subscribe();
 
  private:
-  void publish(Event::Type type, Json pod);
+  PodPtr publish(Event::Type type, Json pod);
   PodPtr find_locked(const std::string& ns, const std::string& name) const;
 
   PodFiles& files_;
   std::function<void(const std::string&)> changed_;
-  std::mutex writing_;         // taken first; held over disk writes
-  mutable std::mutex mutex_;   // the members below
+  std::mutex writing_;                  // taken first; held over disk writes
+  mutable std::mutex mutex_;            // the members below
   std::map<std::string, PodPtr> pods_;  // by uid
   std::deque<Event> history_;
   std::int64_t version_;

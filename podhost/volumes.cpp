@@ -26,7 +26,8 @@ Result<void> make_folder(const std::string& path, unsigned mode) {
 }
 
 bool mounted(const std::string& path) {
-  struct stat here {}, parent {};
+  struct stat here {
+  }, parent{};
   const std::string above = path.substr(0, path.rfind('/'));
   return stat(path.c_str(), &here) == 0 && stat(above.c_str(), &parent) == 0 && here.st_dev != parent.st_dev;
 }
@@ -70,7 +71,8 @@ Result<void> host_path(const Volume& volume) {
   return {};
 }
 
-Result<void> projected(const std::string& path, const Volume& volume, const PodSpec& pod, const PodFacts& facts) {
+Result<void> projected(const std::string& path, const Volume& volume, const PodSpec& pod,
+                       const PodFacts& facts) {
   TRY(make_folder(path, 0755));
   for (const auto& file : volume.files) {
     std::string text;
@@ -114,7 +116,8 @@ Result<Fd> open_inside(const std::string& root_path, const std::string& path) {
         return Error::system("create {}", here);
       }
       const Fd made = TRY(open_in_root(root, here, O_RDONLY | O_DIRECTORY));
-      if (fchown(made.get(), status.st_uid, status.st_gid) != 0 || fchmod(made.get(), status.st_mode & 07777) != 0) {
+      if (fchown(made.get(), status.st_uid, status.st_gid) != 0 ||
+          fchmod(made.get(), status.st_mode & 07777) != 0) {
         return Error::system("set the mode of {}", here);
       }
     }
@@ -124,17 +127,23 @@ Result<Fd> open_inside(const std::string& root_path, const std::string& path) {
 }
 
 Result<void> prepare_volumes(const PodFiles& files, const PodSpec& pod, const PodFacts& facts) {
-  for (const auto& [name, mode] : {std::pair("/volumes", 0711U), {"/messages", 0711U}, {"/subpaths", 0711U},
-                                   {"/logs", 0700U}}) {
+  for (const auto& [name, mode] :
+       {std::pair("/volumes", 0711U), {"/messages", 0711U}, {"/subpaths", 0711U}, {"/logs", 0700U}}) {
     TRY(make_folder(files.folder(pod.uid) + name, mode));
   }
   for (const auto& volume : pod.volumes) {
     const std::string path = files.volume(pod.uid, volume.name);
     const std::string what = "volume " + volume.name;
     switch (volume.kind) {
-      case Volume::Kind::empty_dir: TRY(empty_dir(path, volume, pod).in(what)); break;
-      case Volume::Kind::host_path: TRY(host_path(volume).in(what)); break;
-      case Volume::Kind::projected: TRY(projected(path, volume, pod, facts).in(what)); break;
+      case Volume::Kind::empty_dir:
+        TRY(empty_dir(path, volume, pod).in(what));
+        break;
+      case Volume::Kind::host_path:
+        TRY(host_path(volume).in(what));
+        break;
+      case Volume::Kind::projected:
+        TRY(projected(path, volume, pod, facts).in(what));
+        break;
     }
   }
   return {};
@@ -153,17 +162,20 @@ Result<std::vector<ResolvedMount>> resolve_mounts(const PodFiles& files, const P
     const VolumeMount& wanted = container.mounts[i];
     const auto volume = std::ranges::find(pod.volumes, wanted.name, &Volume::name);
     if (volume == pod.volumes.end()) return error("no volume {}", wanted.name);
-    const std::string root = volume->kind == Volume::Kind::host_path ? volume->host_path
-                                                                     : files.volume(pod.uid, volume->name);
+    const std::string root =
+        volume->kind == Volume::Kind::host_path ? volume->host_path : files.volume(pod.uid, volume->name);
     std::string source = root;
     if (!wanted.sub_path.empty()) {
       source = fmt::format("{}/subpaths/{}.{}", files.folder(pod.uid), container.name, i);
       const Fd inside = TRY(open_inside(root, wanted.sub_path).in("subPath " + wanted.sub_path));
-      struct stat status {}, present {};
+      struct stat status {
+      }, present{};
       if (fstat(inside.get(), &status) != 0) return Error::system("stat {}", wanted.sub_path);
-      if (stat(source.c_str(), &present) != 0 || present.st_dev != status.st_dev || present.st_ino != status.st_ino) {
+      if (stat(source.c_str(), &present) != 0 || present.st_dev != status.st_dev ||
+          present.st_ino != status.st_ino) {
         // Made anew, also where the pod has replaced what was pinned at an earlier start.
-        if (umount2(source.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0 && errno != EINVAL && errno != ENOENT) {
+        if (umount2(source.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0 && errno != EINVAL &&
+            errno != ENOENT) {
           return Error::system("unmount {}", source);
         }
         if (S_ISDIR(status.st_mode)) {

@@ -17,8 +17,9 @@ Result<void> prepare_volumes(const PodFiles& files, const PodSpec& pod, const Po
 // Unmounts and removes the pod's volumes and what was made for its containers, but not its logs.
 Result<void> remove_volumes(const PodFiles& files, const std::string& uid);
 
-// The host side of a container's mounts. A subPath is looked up inside its volume, whatever links the pod has put
-// there, created if missing, and pinned by a bind mount of its own, so that it cannot be exchanged afterwards.
+// The host side of a container's mounts. A subPath is looked up inside its volume, whatever links the pod has
+// put there, created if missing, and pinned by a bind mount of its own, so that it cannot be exchanged
+// afterwards.
 Result<std::vector<ResolvedMount>> resolve_mounts(const PodFiles& files, const PodSpec& pod,
                                                   const ContainerSpec& container);
 

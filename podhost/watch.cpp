@@ -14,17 +14,20 @@ std::string line(const char* type, const Json& object) {
 }
 
 std::string bookmark(std::int64_t version) {
-  return line("BOOKMARK", {{"kind", "Pod"},
-                           {"apiVersion", "v1"},
-                           {"metadata", {{"resourceVersion", std::to_string(version)}, {"creationTimestamp", nullptr}}},
-                           {"spec", {{"containers", nullptr}}},
-                           {"status", Json::object()}});
+  return line("BOOKMARK",
+              {{"kind", "Pod"},
+               {"apiVersion", "v1"},
+               {"metadata", {{"resourceVersion", std::to_string(version)}, {"creationTimestamp", nullptr}}},
+               {"spec", {{"containers", nullptr}}},
+               {"status", Json::object()}});
 }
 
 // Writes events until the time is up or the client has gone.
-void stream(Store& store, const Connection& connection, const WatchRequest& request, const Store::Subscription& news,
-            httplib::DataSink& sink) {
-  const auto send = [&](const std::string& text) { return text.empty() || sink.write(text.data(), text.size()); };
+void stream(Store& store, const Connection& connection, const WatchRequest& request,
+            const Store::Subscription& news, httplib::DataSink& sink) {
+  const auto send = [&](const std::string& text) {
+    return text.empty() || sink.write(text.data(), text.size());
+  };
   for (const auto& pod : request.initial) {
     if (!send(line("ADDED", *pod))) return;
   }
@@ -79,7 +82,8 @@ kube::Outcome<bool> start_watch(Store& store, const Connection& connection, Watc
   std::shared_ptr<Store::Subscription> news = std::move(subscription).value();
   response.status = 200;
   response.set_chunked_content_provider(
-      "application/json", [&store, &connection, request = std::move(request), news](std::size_t, httplib::DataSink& sink) {
+      "application/json",
+      [&store, &connection, request = std::move(request), news](std::size_t, httplib::DataSink& sink) {
         stream(store, connection, request, *news, sink);
         sink.done();
         return true;

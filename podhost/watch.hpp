@@ -17,8 +17,8 @@ struct Selection {
   bool matches(const Json& pod) const;
 };
 
-// An event as a watcher with this selection sees it: a pod that comes to match is ADDED to it, one that no longer
-// does is DELETED. Empty if it does not concern the watcher. Pure.
+// An event as a watcher with this selection sees it: a pod that comes to match is ADDED to it, one that no
+// longer does is DELETED. Empty if it does not concern the watcher. Pure.
 std::string watch_line(const Event& event, const Selection& selection);
 
 struct WatchRequest {

@@ -14,8 +14,8 @@
 
 namespace glidepod::podhost {
 
-// Runs blocking jobs in threads: as many threads as there were jobs at one time, up to a limit; idle ones wait
-// without waking. The destructor waits for the jobs under way and drops those not begun.
+// Runs blocking jobs in threads: as many threads as there were jobs at one time, up to a limit; idle ones
+// wait without waking. The destructor waits for the jobs under way and drops those not begun.
 class Workers {
  public:
   explicit Workers(std::size_t limit) : limit_(limit) {}

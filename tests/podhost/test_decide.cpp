@@ -21,10 +21,12 @@ struct Scene {
     spec.restart_policy = RestartPolicy::on_failure;
     state.sandbox = Sandbox::ready;
     state.started = k_start;
-    for (int i = 0; i < init_containers; ++i) add(spec.init_containers, state.init_containers, "i" + std::to_string(i));
+    for (int i = 0; i < init_containers; ++i)
+      add(spec.init_containers, state.init_containers, "i" + std::to_string(i));
     for (int i = 0; i < containers; ++i) add(spec.containers, state.containers, "c" + std::to_string(i));
   }
-  static void add(std::vector<ContainerSpec>& specs, std::vector<ContainerState>& states, const std::string& name) {
+  static void add(std::vector<ContainerSpec>& specs, std::vector<ContainerState>& states,
+                  const std::string& name) {
     ContainerSpec container;
     container.name = name;
     container.image = "old";
@@ -304,7 +306,7 @@ TEST_CASE("decide: activeDeadlineSeconds ends the pod") {
   CHECK(scene.kinds().empty());
   scene.now += Seconds(60);
   CHECK(scene.kinds() == Kinds{Kind::exceed_deadline});
-  scene.state.deadline_exceeded = true;
+  scene.state.failure = PodFailure{"DeadlineExceeded", ""};
   CHECK(scene.kinds() == Kinds{Kind::stop});
 }
 

@@ -88,7 +88,8 @@ TEST_CASE("container_config: what the image says stays where the pod says nothin
 
 TEST_CASE("container_config: the imageID is of the repository asked for") {
   const std::string a(64, 'a'), b(64, 'b');
-  const ImageInfo image{"id", {"q.io/x@sha256:" + a, "docker.io/library/y@sha256:" + a, "docker.io/library/y@sha256:" + b}, ""};
+  const ImageInfo image{
+      "id", {"q.io/x@sha256:" + a, "docker.io/library/y@sha256:" + a, "docker.io/library/y@sha256:" + b}, ""};
   CHECK(image_id_text("y:1", image) == "docker.io/library/y@sha256:" + a);
   CHECK(image_id_text("y:n@sha256:" + b, image) == "docker.io/library/y@sha256:" + b);
   CHECK(image_id_text("q.io/x", image) == "q.io/x@sha256:" + a);
@@ -96,10 +97,12 @@ TEST_CASE("container_config: the imageID is of the repository asked for") {
 }
 
 TEST_CASE("log_file: records become what the container wrote") {
-  const std::string log = "2026-01-01T00:00:00Z stdout F one\n2026-01-01T00:00:01Z stderr P tw\n"
-                          "2026-01-01T00:00:02Z stderr F o\n2026-01-01T00:00:03Z stdout F \n";
+  const std::string log =
+      "2026-01-01T00:00:00Z stdout F one\n2026-01-01T00:00:01Z stderr P tw\n"
+      "2026-01-01T00:00:02Z stderr F o\n2026-01-01T00:00:03Z stdout F \n";
   CHECK(LogReader(false).feed(log) == "one\ntwo\n\n");
-  CHECK(LogReader(true).feed(log) == "2026-01-01T00:00:00Z one\n2026-01-01T00:00:01Z two\n2026-01-01T00:00:03Z \n");
+  CHECK(LogReader(true).feed(log) ==
+        "2026-01-01T00:00:00Z one\n2026-01-01T00:00:01Z two\n2026-01-01T00:00:03Z \n");
   LogReader bytewise(false);
   std::string text;
   for (const char c : log) text += bytewise.feed(std::string(1, c));
@@ -109,7 +112,9 @@ TEST_CASE("log_file: records become what the container wrote") {
 
 TEST_CASE("log_file: the last lines") {
   const std::string log = "t stdout F a\nt stdout P b\nt stdout F c\nt stdout F d\n";
-  const auto tail = [&](std::int64_t count) { return LogReader(false).feed(log.substr(tail_offset(log, count))); };
+  const auto tail = [&](std::int64_t count) {
+    return LogReader(false).feed(log.substr(tail_offset(log, count)));
+  };
   CHECK(tail(0).empty());
   CHECK(tail(1) == "d\n");
   CHECK(tail(2) == "bc\nd\n");

@@ -46,8 +46,39 @@ TEST_CASE("patch: a JSON patch, and its test") {
                                           {"op":"replace","path":"/spec/containers/1/image","value":"new:2"}])");
   REQUIRE_FALSE(failed);
   CHECK(failed.error().code == 422);
-  CHECK(patched(k_json, R"([{"op":"replace","path":"/spec/none/1","value":1}])").error().code == 400);
+  CHECK(patched(k_json, R"([{"op":"replace","path":"/spec/none/1","value":1}])").error().code == 422);
   CHECK(patched(k_json, R"({"op":"add"})").error().code == 400);
+}
+
+TEST_CASE("patch: a JSON patch cannot make the pod huge or reach where nothing is") {
+  for (const auto* operation :
+       {R"([{"op":"add","path":"/spec/containers/4000000000/image","value":"x"}])",
+        R"([{"op":"add","path":"/spec/containers/3","value":{}}])",
+        R"([{"op":"add","path":"/metadata/name/x","value":1}])",
+        R"([{"op":"copy","from":"/spec","path":"/metadata/labels/x"}])",
+        R"([{"op":"remove","path":"/spec/none"}])",
+        R"([{"op":"add","path":"/spec/containers/01","value":{}}])",
+        R"([{"op":"move","from":"/spec","path":"/spec/x"}])", R"([{"op":"add","path":"no slash","value":1}])",
+        R"([{"path":"/spec"}])", "[1]"}) {
+    CAPTURE(operation);
+    const auto refused = patched(k_json, operation);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == 422);
+  }
+  std::string many = "[";
+  for (int i = 0; i < 1001; ++i) many += R"({"op":"test","path":"/kind","value":"Pod"},)";
+  many.back() = ']';
+  CHECK(patched(k_json, many).error().code == 413);
+}
+
+TEST_CASE("patch: what is nested deeply is refused before it costs any stack") {
+  const std::string deep =
+      R"({"metadata":{"labels":)" + std::string(500000, '[') + std::string(500000, ']') + "}}";
+  for (const auto* type : {k_strategic, k_merge}) {
+    const auto refused = patched(type, deep);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message == "error decoding patch: it is nested too deeply");
+  }
 }
 
 TEST_CASE("patch: a merge patch replaces lists, and so is refused here") {
@@ -58,12 +89,13 @@ TEST_CASE("patch: a merge patch replaces lists, and so is refused here") {
 }
 
 TEST_CASE("patch: only images, labels and annotations may change") {
-  const auto refused = patched(k_strategic, R"({"spec":{"containers":[{"name":"payload-0","command":["x"]}]}})");
+  const auto refused =
+      patched(k_strategic, R"({"spec":{"containers":[{"name":"payload-0","command":["x"]}]}})");
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == 422);
   CHECK(refused.error().reason == "Invalid");
-  CHECK(refused.error().message.find("pod updates may not change fields other than `spec.containers[*].image`") !=
-        std::string::npos);
+  CHECK(refused.error().message.find(
+            "pod updates may not change fields other than `spec.containers[*].image`") != std::string::npos);
   CHECK_FALSE(patched(k_strategic, R"({"spec":{"containers":[{"name":"third","image":"x"}]}})"));
   CHECK_FALSE(patched(k_strategic, R"({"spec":{"containers":[{"name":"payload-0","$patch":"delete"}]}})"));
   CHECK_FALSE(patched(k_strategic, R"({"spec":null})"));
@@ -75,7 +107,8 @@ TEST_CASE("patch: only images, labels and annotations may change") {
 }
 
 TEST_CASE("patch: the status and the server's own metadata cannot be changed") {
-  const auto pod = patched(k_strategic, R"({"metadata":{"uid":"u-1","creationTimestamp":"x","finalizers":["f"]},
+  const auto pod =
+      patched(k_strategic, R"({"metadata":{"uid":"u-1","creationTimestamp":"x","finalizers":["f"]},
                                             "status":{"phase":"Failed"}})");
   REQUIRE(pod);
   CHECK(*pod == sample_pod());
@@ -104,21 +137,23 @@ TEST_CASE("access: a pod may read and watch itself and nothing else") {
     PodRequest request;
     bool allowed;
   };
-  for (const auto& row : {Row{{"get", "ns", "p", "", ""}, true}, Row{{"patch", "ns", "p", "", ""}, true},
-                          Row{{"watch", "ns", "", "", "p"}, true}, Row{{"list", "ns", "", "", "p"}, true},
-                          Row{{"watch", "ns", "p", "", ""}, true}, Row{{"list", "ns", "", "", ""}, false},
-                          Row{{"list", "", "", "", "p"}, false}, Row{{"get", "ns", "other", "", ""}, false},
-                          Row{{"get", "other", "p", "", ""}, false}, Row{{"get", "ns", "p", "log", ""}, false},
-                          Row{{"watch", "ns", "", "", "other"}, false}, Row{{"create", "ns", "", "", "p"}, false},
-                          Row{{"update", "ns", "p", "", ""}, false}, Row{{"delete", "ns", "p", "", ""}, false},
-                          Row{{"patch", "ns", "other", "", ""}, false}}) {
+  for (const auto& row :
+       {Row{{"get", "ns", "p", "", ""}, true}, Row{{"patch", "ns", "p", "", ""}, true},
+        Row{{"watch", "ns", "", "", "p"}, true}, Row{{"list", "ns", "", "", "p"}, true},
+        Row{{"watch", "ns", "p", "", ""}, true}, Row{{"list", "ns", "", "", ""}, false},
+        Row{{"list", "", "", "", "p"}, false}, Row{{"get", "ns", "other", "", ""}, false},
+        Row{{"get", "other", "p", "", ""}, false}, Row{{"get", "ns", "p", "log", ""}, false},
+        Row{{"watch", "ns", "", "", "other"}, false}, Row{{"create", "ns", "", "", "p"}, false},
+        Row{{"update", "ns", "p", "", ""}, false}, Row{{"delete", "ns", "p", "", ""}, false},
+        Row{{"patch", "ns", "other", "", ""}, false}}) {
     const auto refused = refuse_pod_request(own, row.request);
     CAPTURE(row.request.verb + " " + row.request.name);
     CHECK(refused.has_value() != row.allowed);
     if (refused) CHECK(refused->code == 403);
   }
   CHECK(refuse_pod_request(own, {"delete", "ns", "p", "", ""})->message ==
-        "pods \"p\" is forbidden: User \"system:serviceaccount:ns:default\" cannot delete resource \"pods\" in API "
+        "pods \"p\" is forbidden: User \"system:serviceaccount:ns:default\" cannot delete resource \"pods\" "
+        "in API "
         "group \"\" in the namespace \"ns\"");
 }
 

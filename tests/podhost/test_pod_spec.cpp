@@ -18,7 +18,9 @@ std::string refusal(const std::string& pointer, const Json& value) {
   return parsed ? "" : parsed.error().message;
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace
 
@@ -33,8 +35,8 @@ TEST_CASE("pod_spec: the defaults of the API server") {
 }
 
 TEST_CASE("pod_spec: imagePullPolicy is Always for latest, even unwritten") {
-  for (const auto& [image, policy] : {std::pair("a", "Always"), {"a:latest", "Always"}, {"a:1", "IfNotPresent"},
-                                      {"r:5000/a", "Always"}}) {
+  for (const auto& [image, policy] :
+       {std::pair("a", "Always"), {"a:latest", "Always"}, {"a:1", "IfNotPresent"}, {"r:5000/a", "Always"}}) {
     Json pod = sample_pod();
     pod["spec"]["containers"][0].erase("imagePullPolicy");
     pod["spec"]["containers"][0]["image"] = image;
@@ -47,13 +49,15 @@ TEST_CASE("pod_spec: what podhost does not support is refused by name") {
   const std::string words = "podhost does not support this field";
   for (const std::string path :
        {"/spec/containers/0/livenessProbe", "/spec/containers/0/lifecycle", "/spec/containers/1/startupProbe",
-        "/spec/containers/0/envFrom", "/spec/containers/0/volumeDevices", "/spec/affinity", "/spec/nodeSelector",
-        "/spec/priorityClassName", "/spec/dnsConfig", "/spec/volumes/0/nfs", "/spec/volumes/0/secret",
-        "/spec/securityContext/sysctls", "/spec/containers/0/securityContext/windowsOptions", "/spec/noSuchField"}) {
+        "/spec/containers/0/envFrom", "/spec/containers/0/volumeDevices", "/spec/affinity",
+        "/spec/nodeSelector", "/spec/priorityClassName", "/spec/dnsConfig", "/spec/volumes/0/nfs",
+        "/spec/volumes/0/secret", "/spec/securityContext/sysctls",
+        "/spec/containers/0/securityContext/windowsOptions", "/spec/noSuchField"}) {
     std::string field = path.substr(1);
     for (auto at = field.find('/'); at != std::string::npos; at = field.find('/')) field[at] = '.';
     for (const std::string index : {".0", ".1"}) {
-      if (const auto at = field.find(index); at != std::string::npos) field.replace(at, 2, "[" + index.substr(1) + "]");
+      if (const auto at = field.find(index); at != std::string::npos)
+        field.replace(at, 2, "[" + index.substr(1) + "]");
     }
     CHECK(contains(refusal(path, Json{{"x", 1}}), field + ": " + words));
   }
@@ -64,14 +68,17 @@ TEST_CASE("pod_spec: what podhost does not support is refused by name") {
 
 TEST_CASE("pod_spec: values are checked as Kubernetes does") {
   CHECK(contains(refusal("/metadata/name", "Bad_Name"), "metadata.name: Invalid value"));
-  CHECK(contains(refusal("/spec/restartPolicy", "Maybe"), "spec.restartPolicy: Unsupported value: \"Maybe\""));
+  CHECK(
+      contains(refusal("/spec/restartPolicy", "Maybe"), "spec.restartPolicy: Unsupported value: \"Maybe\""));
   CHECK(contains(refusal("/spec/containers/0/image", ""), "spec.containers[0].image: Required value"));
   CHECK(contains(refusal("/spec/containers", Json::array()), "spec.containers: Required value"));
   CHECK(contains(refusal("/spec/containers/1/name", "pilot"), "spec.containers[1].name: Duplicate value"));
   CHECK(contains(refusal("/spec/containers/0/volumeMounts/0/name", "none"), "Not found: \"none\""));
   CHECK(contains(refusal("/spec/containers/0/volumeMounts/0/subPath", "../x"), "must not contain '..'"));
-  CHECK(contains(refusal("/spec/containers/0/securityContext", {{"privileged", true}}), "privileged: Forbidden"));
-  CHECK(contains(refusal("/spec/containers/0/resources", {{"limits", {{"cpu", "lots"}}}}), "limits.cpu: Invalid value"));
+  CHECK(contains(refusal("/spec/containers/0/securityContext", {{"privileged", true}}),
+                 "privileged: Forbidden"));
+  CHECK(contains(refusal("/spec/containers/0/resources", {{"limits", {{"cpu", "lots"}}}}),
+                 "limits.cpu: Invalid value"));
   CHECK(contains(refusal("/spec/nodeName", "elsewhere"), "spec.nodeName: Unsupported value"));
   CHECK(contains(refusal("/spec/automountServiceAccountToken", true), "projected volume"));
   CHECK(contains(refusal("/spec/containers/0/ports", {{{"containerPort", 1}, {"hostPort", 1}}}), "hostPort"));
@@ -91,7 +98,8 @@ TEST_CASE("pod_spec: a whole pod is understood") {
     {"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}},
     {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
     {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]}}]}})"));
-  spec["containers"][1]["securityContext"] = Json::parse(R"({"runAsUser": 0, "allowPrivilegeEscalation": false,
+  spec["containers"][1]["securityContext"] =
+      Json::parse(R"({"runAsUser": 0, "allowPrivilegeEscalation": false,
     "capabilities": {"drop": ["ALL"], "add": ["KILL"]}, "seccompProfile": {"type": "RuntimeDefault"}})");
   spec["containers"][1]["resources"] = {{"limits", {{"cpu", "500m"}, {"memory", "1Gi"}}}};
   const auto parsed = parse_pod(pod, k_rules);

@@ -110,7 +110,8 @@ TEST_CASE("pod_status: a pull error is shown with the registry's words, then as 
   next.message = "manifest unknown";
   next.failed_at = k_start;
   scene.state.containers[1].next = next;
-  CHECK(scene.container(1)["state"]["waiting"] == Json{{"reason", "ErrImagePull"}, {"message", "manifest unknown"}});
+  CHECK(scene.container(1)["state"]["waiting"] ==
+        Json{{"reason", "ErrImagePull"}, {"message", "manifest unknown"}});
   CHECK(status_changes_at(scene.state, k_start) == k_start + k_pull_error_shown);
   scene.now += k_pull_error_shown;
   CHECK(scene.container(1)["state"]["waiting"]["reason"] == "ImagePullBackOff");
@@ -126,7 +127,8 @@ TEST_CASE("pod_status: a container that could not start") {
   container.run->message = "exec: not found";
   container.started = 1;
   container.restart_backoff["dummy:1"] = {Seconds(10), k_start};
-  CHECK(scene.container(1)["state"]["waiting"] == Json{{"reason", "RunContainerError"}, {"message", "exec: not found"}});
+  CHECK(scene.container(1)["state"]["waiting"] ==
+        Json{{"reason", "RunContainerError"}, {"message", "exec: not found"}});
   scene.spec.restart_policy = RestartPolicy::never;
   CHECK(scene.container(1)["state"]["terminated"]["reason"] == "StartError");
 }
@@ -137,10 +139,10 @@ TEST_CASE("pod_status: the phase of a pod whose containers have ended") {
     int first, second;
     const char* phase;
   };
-  for (const auto& row : {Row{RestartPolicy::never, 0, 0, "Succeeded"}, Row{RestartPolicy::never, 0, 1, "Failed"},
-                          Row{RestartPolicy::on_failure, 0, 0, "Succeeded"},
-                          Row{RestartPolicy::on_failure, 0, 1, "Running"},
-                          Row{RestartPolicy::always, 0, 0, "Running"}}) {
+  for (const auto& row :
+       {Row{RestartPolicy::never, 0, 0, "Succeeded"}, Row{RestartPolicy::never, 0, 1, "Failed"},
+        Row{RestartPolicy::on_failure, 0, 0, "Succeeded"}, Row{RestartPolicy::on_failure, 0, 1, "Running"},
+        Row{RestartPolicy::always, 0, 0, "Running"}}) {
     Scene scene;
     scene.spec.restart_policy = row.policy;
     scene.state.containers[0].run = scene.ended(0, row.first);
@@ -174,8 +176,27 @@ TEST_CASE("pod_status: runs are recalled from a status") {
   REQUIRE(recalled.containers[0].run);
   CHECK(recalled.containers[0].run->exit_code == 0);
   CHECK(recalled.containers[0].run->id == "0123");
-  CHECK_FALSE(recalled.containers[1].run);
+  // Unless podman still has it, nobody will know how it ended.
+  REQUIRE(recalled.containers[1].run);
+  CHECK(recalled.containers[1].run->state == Run::State::ended);
+  CHECK(recalled.containers[1].run->exit_code == 137);
+  CHECK(recalled.containers[1].run->reason == "ContainerStatusUnknown");
   CHECK(recalled.containers[1].previous->exit_code == 7);
   CHECK(recalled.containers[1].started == 3);
   CHECK(recalled.started == k_start);
+}
+
+TEST_CASE("pod_status: a pod that failed as a whole says why, also to a later podhost") {
+  Scene scene;
+  scene.start(0);
+  scene.state.failure = PodFailure{"NodeLost", "why"};
+  const Json status = scene.status();
+  CHECK(status["phase"] == "Failed");
+  CHECK(status["reason"] == "NodeLost");
+  CHECK(status["message"] == "why");
+  PodState recalled;
+  recall_runs(scene.spec, status, &recalled);
+  REQUIRE(recalled.failure);
+  CHECK(recalled.failure->reason == "NodeLost");
+  CHECK(recalled.failure->message == "why");
 }

@@ -34,7 +34,9 @@ glidepod::kube::Outcome<Json> relabel(const Json& pod) {
   return fresh;
 }
 
-std::string type_of(const std::string& line) { return line.empty() ? "" : Json::parse(line)["type"].get<std::string>(); }
+std::string type_of(const std::string& line) {
+  return line.empty() ? "" : Json::parse(line)["type"].get<std::string>();
+}
 
 }  // namespace
 

@@ -23,7 +23,8 @@ struct Folder {
 };
 
 bool same_file(const glidepod::Fd& fd, const std::string& path) {
-  struct stat one {}, other {};
+  struct stat one {
+  }, other{};
   return fstat(fd.get(), &one) == 0 && stat(path.c_str(), &other) == 0 && one.st_ino == other.st_ino;
 }
 

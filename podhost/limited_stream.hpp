@@ -1,0 +1,56 @@
+#pragma once
+
+#include <httplib.h>
+
+#include <array>
+#include <optional>
+
+#include "lib/base/loop.hpp"
+#include "lib/kube/api_error.hpp"
+
+namespace glidepod::podhost {
+
+// A client's socket for cpp-httplib's parser and writer, with limits on the time and the bytes a request may
+// take. Blocks; for one thread.
+class LimitedStream : public httplib::Stream {
+ public:
+  static constexpr std::size_t k_body_limit = std::size_t{3} << 20;  // as etcd and the API server have it
+
+  explicit LimitedStream(int fd) : fd_(fd) {}
+
+  // Waits for the next request's first byte. False if none comes.
+  bool await_request();
+
+  // What the request's headers say about its end. An error is the answer to give instead, after which the
+  // connection is of no more use: where the next request begins is not known.
+  std::optional<kube::ApiError> check_framing(const httplib::Request& request);
+  // More bytes came than any request has.
+  bool too_long() const { return budget_ == 0; }
+  // The headers were read and made sense, and so the next request can be found.
+  bool in_step() const { return in_step_; }
+  // Lets the client read the answer before the rest of what it sends is refused.
+  void linger();
+
+  bool is_readable() const override { return true; }
+  bool is_writable() const override;
+  ssize_t read(char* target, std::size_t size) override;
+  ssize_t write(const char* data, std::size_t size) override;
+  void get_remote_ip_and_port(std::string& ip, int& port) const override;
+  void get_local_ip_and_port(std::string& ip, int& port) const override { get_remote_ip_and_port(ip, port); }
+  socket_t socket() const override { return fd_; }
+
+ private:
+  bool fill();
+
+  int fd_;
+  SteadyTime deadline_;
+  std::size_t budget_ = 0;
+  bool in_step_ = false;
+  std::array<char, 8192> buffer_;
+  std::size_t begin_ = 0, end_ = 0;
+};
+
+// Milliseconds for poll(2), not below 0.
+int left_until(SteadyTime deadline);
+
+}  // namespace glidepod::podhost
