@@ -102,7 +102,7 @@ class Program {
     if (stopping_ || started_) return;
     started_ = true;
     const auto started = supervisor_->start(settings_.command_words(),
-                                            command_environment(environ, config_, agent_->containers()));
+                                            command_environment(environ, agent_->containers()));
     if (started) return;
     failure_ = started.error();
     loop_.stop();

@@ -1,7 +1,5 @@
 #include "pilot-agent/settings.hpp"
 
-#include <algorithm>
-#include <cctype>
 
 #include "lib/base/text.hpp"
 
@@ -47,8 +45,7 @@ void Settings::declare(Config& config) {
                   "for a first payload container, before the command is started anyway");
   config.duration("shutdown_grace", &shutdown_grace,
                   "from SIGTERM to the command to SIGQUIT; 5 s later SIGKILL");
-  config.text("trusted_user", &trusted_user,
-              "besides root, whose .job.ad is believed");
+  config.text("trusted_user", &trusted_user, "besides root, whose .job.ad is believed");
   config.text("termination_log", &termination_log, "file for the reason of a failure");
 }
 
@@ -81,21 +78,12 @@ std::vector<std::string> Settings::command_words() const {
   return trim(command) == "none" ? std::vector<std::string>() : words(command);
 }
 
-std::vector<std::string> command_environment(const char* const* own, const Config& config,
-                                             std::size_t containers) {
-  constexpr std::string_view k_prefix = "GLIDEPOD_";
+std::vector<std::string> command_environment(const char* const* own, std::size_t containers) {
+  constexpr std::string_view k_count = "GLIDEPOD_PAYLOAD_CONTAINERS=";
   std::vector<std::string> result;
-  for (; *own != nullptr; ++own) {
-    const std::string_view entry = *own;
-    const auto name = entry.substr(0, entry.find('='));
-    if (name.starts_with(k_prefix)) {
-      std::string key(name.substr(k_prefix.size()));
-      std::ranges::transform(key, key.begin(), [](unsigned char c) { return std::tolower(c); });
-      if (config.has(key)) continue;
-    }
-    result.emplace_back(entry);
-  }
-  if (containers > 0) result.push_back(fmt::format("{}PAYLOAD_CONTAINERS={}", k_prefix, containers));
+  for (; *own != nullptr; ++own)
+    if (!std::string_view(*own).starts_with(k_count)) result.emplace_back(*own);
+  if (containers > 0) result.push_back(fmt::format("{}{}", k_count, containers));
   return result;
 }
 

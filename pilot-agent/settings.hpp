@@ -44,9 +44,8 @@ struct Settings {
   std::vector<std::string> command_words() const;
 };
 
-// What the command gets of our environment: all but the settings of this program, and the number of payload
-// containers as GLIDEPOD_PAYLOAD_CONTAINERS.
-std::vector<std::string> command_environment(const char* const* own, const Config& config,
-                                             std::size_t containers);
+// The command's environment: ours, with the number of payload containers, if there are any, as
+// GLIDEPOD_PAYLOAD_CONTAINERS.
+std::vector<std::string> command_environment(const char* const* own, std::size_t containers);
 
 }  // namespace glidepod::agent

@@ -26,6 +26,7 @@ enum class Meaning : std::uint8_t {
   help,
   home,
   no_umask,
+  scratch,
   version,
   work_directory,
 };
@@ -75,7 +76,7 @@ constexpr Option k_options[] = {
     {"pid", 'p', Where::verb, Takes::nothing, Meaning::none},
     {"pwd", 0, Where::verb, Takes::value, Meaning::cwd},
     {"rocm", 0, Where::verb, Takes::nothing, Meaning::gpu},
-    {"scratch", 'S', Where::verb, Takes::value, Meaning::none},
+    {"scratch", 'S', Where::verb, Takes::value, Meaning::scratch},
     {"tmpdir", 0, Where::verb, Takes::value, Meaning::none},
     {"underlay", 0, Where::verb, Takes::nothing, Meaning::none},
     {"unsquash", 0, Where::verb, Takes::nothing, Meaning::none},
@@ -252,6 +253,12 @@ class Parser {
         break;
       case Meaning::no_umask:
         line_.own_umask = !on;
+        break;
+      case Meaning::scratch:
+        // These every container has, and glue empties them after each job.
+        if (value != "/tmp" && value != "/var/tmp")
+          return error("{} {}: a payload container has no scratch folders but /tmp and /var/tmp", shown,
+                       value);
         break;
       case Meaning::version:
         if (on) line_.action = CommandLine::Action::show_version;

@@ -185,6 +185,8 @@ TEST_CASE("command line: version and help need no image") {
 }
 
 TEST_CASE("command line: what is wrong is named") {
+  CHECK(refused({"exec", "-S", "/data", "docker://i", "c"}) ==
+        "-S /data: a payload container has no scratch folders but /tmp and /var/tmp");
   struct Row {
     Strings arguments;
     const char* begin;

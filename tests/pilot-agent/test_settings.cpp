@@ -24,15 +24,12 @@ TEST_CASE("settings: the command's words, or none") {
   CHECK(settings.command_words().empty());
 }
 
-TEST_CASE("settings: the command gets the environment without our own settings") {
-  Settings settings;
-  Config config("GLIDEPOD_");
-  settings.declare(config);
-  const char* own[] = {"PATH=/bin", "GLIDEPOD_REUSE=never", "GLIDEPOD_PAYLOAD_CONTAINERS=a b",
-                       "GLIDEPOD_LIFETIME=60", nullptr};
-  CHECK(command_environment(own, config, 2) ==
-        std::vector<std::string>{"PATH=/bin", "GLIDEPOD_LIFETIME=60", "GLIDEPOD_PAYLOAD_CONTAINERS=2"});
-  CHECK(command_environment(own, config, 0).size() == 2);
+TEST_CASE("settings: the command gets our environment and the number of containers") {
+  using Strings = std::vector<std::string>;
+  const char* own[] = {"PATH=/bin", "GLIDEPOD_POD_NAME=pilot-1", "GLIDEPOD_PAYLOAD_CONTAINERS=a b", nullptr};
+  CHECK(command_environment(own, 2) ==
+        Strings{"PATH=/bin", "GLIDEPOD_POD_NAME=pilot-1", "GLIDEPOD_PAYLOAD_CONTAINERS=2"});
+  CHECK(command_environment(own, 0) == Strings{"PATH=/bin", "GLIDEPOD_POD_NAME=pilot-1"});
 }
 
 TEST_CASE("settings: every key is described, and mistakes are named") {
