@@ -111,6 +111,14 @@ Json container_config(const PodSpec& pod, const ContainerSpec& container, const 
                     {"source", plan.message_file},
                     {"destination", container.termination_message_path},
                     {"options", {"bind", "rprivate", "rw"}}});
+  const bool own_hosts = std::ranges::any_of(
+      plan.mounts, [](const ResolvedMount& mount) { return mount.target == "/etc/hosts"; });
+  if (!plan.hosts_file.empty() && !own_hosts) {
+    mounts.push_back({{"type", "bind"},
+                      {"source", plan.hosts_file},
+                      {"destination", "/etc/hosts"},
+                      {"options", {"bind", "rprivate", "rw"}}});
+  }
   config["mounts"] = std::move(mounts);
 
   const SecurityContext& security = container.security;
@@ -126,6 +134,13 @@ Json container_config(const PodSpec& pod, const ContainerSpec& container, const 
   if (security.privileged) config["privileged"] = true;
   if (security.seccomp == Seccomp::unconfined) config["seccomp_profile_path"] = "unconfined";
   return config;
+}
+
+std::string hosts_text(const PodSpec& pod, const std::string& ip) {
+  std::string text =
+      "# Managed by podhost.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n";
+  if (!ip.empty()) text += ip + "\t" + pod.hostname + "\n";
+  return text;
 }
 
 std::string image_id_text(const std::string& reference, const ImageInfo& image) {

@@ -32,6 +32,7 @@ struct ContainerPlan {
   std::string image_id;  // as the status shows it
   std::vector<ResolvedMount> mounts;
   std::string message_file, log_file;
+  std::string hosts_file;       // empty: /etc/hosts is podman's
   std::int64_t pids_limit = 0;  // 0: none
 };
 
@@ -41,6 +42,9 @@ std::string podman_pod_name(const PodSpec& pod);
 nlohmann::json pod_config(const PodSpec& pod, const std::string& state_dir);
 nlohmann::json container_config(const PodSpec& pod, const ContainerSpec& container, const ImageInfo& image,
                                 const PodFacts& facts, const ContainerPlan& plan);
+
+// What /etc/hosts says in every container of the pod.
+std::string hosts_text(const PodSpec& pod, const std::string& ip);
 
 // What the status shows as imageID: repository@digest, of the reference's own repository if the image has it.
 std::string image_id_text(const std::string& reference, const ImageInfo& image);

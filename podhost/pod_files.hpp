@@ -27,6 +27,8 @@ class PodFiles {
   std::string folder(const std::string& uid) const { return root_ + "/" + uid; }
   std::string volume(const std::string& uid, const std::string& name) const;
   std::string message_file(const std::string& uid, const std::string& container, int attempt) const;
+  // What is /etc/hosts in every container of the pod.
+  std::string hosts_file(const std::string& uid) const { return folder(uid) + "/hosts"; }
   std::string log_file(const std::string& uid, const std::string& container, int attempt) const;
 
   // Unmounts what is mounted below the folder and removes it with all it holds, never following a link.

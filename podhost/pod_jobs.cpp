@@ -158,6 +158,9 @@ SandboxResult create_sandbox(const JobTools& tools, const PodSpec& pod, const Po
     SandboxResult result;
     result.pidfd = TRY(open_process(tools.podman, info));
     result.ip = pod.host_network ? facts.host_ip : info.ip;
+    // Podman's own file of a pod loses lines when several of its containers begin and end at once.
+    if (!pod.host_network)
+      TRY(replace_file(tools.files.hosts_file(pod.uid), hosts_text(pod, result.ip), 0644));
     return result;
   };
   auto made = make();
@@ -186,6 +189,9 @@ PrepareResult prepare_container(const JobTools& tools, const PodSpec& pod, const
   plan.message_file = tools.files.message_file(pod.uid, container.name, attempt);
   plan.log_file = tools.files.log_file(pod.uid, container.name, attempt);
   plan.pids_limit = tools.pids_limit;
+  // None for the host's network, and for a pod that an earlier podhost made.
+  if (const std::string hosts = tools.files.hosts_file(pod.uid); access(hosts.c_str(), F_OK) == 0)
+    plan.hosts_file = hosts;
   auto mounts = resolve_mounts(tools.files, pod, container);
   if (!mounts) return failure("CreateContainerConfigError", mounts.error().message());
   plan.mounts = std::move(mounts).value();
