@@ -38,6 +38,25 @@ within() {  # GOT EXPECTED PERCENT
         { echo "   got $1, expected $2 within $3 %"; return 1; }
 }
 
+# Runs functions test_NAME side by side, in shells of their own, and reports each as it would alone.
+check_together() {  # NAME...
+    local name status seconds
+    for name in "$@"; do
+        (
+            began=$SECONDS
+            "test_$name" >"$GLIDEPOD_ENV/test-$name.out" 2>&1 </dev/null
+            echo "$? $((SECONDS - began))" >"$GLIDEPOD_ENV/test-$name.end"
+        ) &
+    done
+    for name in "$@"; do
+        wait_until 1000 "$name" test -s "$GLIDEPOD_ENV/test-$name.end"
+        read -r status seconds <"$GLIDEPOD_ENV/test-$name.end"
+        cat "$GLIDEPOD_ENV/test-$name.out"
+        check "$name ($seconds s)" equal "${status:-none}" 0
+        rm -f "$GLIDEPOD_ENV/test-$name".{out,end}
+    done
+    wait
+}
 e2e_summary() {
     echo "$e2e_passed passed, $e2e_failed failed"
     ((e2e_failed == 0 && e2e_passed > 0))
@@ -85,12 +104,14 @@ history_of() {  # CLUSTER ATTRIBUTE...
 
 # Process ids, in the environment, of processes whose command line has the mark, other than the starter's side.
 marked() {  # MARK
-    in_env sh -c 'for p in /proc/[0-9]*; do
-        case $(tr "\0" " " <"$p/cmdline" 2>/dev/null) in
-            *apptainer*|sh\ -c*) ;;
-            *"$1"*) echo "${p#/proc/}" ;;
+    in_env sh -c 'for file in $(grep -alF -e "$1" /proc/[0-9]*/cmdline); do
+        process=${file%/cmdline}
+        read -r name <"$process/comm" || continue
+        case $name in
+            apptainer|sh|grep) ;;
+            *) echo "${process#/proc/}" ;;
         esac
-    done' sh "$1" 2>/dev/null | grep -v '^$'
+    done' sh "$1" 2>/dev/null
 }
 is_marked() { [[ -n $(marked "$1") ]]; }
 not_marked() { [[ -z $(marked "$1") ]]; }
@@ -112,14 +133,29 @@ acts_within_2s() {  # CONDITION MARK -- COMMAND...
 }
 
 # The environment for a test program: the one GLIDEPOD_ENV names, which then stays up, or a new one until the program
-# ends. Compiles the jobs and puts them where the pool's users find them.
+# ends. Its pilot has payload containers enough for tests side by side. Compiles the jobs and puts them where the pool's
+# users find them.
+e2e_containers=16
 e2e_env() {
+    local wide
+    wide="$(env_wide "$e2e_containers") | $(env_setting MEMORY 8192)"
     if env_running; then
+        trap 'e2e_end' EXIT
         trap 'exit 130' INT TERM
+        if (($(env_pod | jq '.spec.containers | length') <= e2e_containers)); then
+            env_pilot_pod "$wide" >"$GLIDEPOD_ENV/wide.json" &&
+                env_delete_pod "$env_pilot" 5 && env_start_pilot "$GLIDEPOD_ENV/wide.json" || return
+        fi
     else
-        trap env_down EXIT
+        trap 'e2e_end; env_down' EXIT
         trap 'exit 130' INT TERM
-        env_up "${GLIDEPOD_BUILD:-$env_tree/build/dev}" || return
+        env_up "${GLIDEPOD_BUILD:-$env_tree/build/dev}" "$wide" || return
     fi
     e2e_build_jobs "$GLIDEPOD_ENV/jobs" && env_put_jobs "$GLIDEPOD_ENV/jobs"
+}
+
+# Ends what is still under way.
+e2e_end() {
+    local job
+    for job in $(jobs -p); do kill "$job" 2>/dev/null; done
 }

@@ -13,6 +13,7 @@
 
 env_namespace=glidepod
 env_manifests=$env_tree/manifests
+env_not_found=": not found"  # of a registry's answer, as this environment passes it on
 
 # Debian packages the environment runs on, besides those of the cluster.
 env_packages() { debian_packages skopeo jq curl util-linux; }

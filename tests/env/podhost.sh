@@ -8,6 +8,7 @@
 
 env_registry=127.0.0.1:5000
 env_pool_address=10.88.0.2
+env_not_found="manifest unknown"  # of a registry's answer, as this environment passes it on
 
 # Runs a command inside the environment.
 in_env() {
