@@ -135,3 +135,11 @@ of_pod_file() { jq -r '"podhost-" + .metadata.uid' "$(file_of_pod "$1")"; }
 of_container_file() { jq -r '.containerStatuses[0].containerID | sub("podman://"; "")' "$(dirname "$(file_of_pod "$1")")/status.json"; }
 # The pid inside the environment of the conmon of a pod's first container.
 conmon_of() { env_podman inspect --format '{{.State.ConmonPid}}' "$(of_container "$1" '.containerID | sub("podman://"; "")')"; }
+# Deletes all pods and waits until they are gone.
+delete_all() {
+    local name
+    call GET "$pods"
+    for name in $(field '.items[].metadata.name'); do call DELETE "$pods/$name?gracePeriodSeconds=0"; done
+    wait_until 20 "the end of all pods" none_left
+}
+none_left() { call GET "$pods" && [[ $(field '.items | length') == 0 ]]; }

@@ -80,3 +80,4 @@ check "  what was to be deleted is gone" wait_until 10 "the end of meanwhile" go
 in_env kill -KILL "$(conmon_of always)"
 in_env kill -KILL "$(main_pid 2008)"
 check "a container whose conmon was killed is not taken for a success" container_comes_to 25 always '"\(.lastState.terminated.exitCode == 0) \(.state.running != null)"' "false true"
+check "all of these can be deleted" delete_all
