@@ -64,10 +64,12 @@ e2e_summary() {
 
 # Static programs that run in any image, submitted as the job's executable.
 e2e_build_jobs() {  # DIR
-    local source
+    local source program
     mkdir -p "$1"
     for source in "$e2e_source"/jobs/*.cpp; do
-        g++ -std=c++20 -O1 -static -s -Wno-unused-result -o "$1/$(basename "$source" .cpp)" "$source" || return
+        program=$1/$(basename "$source" .cpp)
+        [[ ! $program -nt $source ]] || continue
+        g++ -std=c++20 -O1 -static -s -Wno-unused-result -o "$program" "$source" || return
     done
 }
 

@@ -89,7 +89,7 @@ env_start_pilot() {  # [FILE]
     fi
     env_create_pod "$file" || return
     if ! wait_until 90 "the pilot's slot" env_pilot_ready; then
-        env_pod
+        env_pod | jq .status
         env_pilot_log | tail -n 20
         return 1
     fi >&2
