@@ -1,31 +1,40 @@
 # shellcheck shell=bash
-# What the benches share: a pod with real agent and glue, without HTCondor, and a table. Sourced.
+# What the benches share: a pod with real agent and glue, without HTCondor, and a table. Sourced, also for the
+# caller's first argument, as tests/e2e/lib.sh is.
 
 source "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib.sh"
 bench_source=$(dirname "${BASH_SOURCE[0]}")
 bench_scratch=/glidepod/scratch
-bench_image=docker://$env_registry/demo/busybox:1
 
-# Registry, podhost and the pod "pilot" with so many payload containers. The measuring program is in the shared
-# folder, at the same path in every container. Needs the images (./run-tests build images).
+# Registry, pod API and the pod "pilot" with so many payload containers, one of which has run a job of bench_image;
+# without HTCondor. Needs the images (./run-tests build images).
 bench_up() {  # PAYLOAD_CONTAINERS
-    local build program
+    local build
     build=$(cd "${GLIDEPOD_BUILD:-$env_tree/build/release}" && pwd) || return
-    for program in glue pilot-agent apptainer podhost; do
-        [[ -x $build/bin/$program ]] || env_die "$build/bin/$program is missing: ./run-tests build images" || return
-    done
     env_init || return
-    ln -sfn "$build/bin" "$GLIDEPOD_ENV/bin"
-    g++ -std=c++20 -O2 -static -s -o "$GLIDEPOD_ENV/measure" "$bench_source/measure.cpp" || return
-    env_start_registry && env_start_podhost || return
-    jq --argjson count "$1" '
-        .spec.containers |= map(select((.name | startswith("payload-") | not) or (.name | ltrimstr("payload-") | tonumber) < $count))
-        | .spec.containers[0].env = [{name: "GLIDEPOD_COMMAND", value: "none"},
-                                     {name: "GLIDEPOD_PAYLOAD_CONTAINERS", value: ($count | tostring)}]
-        | .spec.containers[0].volumeMounts |= map(select(.name != "pool-token"))
-        | .spec.volumes |= map(select(.name != "pool-token"))' "$env_source/pilot-pod.json" >"$GLIDEPOD_ENV/pod.json"
-    env_create_pod "$GLIDEPOD_ENV/pod.json" || return
-    wait_until 60 "the pod" bench_put_program || { env_podhost get; return 1; }
+    if [[ ${GLIDEPOD_ENV_KIND:-} == kubernetes ]]; then
+        env_pool_address=none
+        env_start_registry && env_kubectl apply -k "$env_manifests/base" >/dev/null || return
+    else
+        [[ -x $build/bin/podhost ]] || env_die "$build/bin/podhost is missing: ./run-tests build images" || return
+        ln -sfn "$build/bin" "$GLIDEPOD_ENV/bin"
+        env_start_registry && env_start_podhost || return
+    fi
+    bench_image=docker://$env_registry/demo/busybox:1
+    bench_create_pod "$(env_wide "$1") | $(env_setting GLIDEPOD_COMMAND none)" || return
+    wait_until 120 "the first job" bench_as_slot apptainer exec -C "$bench_image" /bin/true ||
+        { env_pod; env_pilot_log | tail -n 20; return 1; } >&2
+}
+
+# The pilot pod, changed by a filter for jq, without what is HTCondor's alone.
+bench_create_pod() {  # FILTER
+    env_pilot_pod "$1 | (.spec.containers[].volumeMounts, .spec.volumes) |= map(select(.name != \"pool-token\"))" \
+        >"$GLIDEPOD_ENV/pod.json" && env_create_pod "$GLIDEPOD_ENV/pod.json"
+}
+
+# The measuring program, in the shared folder at the same path in every container of podhost's.
+bench_build_program() {
+    g++ -std=c++20 -O2 -static -s -o "$GLIDEPOD_ENV/measure" "$bench_source/measure.cpp" && bench_put_program
 }
 
 bench_put_program() { env_podman cp "$GLIDEPOD_ENV/measure" "$(bench_container pilot):$bench_scratch/measure"; }
@@ -39,17 +48,15 @@ bench_container() {  # NAME
 # Runs a command in the pilot container as a slot's user.
 bench_as_slot() { env_in_pilot pilot setpriv --reuid slot1 --regid slot1 --clear-groups "$@"; }
 
-# The container is bound to the image once, so that what is measured is warm.
-bench_warm_up() {
-    wait_until 60 "the first job" bench_as_slot apptainer exec -C "$bench_image" /bin/true ||
-        { env_pilot_log | tail -n 20 >&2; return 1; }
-}
-
 # A program of the environment with podman's settings, for a measurement of podman itself.
 bench_with_podman() {
     CONTAINERS_CONF=$GLIDEPOD_ENV/etc/containers.conf CONTAINERS_STORAGE_CONF=$GLIDEPOD_ENV/etc/storage.conf \
         CONTAINERS_REGISTRIES_CONF=$GLIDEPOD_ENV/etc/registries.conf in_env "$@"
 }
+
+# The middle and the largest of numbers, a line each.
+median() { sort -n | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+worst() { sort -n | tail -n 1; }
 
 # One number of measure's output, "NAME best median p90 worst [writer started]", in microseconds.
 bench_value() { awk -v name="$2" -v column="$3" '$1 == name { print $column }' <<<"$1"; }  # TABLE NAME COLUMN
