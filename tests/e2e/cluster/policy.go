@@ -210,6 +210,10 @@ func testRegistries(plugin *validating.Plugin) {
 		{"registry.example.org/x", denied},
 		{"localhost:5000/x", ""},
 		{"localhost/x", denied + "localhost/x"},
+		{"registry.example.org/glidepod/pilot", ""},
+		{"registry.example.org/glidepod/pilot:nonce@sha256:0123", ""},
+		{"registry.example.org/glidepod/pilot2", denied},
+		{"docker.io/library/sidecar:2", ""},
 	} {
 		expect(plugin, "allow-list: "+row.image, row.denial, image(1, row.image))
 	}
