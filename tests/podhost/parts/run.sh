@@ -34,7 +34,6 @@ create limited '.spec.restartPolicy = "Never" | .spec.containers[0].command = sh
 create words '.spec.restartPolicy = "Never" | .spec.containers = [
     container("file"; "echo my last words >/dev/termination-log; exit 5"),
     (container("logs"; "echo from the log; exit 6") | .terminationMessagePolicy = "FallbackToLogsOnError")]'
-create deadline '.spec.activeDeadlineSeconds = 8'
 
 container_ended() { container_comes_to 15 "$1" '.state.terminated | "\(.exitCode) \(.reason)"' "$2" "${3:-main}"; }  # POD "CODE REASON" [CONTAINER]
 check "Never, exit 0: Completed" container_ended never-0 "0 Completed"
@@ -56,6 +55,8 @@ check "  an init container that fails for good ends the pod" pod_comes_to 10 ini
 check "  one that may try again does" runs init-retries
 check "  and counts it" equal "$(of_container init-retries .restartCount first)" 1
 
+# By itself, so that it has begun long before.
+create deadline '.spec.activeDeadlineSeconds = 8'
 runs volumes
 check "emptyDir is shared" equal "$(in_pod volumes main sh -c 'echo shared >/e/x' && in_pod volumes reader cat /e/x)" shared
 check "  read-only where it says so" contains "$(in_pod volumes reader touch /e/y 2>&1)" "Read-only"
