@@ -11,6 +11,7 @@
 #include "glue/cleanup.hpp"
 #include "glue/events.hpp"
 #include "glue/processes.hpp"
+#include "lib/base/text.hpp"
 
 namespace glidepod::glue {
 
@@ -28,6 +29,12 @@ std::int64_t now_ns() {
 
 std::int64_t microseconds(const timeval& time) {
   return time.tv_sec * 1'000'000L + time.tv_usec;
+}
+
+// A job as the log names it: in HTCondor's words, which the agent gives.
+std::string name_of(const wire::Launch& launch) {
+  if (launch.about.empty()) return fmt::format("job={}", launch.job);
+  return one_line(launch.about, 1000);
 }
 
 }  // namespace
@@ -77,7 +84,7 @@ void Server::on_frame(wire::Frame frame) {
 
 void Server::on_launch(wire::Launch launch, const std::vector<Fd>& fds) {
   const auto refuse_with = [&](wire::Fault fault, const std::string& message) {
-    say("launch refused job={} reason={}", launch.job, value(message));
+    say("launch refused {} reason={}", name_of(launch), value(message));
     link_.send(wire::LaunchFailed{launch.job, fault, message});
   };
   if (leaving_) return refuse_with(wire::Fault::infrastructure, "the container is about to end");
@@ -115,7 +122,7 @@ void Server::on_report() {
     return fail_launch(explain(report, job_->launch, job_->main.candidates, options_.scratch_directory));
   job_->started = true;
   link_.send(wire::Started{job_->launch.job, job_->main.pid});
-  say("job started job={} pid={} uid={} program={}", job_->launch.job, job_->main.pid, job_->launch.uid,
+  say("job started {} pid={} uid={} program={}", name_of(job_->launch), job_->main.pid, job_->launch.uid,
       value(job_->launch.argv[0]));
 }
 
@@ -128,7 +135,7 @@ void Server::fail_launch(const LaunchFailure& failure) {
   if (job_->main.report) close_report();
   // The child, if it came to that, is at its _exit: an instant.
   if (job_->main.pid > 0 && !job_->status) ::waitpid(job_->main.pid, nullptr, 0);
-  say("launch failed job={} fault={} reason={}", job_->launch.job,
+  say("launch failed {} fault={} reason={}", name_of(job_->launch),
       failure.fault == wire::Fault::user ? "user" : "infrastructure", value(failure.message));
   link_.send(wire::LaunchFailed{job_->launch.job, failure.fault, failure.message});
   job_.reset();
@@ -139,7 +146,7 @@ void Server::on_signal(const wire::Signal& signal) {
   // Of a job that has just ended: its JobEnded is on the way to the agent.
   if (!job_ || job_->launch.job != signal.job) return;
   if (signal.number <= 0 || signal.number >= NSIG) return;
-  say("signal job={} number={}", signal.job, signal.number);
+  say("signal {} number={}", name_of(job_->launch), signal.number);
   switch (signal.number) {
     case SIGKILL:
       return end_job();
@@ -165,7 +172,7 @@ void Server::on_finish() {
 
 void Server::on_agent_lost() {
   if (!job_) return;
-  say("no agent to report to, ending the job job={}", job_->launch.job);
+  say("no agent to report to, ending the job {}", name_of(job_->launch));
   end_job();
 }
 
@@ -222,7 +229,7 @@ void Server::end_job() {
   account.clean = ending.complete && cleaned.complete;
   unclean_ |= !account.clean;
   link_.send(account);
-  say("job ended job={} status={} killed={} removed={} clean={}", account.job,
+  say("job ended {} status={} killed={} removed={} clean={}", name_of(job_->launch),
       value(account.status.to_string()), account.processes_killed, account.files_removed, account.clean);
   job_.reset();
   ::malloc_trim(0);

@@ -221,6 +221,8 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
       if (job && !job->owner.empty()) request.owner = job->owner;
     }
   }
+  link.launch->about =
+      fmt::format("job={} owner={} image={}", word(request.job), word(request.owner), word(request.image));
   core_.on_bind(std::move(request), now());
   return {};
 }

@@ -62,9 +62,9 @@ void show_help(const Config& config) {
 // The program once its configuration is known: agent, command, signals.
 class Program {
  public:
-  Program(Loop& loop, const Settings& settings, const Config& config)
-      : loop_(loop), settings_(settings), config_(config) {}
+  Program(Loop& loop, const Settings& settings) : loop_(loop), settings_(settings) {}
 
+  // Until the pilot has ended.
   Result<void> run() {
     // libcurl and TLS may write to a connection that is closed already: an error to them, not a signal.
     TRY(loop_.on_signals({SIGTERM, SIGINT, SIGPIPE}, [this](const signalfd_siginfo& info) {
@@ -84,12 +84,15 @@ class Program {
     if (failure_) return *failure_;
     return {};
   }
+  // Why it ended, where nothing failed.
+  const std::string& ending() const { return ending_; }
 
  private:
   void on_signal(int number) {
     if (number == SIGPIPE) return;
     spdlog::info("event=stop signal={}", number);
     stopping_ = true;
+    ending_ = fmt::format("told to end by signal {}", number);
     loop_.cancel(start_timer_);
     if (supervisor_->running())
       supervisor_->stop();
@@ -101,28 +104,30 @@ class Program {
     loop_.cancel(start_timer_);
     if (stopping_ || started_) return;
     started_ = true;
-    const auto started = supervisor_->start(settings_.command_words(),
-                                            command_environment(environ, agent_->containers()));
+    const auto started =
+        supervisor_->start(settings_.command_words(), command_environment(environ, agent_->containers()));
     if (started) return;
     failure_ = started.error();
     loop_.stop();
   }
 
   void command_ended(ExitStatus status) {
-    if (!stopping_ && !status.success())
-      failure_ = error("{} ended with {}", settings_.command_words().front(), status.to_string());
+    const std::string end =
+        fmt::format("{} ended with {}", settings_.command_words().front(), status.to_string());
+    if (!stopping_ && !status.success()) failure_ = Error(end);
+    if (!stopping_) ending_ = end;
     loop_.stop();
   }
 
   Loop& loop_;
   const Settings& settings_;
-  const Config& config_;
   std::unique_ptr<Agent> agent_;
   std::optional<Supervisor> supervisor_;
   Loop::TimerId start_timer_ = 0;
   bool started_ = false;
   bool stopping_ = false;
   std::optional<Error> failure_;
+  std::string ending_;
 };
 
 // What `kubectl describe pod` shows. Only where Kubernetes has put the file.
@@ -162,8 +167,10 @@ int main(int argc, char** argv) {
 
   auto loop = Loop::create();
   if (!loop) return fail(settings, loop.error(), k_failed);
-  const auto done = Program(*loop, settings, config).run();
+  Program program(*loop, settings);
+  const auto done = program.run();
   if (!done) return fail(settings, done.error(), k_failed);
-  spdlog::info("event=finished");
+  spdlog::info("event=finished reason={}", quoted(program.ending()));
+  leave_message(settings.termination_log, program.ending());
   return 0;
 }

@@ -13,7 +13,7 @@
 namespace glidepod::wire {
 
 // Raised with every change of a message. Hello and Bind carry it; a peer with another number is refused.
-constexpr std::uint32_t k_protocol = 1;
+constexpr std::uint32_t k_protocol = 2;
 
 enum class Type : std::uint32_t {
   // glue -> agent
@@ -72,6 +72,7 @@ struct Launch {
   std::vector<Link> links;
   std::string launched_marker;  // a file for the job's user to create just before exec; empty for none
   bool program_attached = false;
+  std::string about;  // what the container's log says of the job: words key=value; may be empty
 };
 
 struct Started {
@@ -173,7 +174,7 @@ void fields(auto& io, Is<Hello> auto& m) {
 }
 void fields(auto& io, Is<Launch> auto& m) {
   io(m.job, m.argv, m.environment, m.cwd, m.home, m.user_name, m.uid, m.gid, m.groups, m.umask, m.limits,
-     m.links, m.launched_marker, m.program_attached);
+     m.links, m.launched_marker, m.program_attached, m.about);
 }
 void fields(auto& io, Is<Started> auto& m) {
   io(m.job, m.pid);

@@ -180,7 +180,8 @@ TEST_CASE("agent: it starts its command when a container is ready, and ends with
     int code;
     const char* message;
   };
-  for (const Row& row : {Row{"/bin/true", 0, ""}, Row{"/bin/false", 1, "/bin/false ended with exit code 1\n"},
+  for (const Row& row : {Row{"/bin/true", 0, "/bin/true ended with exit code 0\n"},
+                         Row{"/bin/false", 1, "/bin/false ended with exit code 1\n"},
                          Row{"/nonexistent -f", 1, "start /nonexistent: No such file or directory\n"}}) {
     CAPTURE(row.command);
     SmallCluster c(1, {std::string("COMMAND=") + row.command});
@@ -193,6 +194,7 @@ TEST_CASE("agent: it starts its command when a container is ready, and ends with
   SmallCluster c(1, {"COMMAND=/usr/bin/tail -f /dev/null"});
   REQUIRE(c.until([&] { return c.logged("event=command_started"); }));
   CHECK(c.stop() == ExitStatus::exited(0));
+  CHECK(read_file(c.folder() + "/termination-log").value() == "told to end by signal 15\n");
 }
 
 TEST_CASE("agent: warm binds are fast, an idle agent does nothing at all and is small") {

@@ -30,6 +30,7 @@ Launch sample() {
   launch.limits = {{4, 0, ~0ULL}};
   launch.links = {{"/srv", "/glidepod/scratch/dir_1"}};
   launch.umask = 077;
+  launch.about = "job=1.0";
   return launch;
 }
 }  // namespace
@@ -41,6 +42,7 @@ TEST_CASE("messages: every field survives, bytes included") {
   CHECK(copy.limits.at(0).hard == ~0ULL);
   CHECK(copy.links.at(0).target == "/glidepod/scratch/dir_1");
   CHECK(copy.umask == 077);
+  CHECK(copy.about == "job=1.0");
 
   JobEnded ended;
   ended.status = ExitStatus::signaled(11, true);
