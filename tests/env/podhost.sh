@@ -198,7 +198,6 @@ env_down() {
     cgroups=$(env_cgroups)
     read -r owner start <"$GLIDEPOD_ENV/owner"
     if [[ -e /proc/$owner && $(env_identity "$owner") == "$owner $start" ]]; then
-        # podhost would start again what podman removes.
         [[ ! -e $GLIDEPOD_ENV/log/podhost.pid ]] || env_stop podhost
         if [[ -s $GLIDEPOD_ENV/keeper ]]; then
             env_podman pod rm --all --force --time 0 >/dev/null 2>&1
@@ -221,7 +220,7 @@ env_cgroups() {
     for id in "$GLIDEPOD_ENV"/storage/overlay-containers/*/; do
         id=$(basename "$id")
         [[ ${#id} == 64 ]] || continue
-        find /sys/fs/cgroup -type d -path "*/libpod_parent/*$id" -prune
+        find /sys/fs/cgroup -type d -path "*/libpod_parent/*$id" -prune 2>/dev/null
     done | while read -r folder; do
         [[ $folder == */libpod_parent/libpod-* ]] || folder=$(dirname "$folder")
         echo "$folder"
