@@ -91,7 +91,10 @@ submit() {  # USER
 # Waits until every job of the cluster has left the queue.
 finished() {  # USER CLUSTER SECONDS
     env_as "$1" condor_wait -wait "$3" "$2.log" >/dev/null || { echo "   job $2 did not end in $3 s"; return 1; }
+    # The job's log has its end before the history does.
+    wait_until 30 "job $2 to leave the queue" left_queue "$2"
 }
+left_queue() { local left; left=$(env_in_pool condor_q "$1" -allusers -af ProcId) && [[ -z $left ]]; }
 
 output_of() {  # USER CLUSTER [PROCESS]
     env_as "$1" cat "$2.${3:-0}.out"
