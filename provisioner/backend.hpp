@@ -27,7 +27,7 @@ class Backend {
   // Makes one pod. Where it is not known whether it was made, that is an error; the next look tells.
   virtual void create(const Group& group, const std::string& name,
                       std::function<void(Result<void>)> done) = 0;
-  // Removes one pod that has ended.
+  // Removes one pod, if it still is what it was seen to be.
   virtual void remove(const std::string& name, std::function<void(Result<void>)> done) = 0;
 
   // Nothing is tried again any more; what is under way is waited for.

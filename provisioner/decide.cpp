@@ -254,7 +254,7 @@ Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity
     const auto last = b.open ? b.next_canary + policy.settings.breaker_longest_pause : b.closed;
     return last + policy.settings.breaker_window < now && !(b.open && decisions.contains(entry.first.first));
   });
-  plan.removals = removals(supply.ended, policy, now);
+  plan.removals = removals(supply.ended, supply.stuck, policy, now);
   return plan;
 }
 

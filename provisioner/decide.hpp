@@ -84,7 +84,7 @@ struct Decision {
 };
 std::string_view to_string(Decision::Verdict verdict);
 
-// A pod to be removed; it has ended.
+// A pod to be removed; it has ended, or has never begun.
 struct Removal {
   std::string pod;
   std::string reason;

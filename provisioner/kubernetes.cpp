@@ -137,11 +137,12 @@ void Kubernetes::create(const Group& group, const std::string& name, std::functi
 
 void Kubernetes::remove(const std::string& name, std::function<void(Result<void>)> done) {
   const auto pod = feed_.pods().find(name);
-  // Without the condition, another pod that got the name since could be hit.
-  const Json options = {
-      {"apiVersion", "v1"},
-      {"kind", "DeleteOptions"},
-      {"preconditions", {{"uid", pod == feed_.pods().end() ? "unknown" : pod->second.uid}}}};
+  // Another pod that got the name since is not meant, nor is this one if anything has happened to it: it may
+  // have got its image and be at work.
+  Json conditions = {{"uid", pod == feed_.pods().end() ? "unknown" : pod->second.uid}};
+  if (pod != feed_.pods().end() && !pod->second.version.empty())
+    conditions["resourceVersion"] = pod->second.version;
+  const Json options = {{"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", conditions}};
   api_.call({.method = "DELETE", .path = pods_path(name), .body = options.dump()},
             [done = std::move(done)](const ApiAnswer& answer) {
               const auto* failure = std::get_if<kube::Failure>(&answer);

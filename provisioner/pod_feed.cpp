@@ -29,7 +29,8 @@ const Json& metadata_of(const Json& object) {
 
 void put(std::map<std::string, PodFeed::Entry>& pods, const Json& pod) {
   const auto& metadata = metadata_of(pod);
-  pods.insert_or_assign(text_of(metadata, "name"), PodFeed::Entry{read_pod(pod), text_of(metadata, "uid")});
+  pods.insert_or_assign(text_of(metadata, "name"), PodFeed::Entry{read_pod(pod), text_of(metadata, "uid"),
+                                                                  text_of(metadata, "resourceVersion")});
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ class PodFeed {
   enum class Mode : std::uint8_t { once, followed };
   struct Entry {
     Result<Pod> pod;  // or why it cannot be read
-    std::string uid;
+    std::string uid, version;
   };
 
   // Both must outlive it.

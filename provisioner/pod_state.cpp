@@ -54,6 +54,16 @@ PodState waiting_state(const Json& status) {
   return begun ? PodState::starting : PodState::pulling;
 }
 
+bool has_run(const Json& status) {
+  for (const auto* lists : {"initContainerStatuses", "containerStatuses"})
+    for (const auto& container : at(status, lists))
+      if (!at(at(container, "state"), "running").is_null() ||
+          !at(at(container, "state"), "terminated").is_null() ||
+          !at(at(container, "lastState"), "terminated").is_null())
+        return true;
+  return false;
+}
+
 Time condition_time(const Json& status, std::string_view type) {
   for (const auto& condition : at(status, "conditions"))
     if (text(condition, "type") == type) return read_time(at(condition, "lastTransitionTime"));
@@ -144,6 +154,7 @@ Result<Pod> read_pod(const Json& pod) {
     result.state = PodState::unknown;
   } else if (scheduled(pod)) {
     result.state = waiting_state(status);
+    result.never_ran = result.state == PodState::pull_error && !has_run(status);
     result.since = std::max(result.since, condition_time(status, "PodScheduled"));
   } else {
     result.state = PodState::unschedulable;

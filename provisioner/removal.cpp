@@ -21,7 +21,8 @@ std::string why(const EndedPod& pod, const Policy& policy, std::int64_t newer_al
 
 }  // namespace
 
-std::vector<Removal> removals(std::vector<EndedPod> ended, const Policy& policy, Time now) {
+std::vector<Removal> removals(std::vector<EndedPod> ended, const std::vector<StuckPod>& stuck,
+                              const Policy& policy, Time now) {
   // The newest first; equal times by name, so that the same pods are kept in every cycle.
   std::sort(ended.begin(), ended.end(), [](const EndedPod& a, const EndedPod& b) {
     return std::pair(b.ended, std::string_view(a.name)) < std::pair(a.ended, std::string_view(b.name));
@@ -32,7 +33,10 @@ std::vector<Removal> removals(std::vector<EndedPod> ended, const Policy& policy,
     auto reason = why(pod, policy, newer[pod.failed]++, now);
     if (!reason.empty()) result.push_back({pod.name, std::move(reason)});
   }
-  // The oldest go first where not all can go.
+  for (const auto& pod : stuck)
+    if (const auto age = now - pod.since; age > 2 * policy.settings.pull_limit)
+      result.push_back({pod.name, fmt::format("no image for {} s", age.count())});
+  // Those that take room, then the oldest, go first where not all can go.
   std::reverse(result.begin(), result.end());
   const auto most = static_cast<std::size_t>(std::max<std::int64_t>(policy.removals_per_cycle, 0));
   if (result.size() > most) result.resize(most);

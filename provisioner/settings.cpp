@@ -258,7 +258,9 @@ class Table {
     seconds(g, "breaker_window", &s.breaker_window, "how long a failed pilot counts");
     seconds(g, "breaker_first_pause", &s.breaker_first_pause, "time to the first canary pod");
     seconds(g, "breaker_longest_pause", &s.breaker_longest_pause, "the pause doubles up to this");
-    seconds(g, "pull_limit", &s.pull_limit, "an image pull that takes longer has failed");
+    seconds(
+        g, "pull_limit", &s.pull_limit,
+        "an image pull that takes longer has failed; after twice that without an image the pod is removed");
     seconds(g, "register_limit", &s.register_limit, "a running pilot that takes longer to join has failed");
     integer(g, "finished_kept", &s.finished_kept, 0, "most finished pods to keep");
     integer(g, "failed_kept", &s.failed_kept, 0, "failed pods that are kept whatever their age");

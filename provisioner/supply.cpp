@@ -161,6 +161,7 @@ Supply Tracker::observe(const std::vector<Pod>& pods, const std::vector<Slot>& s
     count(group, as);
     if (as == Standing::broken && !std::exchange(memory.broken, true))
       outcomes_[pod.group].failures.emplace_back(now, pod.image);
+    if (state == PodState::pull_error && pod.never_ran) supply.stuck.push_back({pod.name, pod.since});
     if (ended) {
       settle(memory, true, now);
       supply.ended.push_back({pod.name, state == PodState::failed, pod.since, ++memory.sightings_ended});

@@ -35,6 +35,7 @@ struct Pod {
   std::string image;
   PodState state = PodState::unschedulable;  // of a running pod: unregistered
   Time since;                                // when it came into this state, or was made
+  bool never_ran = false;                    // no container of it has started yet
 };
 
 // A slot of a pilot in the pool.
@@ -71,11 +72,18 @@ struct EndedPod {
   std::int64_t sightings = 0;  // cycles that saw it ended
 };
 
+// A pod that has its place on a node but not its image, and so cannot have had a job.
+struct StuckPod {
+  std::string name;
+  Time since;
+};
+
 // The pods there are, as of one moment.
 struct Supply {
   std::map<Group, GroupSupply> groups;
   std::map<std::string, std::int64_t> claimed_by_owner;  // pods with a job of this owner
   std::vector<EndedPod> ended;
+  std::vector<StuckPod> stuck;
   std::string blind;  // not empty: the pods or their ads could not be seen
   std::vector<std::string> problems;
 };

@@ -357,3 +357,15 @@ TEST_CASE("decide: ended pods go by age and number, failed ones are kept for a l
   scene.supply.ended[1].sightings = 10;
   CHECK(scene.plan().removals[0].reason == "ended, seen 10 times");
 }
+
+TEST_CASE("decide: a pod that never got its image goes after twice the pull limit") {
+  Scene scene;
+  scene.policy.settings.pull_limit = Seconds(600);
+  scene.supply.stuck = {{"a", k_now - Seconds(1200)}, {"b", k_now - Seconds(1201)}};
+  const auto plan = scene.plan();
+  REQUIRE(plan.removals.size() == 1);
+  CHECK(plan.removals[0].pod == "b");
+  CHECK(plan.removals[0].reason == "no image for 1201 s");
+  scene.supply.blind = "no API";
+  CHECK(scene.plan().removals.empty());
+}

@@ -34,7 +34,7 @@ struct Scene {
       return other ? *other : answer(request);
     };
   }
-  static std::string status(int code, const char* reason, const char* message) {
+  static std::string status(int code, const char* reason, const std::string& message) {
     return Json{{"kind", "Status"}, {"code", code}, {"reason", reason}, {"message", message}}.dump();
   }
   FakeServer::Reply answer(const FakeServer::Request& request) {
@@ -46,6 +46,7 @@ struct Scene {
       const std::string name = pod["metadata"]["name"];
       if (pods.contains(name)) return FakeServer::json(409, status(409, "AlreadyExists", "there"));
       pod["metadata"]["uid"] = "uid-" + name;
+      pod["metadata"]["resourceVersion"] = "1";
       pod["status"] = {{"phase", "Pending"}};
       pods[name] = pod;
       return FakeServer::json(201, pod.dump());
@@ -53,8 +54,10 @@ struct Scene {
     if (request.method == "DELETE") {
       const auto name = path.substr(path.rfind('/') + 1);
       if (!pods.contains(name)) return FakeServer::json(404, status(404, "NotFound", "gone"));
-      if (Json::parse(request.body)["preconditions"]["uid"] != pods[name]["metadata"]["uid"])
-        return FakeServer::json(409, status(409, "Conflict", "another pod"));
+      const auto options = Json::parse(request.body);
+      for (const auto& [key, value] : options["preconditions"].items())
+        if (value != pods[name]["metadata"][key])
+          return FakeServer::json(409, status(409, "Conflict", "another " + key));
       pods.erase(name);
       return FakeServer::json(200, "{}");
     }
@@ -159,8 +162,14 @@ TEST_CASE("kubernetes: only the pod that was seen is removed") {
   CHECK(scene.create("a") == "");
   scene.look();
   scene.pods["a"]["metadata"]["uid"] = "another";
-  CHECK(scene.remove("a") == "409 Conflict: another pod");
+  CHECK(scene.remove("a") == "409 Conflict: another uid");
   CHECK(scene.pods.size() == 1);
+  // Nor is the very pod, if anything has happened to it since.
+  scene.look();
+  scene.pods["a"]["metadata"]["resourceVersion"] = "2";
+  CHECK(scene.remove("a") == "409 Conflict: another resourceVersion");
+  scene.look();
+  CHECK(scene.remove("a") == "");
 }
 
 TEST_CASE("kubernetes: a list that cannot be read is blindness, one pod that cannot is a problem") {

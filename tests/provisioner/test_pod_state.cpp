@@ -113,3 +113,26 @@ TEST_CASE("pod_state: the tightest of the quotas counts, those with scopes do no
   CHECK(quota->left.gpus > 1'000'000);
   CHECK_FALSE(read_quotas(Json::parse(R"({"items": []})")));
 }
+
+TEST_CASE("pod state: whether a pod that cannot pull has ever run anything") {
+  const auto never_ran = [](const char* phase, const std::string& statuses) {
+    return read_pod(
+               Json::parse(
+                   R"({"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": [{"name": "pilot"}]},
+      "status": {"phase": ")" +
+                   std::string(phase) + R"(", )" + statuses + "}}"))
+        ->never_ran;
+  };
+  const std::string error =
+      R"("containerStatuses": [{"name": "pilot", "state": {"waiting": {"reason": "ErrImagePull"}})";
+  CHECK(never_ran("Pending", error + "}]"));
+  CHECK(never_ran("Pending",
+                  error + R"(, "lastState": {}}], "initContainerStatuses": [{"state": {"waiting": {}}}])"));
+  CHECK(!never_ran("Pending",
+                   error + R"(}], "initContainerStatuses": [{"state": {"terminated": {"exitCode": 0}}}])"));
+  CHECK(!never_ran("Pending", error + R"(, "lastState": {"terminated": {"exitCode": 1}}}])"));
+  CHECK(!never_ran("Running", error + "}]"));
+  CHECK(!never_ran(
+      "Pending",
+      R"("containerStatuses": [{"name": "pilot", "state": {"waiting": {"reason": "ContainerCreating"}}}])"));
+}
