@@ -26,10 +26,15 @@ constexpr std::array<std::string_view, 16> k_permanent = {"manifest unknown",
                                                           "no matching manifest",
                                                           "no image found in manifest list",
                                                           "invalid reference"};
-// What goes away by itself, even beside the words above.
-constexpr std::array<std::string_view, 6> k_passing = {
-    "too many requests", "toomanyrequests",    "timeout",
-    "deadline exceeded", "connection refused", "is reserved for"};
+// What goes away by itself, even beside the words above. The second line is how a runtime speaks that is
+// itself ending or starting.
+constexpr std::array<std::string_view, 15> k_passing = {
+    "too many requests",  "toomanyrequests",      "timeout",
+    "deadline exceeded",  "connection refused",   "is reserved for",
+
+    "code = unavailable", "transport is closing", "error reading from server",
+    "context canceled",   "code = aborted",       "ttrpc: closed",
+    "no running task",    "sandbox container",    "unknown state"};
 
 std::string lower(std::string_view text) {
   std::string result(text);

@@ -42,6 +42,17 @@ TEST_CASE("trouble: what the kubelet says, and whose fault it is") {
            Row{"RunContainerError", "exec: no such file or directory", Kind::user},
            Row{"CreateContainerError", "context deadline exceeded", Kind::passing},
            Row{"CreateContainerError", "name is reserved for 1234", Kind::passing},
+           Row{"CreateContainerError", "rpc error: code = Unavailable desc = transport is closing",
+               Kind::passing},
+           Row{"CreateContainerError",
+               "rpc error: code = Unavailable desc = connection error: desc = \"transport: Error while dialing "
+               "dial unix /run/containerd.sock: connect: no such file or directory\"",
+               Kind::passing},
+           Row{"CreateContainerError", "error reading from server: EOF", Kind::passing},
+           Row{"CreateContainerError", "sandbox container \"0a1b\" is not running", Kind::passing},
+           Row{"RunContainerError", "failed to create containerd task: ttrpc: closed: unknown", Kind::passing},
+           Row{"RunContainerError", "no running task found: task 0a1b not found: not found", Kind::passing},
+           Row{"RunContainerError", "context canceled", Kind::passing},
            Row{"CreateContainerConfigError", "secret \"x\" not found", Kind::passing},
            Row{"CrashLoopBackOff", "back-off 10s restarting failed container", Kind::passing},
        }) {
