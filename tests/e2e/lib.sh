@@ -130,11 +130,12 @@ all_stopped() { [[ $(states_of "$1") == T ]]; }
 none_stopped() { [[ -n $(states_of "$1") && $(states_of "$1") != *T* ]]; }
 
 # Runs a command, then expects the condition within 2 seconds of its end.
-acts_within_2s() {  # CONDITION MARK -- COMMAND...
-    local condition=$1 mark=$2
-    shift 3
+acts_within_2s() {  # CONDITION ARGUMENT... -- COMMAND...
+    local condition=()
+    while [[ $1 != -- ]]; do condition+=("$1"); shift; done
+    shift
     "$@" >/dev/null || return
-    wait_until 2 "$condition $mark" "$condition" "$mark"
+    wait_until 2 "${condition[*]}" "${condition[@]}"
 }
 
 # The environment for a test program: the one GLIDEPOD_ENV names, which then stays up, or a new one until the program
