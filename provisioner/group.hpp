@@ -19,7 +19,8 @@ struct Group {
   std::string gpu_types;  // "A100,L40"
   std::string labels;     // "node label:value,..."
 
-  auto operator<=>(const Group&) const = default;
+  auto operator<=>(const Group&) const =
+      default;  // NOLINT(modernize-use-nullptr): of what the compiler writes
   bool operator==(const Group&) const = default;
 
   // PRP's name of a group: "1;4096;8000000;;0;;".

@@ -125,7 +125,7 @@ void HttpEndpoint::read(int fd) {
   } else if (parts[0] != "GET" && parts[0] != "HEAD") {
     connection.out = response({405, "only GET and HEAD\n"}, true);
   } else {
-    const std::string target(parts[1]);
+    const auto& target = parts[1];
     connection.out = response(handler_(target.substr(0, target.find('?'))), parts[0] == "GET");
   }
   write(fd);
