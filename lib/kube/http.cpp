@@ -7,6 +7,9 @@
 #include <utility>
 
 namespace glidepod::kube {
+namespace {
+constexpr std::size_t k_longest_headers = std::size_t{128} << 10;
+}
 
 struct Http::Curl {
   CURLM* multi = nullptr;
@@ -23,7 +26,9 @@ struct Http::Transfer {
   HttpRequest request;
   Handlers handlers;
   std::string body;
+  std::size_t header_bytes = 0;
   bool too_long = false;
+  bool refused = false;            // an address
   std::optional<CURLcode> result;  // once it is over
 
   ~Transfer() {
@@ -39,9 +44,16 @@ struct Http::Transfer {
     return code;
   }
   Result<HttpResponse> outcome() {
-    if (too_long) return error("answer longer than {} bytes", request.longest_body);
+    if (too_long) return Error(fmt::format("answer longer than {} bytes", request.longest_body), EMSGSIZE);
+    if (*result != CURLE_OK && refused) return Error("an address that must not be contacted", EACCES);
     if (*result != CURLE_OK) return error("{}", curl_easy_strerror(*result));
-    HttpResponse response{static_cast<int>(status()), std::move(body), {}};
+    HttpResponse response{static_cast<int>(status()), std::move(body), {}, {}};
+    for (const auto& name : request.wanted_headers) {
+      curl_header* header = nullptr;
+      for (std::size_t i = 0;
+           curl_easy_header(easy, name.c_str(), i, CURLH_HEADER, -1, &header) == CURLHE_OK; ++i)
+        response.headers[name] += (i == 0 ? "" : ", ") + std::string(header->value);
+    }
     curl_off_t wait = 0;  // curl reads both forms of Retry-After
     if (curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &wait) == CURLE_OK && wait > 0)
       response.retry_after = std::chrono::seconds(wait);
@@ -53,6 +65,21 @@ struct Http::Transfer {
     self.body.append(data, size);
     self.too_long = self.body.size() > self.request.longest_body;
     return self.too_long ? 0 : size;
+  }
+  // Counts only: curl keeps all the headers that it is sent.
+  static std::size_t count_header(char*, std::size_t, std::size_t size, void* user) {
+    auto& self = *static_cast<Transfer*>(user);
+    self.header_bytes += size;
+    if (self.header_bytes > k_longest_headers) self.too_long = true;
+    return self.too_long ? 0 : size;
+  }
+  static curl_socket_t open_socket(void* user, curlsocktype, curl_sockaddr* address) {
+    auto& self = *static_cast<Transfer*>(user);
+    if (self.request.accepts && !self.request.accepts(address->addr)) {
+      self.refused = true;
+      return CURL_SOCKET_BAD;
+    }
+    return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
   }
 };
 
@@ -143,6 +170,11 @@ std::unique_ptr<Http::Call> Http::start(HttpRequest request, Handlers handlers) 
   curl_easy_setopt(t.easy, CURLOPT_TIMEOUT_MS, static_cast<long>(t.request.timeout.count()));
   curl_easy_setopt(t.easy, CURLOPT_WRITEFUNCTION, &Transfer::write);
   curl_easy_setopt(t.easy, CURLOPT_WRITEDATA, &t);
+  curl_easy_setopt(t.easy, CURLOPT_HEADERFUNCTION, &Transfer::count_header);
+  curl_easy_setopt(t.easy, CURLOPT_HEADERDATA, &t);
+  curl_easy_setopt(t.easy, CURLOPT_OPENSOCKETFUNCTION, &Transfer::open_socket);
+  curl_easy_setopt(t.easy, CURLOPT_OPENSOCKETDATA, &t);
+  curl_easy_setopt(t.easy, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(t.easy, CURLOPT_PRIVATE, &t);
   transfers_.emplace(id, std::move(transfer));
   curl_multi_add_handle(curl_->multi, t.easy);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/socket.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -24,11 +26,16 @@ struct HttpRequest {
   std::string body;
   Milliseconds timeout{0};  // 0: none, for a stream
   std::size_t longest_body = std::size_t{8} << 20;
+  std::vector<std::string> wanted_headers;  // of the answer
+  // If set, is asked before every connection, once the name is looked up; what it refuses is not contacted.
+  std::function<bool(const sockaddr& address)> accepts;
 };
 
 struct HttpResponse {
   int status = 0;
   std::string body;  // empty where a data handler took it
+  // Those wanted that there are, by the name they were wanted by; several of one name are joined by ", ".
+  std::map<std::string, std::string, std::less<>> headers;
   std::optional<std::chrono::seconds> retry_after;
 };
 
@@ -38,7 +45,8 @@ class Http {
   struct Handlers {
     // If set, takes the body of a 200 answer as it comes.
     std::function<void(std::string_view)> data;
-    // Once, at the end; an Error if there was no whole answer.
+    // Once, at the end; an Error if there was no whole answer. Its code is EMSGSIZE if the answer was too
+    // long, EACCES if no address was acceptable.
     std::function<void(Result<HttpResponse>)> done;
   };
   // A request under way; destroying it cancels it, and no handler is called any more. Handlers may do so.

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "lib/base/loop.hpp"
+#include "lib/base/result.hpp"
+#include "lib/registry/document.hpp"
+
+namespace glidepod::registry {
+
+// Why it is not known what an image runs.
+struct Failure {
+  enum class Kind : std::uint8_t {
+    refused,      // the image or its registry will say the same again
+    unreachable,  // may pass
+  };
+  Kind kind = Kind::unreachable;
+  std::string message;  // one line, with the registry's words
+};
+
+struct Options {
+  std::string credentials_file;                  // a docker config.json; need not exist
+  std::vector<std::string> insecure_registries;  // HOST[:PORT] spoken to by plain HTTP
+  Platform platform;
+  std::string unix_socket;  // for tests: every host is there
+};
+
+using Answer = std::variant<ImageCommand, Failure>;
+using Handler = std::function<void(Answer)>;
+
+// Asks registries what images run by themselves, by the OCI distribution API, on a Loop. HTTPS, with tokens
+// and credentials where a registry wants them; redirects are followed, credentials not sent along to other
+// hosts; what comes is limited in size and checked against its digest. Between questions it holds no
+// connection and no memory.
+class Client {
+ public:
+  // Destroying it ends the question; its handler is then not called. Handlers may do so.
+  class Operation {
+   public:
+    virtual ~Operation() = default;
+  };
+  // The Loop must outlive it, and it must outlive its operations.
+  Client(Loop& loop, Options options);
+
+  // What may pass is tried again, with growing pauses, until the deadline. The handler is called once, never
+  // from inside this call.
+  std::unique_ptr<Operation> ask(std::string image, SteadyTime deadline, Handler handler);
+
+ private:
+  Loop& loop_;
+  Options options_;
+};
+
+}  // namespace glidepod::registry

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "lib/base/result.hpp"
+
+namespace glidepod::registry {
+
+// What an image runs by itself.
+struct ImageCommand {
+  std::vector<std::string> entrypoint;
+  std::vector<std::string> cmd;
+  friend bool operator==(const ImageCommand&, const ImageCommand&) = default;
+};
+
+// The command line of a run with these arguments: they take the place of CMD. Empty if there is nothing to
+// run.
+std::vector<std::string> command_line(const ImageCommand& image, const std::vector<std::string>& arguments);
+
+// A document that another one names.
+struct Descriptor {
+  std::string digest;  // "sha256:" and 64 hexadecimal digits
+  std::size_t size = 0;
+  friend bool operator==(const Descriptor&, const Descriptor&) = default;
+};
+
+// A node's platform, in the words of images.
+struct Platform {
+  std::string architecture;  // "amd64"
+  std::string variant;       // "v8", or empty
+  // By uname's word for the machine, which stays as it is if it is not known.
+  static Platform of_machine(std::string_view machine);
+};
+
+// What a manifest, or an index of them, leads to.
+struct Manifest {
+  Descriptor next;
+  bool index = false;  // next is a manifest; otherwise the image's configuration
+};
+
+// All Errors of the parsers are the image's fault; they are fit for its user.
+//
+// An OCI or Docker manifest or index. Of an index, the entry for the platform. Digests other than SHA-256 and
+// documents that are both or neither are refused.
+Result<Manifest> parse_manifest(std::string_view text, const Platform& platform);
+// An OCI or Docker image configuration.
+Result<ImageCommand> parse_config(std::string_view text);
+// The words of a registry's answer that is an error, one line: "MANIFEST_UNKNOWN: manifest unknown".
+std::string error_words(std::string_view text);
+
+// "sha256:..." of a text.
+std::string digest_of(std::string_view text);
+// Whether a text is what a descriptor says; the size counts unless it is 0.
+Result<void> verify(std::string_view text, const Descriptor& expected);
+
+}  // namespace glidepod::registry

@@ -1,0 +1,347 @@
+#include "lib/registry/client.hpp"
+
+#include <doctest/doctest.h>
+
+#include <fcntl.h>
+
+#include "lib/base/file.hpp"
+#include "tests/kube/fake_server.hpp"
+
+using namespace glidepod;
+using namespace glidepod::registry;
+using kube::FakeServer;
+
+namespace {
+
+const std::string k_config = R"({"config":{"Entrypoint":["/entry"],"Cmd":["cmd"]}})";
+
+std::string manifest_of(const std::string& config) {
+  return fmt::format(
+      R"({{"schemaVersion":2,"config":{{"mediaType":"application/vnd.oci.image.config.v1+json","digest":"{}","size":{}}}}})",
+      digest_of(config), config.size());
+}
+std::string index_of(const std::string& manifest, const std::string& architecture) {
+  return fmt::format(
+      R"({{"manifests":[{{"digest":"{}","size":{},"platform":{{"os":"linux","architecture":"{}"}}}}]}})",
+      digest_of(manifest), manifest.size(), architecture);
+}
+
+std::string header(const FakeServer::Request& request, const std::string& name) {
+  const auto at = request.headers.find("\r\n" + name + ": ");
+  if (at == std::string::npos) return {};
+  const auto begin = at + name.size() + 4;
+  return request.headers.substr(begin, request.headers.find("\r\n", begin) - begin);
+}
+std::string where(const FakeServer::Request& request) {
+  return header(request, "Host") + request.target;
+}
+
+// Every host is one server, which knows who is meant by the Host header.
+struct Fixture {
+  Loop loop = Loop::create().value();
+  FakeServer server{loop};
+  std::map<std::string, FakeServer::Reply> replies;  // by host and path
+  std::vector<std::string> insecure = {"reg.test", "cdn.test", "auth.test", "registry-1.docker.io"};
+  std::unique_ptr<Client> client;
+  std::unique_ptr<Client::Operation> operation;
+  std::optional<Answer> answer;
+
+  Fixture() {
+    server.on_request = [this](const FakeServer::Request& request) {
+      const auto found = replies.find(where(request));
+      return found != replies.end()
+                 ? found->second
+                 : FakeServer::json(
+                       404, R"({"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]})");
+    };
+    serve("reg.test", manifest_of(k_config));
+  }
+  // An image x:1 with a manifest, and every blob.
+  void serve(const std::string& host, const std::string& manifest) {
+    replies[host + "/v2/x/manifests/1"] = FakeServer::json(200, manifest);
+    replies[host + "/v2/x/blobs/" + digest_of(k_config)] = FakeServer::json(200, k_config);
+  }
+  void ask(const std::string& image, Milliseconds patience = std::chrono::seconds(20)) {
+    answer.reset();
+    client = std::make_unique<Client>(
+        loop, Options{server.folder() + "/config.json", insecure, {"amd64", {}}, server.socket()});
+    operation = client->ask(image, std::chrono::steady_clock::now() + patience,
+                            [this](Answer got) { answer = std::move(got); });
+    CHECK_FALSE(answer.has_value());
+    for (int i = 0; i < 1000 && !answer; ++i) REQUIRE(loop.run_once(Milliseconds(5'000)).ok());
+    REQUIRE(answer.has_value());
+  }
+  void credentials(const std::string& text) {
+    REQUIRE(replace_file(server.folder() + "/config.json", text, 0600).ok());
+  }
+  const ImageCommand& command() const {
+    if (const auto* failure = std::get_if<Failure>(&*answer)) FAIL(failure->message);
+    return std::get<ImageCommand>(*answer);
+  }
+  // Why it failed for good.
+  std::string refused() const {
+    const auto* failure = std::get_if<Failure>(&*answer);
+    REQUIRE(failure);
+    CHECK(failure->kind == Failure::Kind::refused);
+    return failure->message;
+  }
+  std::vector<std::string> asked() const {
+    std::vector<std::string> result;
+    for (const auto& request : server.requests) result.push_back(where(request));
+    return result;
+  }
+};
+
+FakeServer::Reply redirect(const std::string& location) {
+  return {"HTTP/1.1 307 X\r\nContent-Length: 0\r\nLocation: " + location + "\r\n\r\n"};
+}
+FakeServer::Reply unauthorized(const std::string& challenge) {
+  return FakeServer::json(401, R"({"errors":[{"code":"UNAUTHORIZED","message":"authentication required"}]})",
+                          "WWW-Authenticate: " + challenge + "\r\n");
+}
+
+}  // namespace
+
+TEST_CASE("registry: manifest and configuration, by tag, by digest and through an index") {
+  Fixture f;
+  f.ask("reg.test/x:1");
+  CHECK(f.command() == ImageCommand{{"/entry"}, {"cmd"}});
+  CHECK(f.asked() ==
+        std::vector<std::string>{"reg.test/v2/x/manifests/1", "reg.test/v2/x/blobs/" + digest_of(k_config)});
+  CHECK(header(f.server.requests[0], "Accept").find("vnd.docker.distribution.manifest.list.v2+json") !=
+        std::string::npos);
+  CHECK(header(f.server.requests[0], "Authorization").empty());
+
+  const std::string manifest = manifest_of(k_config), index = index_of(manifest, "amd64");
+  f.replies["reg.test/v2/x/manifests/" + digest_of(manifest)] = FakeServer::json(200, manifest);
+  f.replies["reg.test/v2/x/manifests/" + digest_of(index)] = FakeServer::json(200, index);
+  f.ask("reg.test/x@" + digest_of(manifest));
+  CHECK(f.command().entrypoint == std::vector<std::string>{"/entry"});
+  f.ask("reg.test/x:ignored@" + digest_of(index));
+  CHECK(f.command().cmd == std::vector<std::string>{"cmd"});
+
+  f.replies["registry-1.docker.io/v2/library/x/manifests/1"] = FakeServer::json(200, manifest);
+  f.replies["registry-1.docker.io/v2/library/x/blobs/" + digest_of(k_config)] =
+      FakeServer::json(200, k_config);
+  f.ask("x:1");
+  CHECK(f.command().entrypoint == std::vector<std::string>{"/entry"});
+}
+
+TEST_CASE("registry: its refusals are the user's, in its own words") {
+  Fixture f;
+  f.ask("reg.test/x:9");
+  CHECK(f.refused() ==
+        "what reg.test/x:9 runs by itself could not be learnt: 404 MANIFEST_UNKNOWN: manifest unknown");
+  f.replies["reg.test/v2/x/manifests/1"] =
+      FakeServer::json(403, R"({"errors":[{"code":"DENIED","message":"not yours"}]})");
+  f.ask("reg.test/x:1");
+  CHECK(f.refused().find("403 DENIED: not yours") != std::string::npos);
+  f.replies["reg.test/v2/x/manifests/1"] = FakeServer::json(200, index_of("m", "s390x"));
+  f.ask("reg.test/x:1");
+  CHECK(f.refused().find("it has no linux/amd64 variant, has linux/s390x") != std::string::npos);
+  f.ask("not an image");
+  CHECK(f.refused().find("invalid reference format") != std::string::npos);
+}
+
+TEST_CASE("registry: what was not asked for is not believed") {
+  Fixture f;
+  const std::string manifest = manifest_of(k_config), other = manifest_of("{}");
+  f.replies["reg.test/v2/x/manifests/" + digest_of(manifest)] = FakeServer::json(200, other);
+  f.ask("reg.test/x@" + digest_of(manifest));
+  CHECK(f.refused().find("instead of " + digest_of(manifest)) != std::string::npos);
+  f.replies["reg.test/v2/x/blobs/" + digest_of(k_config)] =
+      FakeServer::json(200, std::string(k_config.size(), ' '));
+  f.ask("reg.test/x:1");
+  CHECK(f.refused().find("instead of " + digest_of(k_config)) != std::string::npos);
+  f.replies["reg.test/v2/x/manifests/1"] =
+      FakeServer::json(200, manifest, "Docker-Content-Digest: " + digest_of(other) + "\r\n");
+  f.ask("reg.test/x:1");
+  CHECK(f.refused().find("instead of " + digest_of(other)) != std::string::npos);
+  for (const char* garbage : {"", "\x01\x02", "<html>", "[[[[", "{\"manifests\":7}"}) {
+    f.replies["reg.test/v2/x/manifests/1"] = FakeServer::json(200, garbage);
+    f.ask("reg.test/x:1");
+    f.refused();
+  }
+}
+
+TEST_CASE("registry: a token, with credentials and without") {
+  Fixture f;
+  const std::string manifests = "reg.test/v2/x/manifests/1",
+                    blobs = "reg.test/v2/x/blobs/" + digest_of(k_config);
+  const std::string token = "auth.test/token?service=reg&scope=repository%3ax%3apull";
+  f.server.on_request = [&](const FakeServer::Request& request) {
+    if (where(request) == token) return FakeServer::json(200, R"({"token":"TOKEN"})");
+    if (header(request, "Authorization") != "Bearer TOKEN")
+      return unauthorized(R"(Bearer realm="http://auth.test/token",service="reg",scope="repository:x:pull")");
+    return f.replies.at(where(request));
+  };
+  f.ask("reg.test/x:1");
+  CHECK(f.command().entrypoint == std::vector<std::string>{"/entry"});
+  CHECK(f.asked() == std::vector<std::string>{manifests, token, manifests, blobs});
+  CHECK(header(f.server.requests[1], "Authorization").empty());
+
+  f.server.requests.clear();
+  f.credentials(R"({"auths":{"reg.test":{"auth":"c2VjcmV0"}}})");
+  f.ask("reg.test/x:1");
+  (void)f.command();
+  CHECK(header(f.server.requests[0], "Authorization").empty());
+  CHECK(header(f.server.requests[1], "Authorization") == "Basic c2VjcmV0");
+  CHECK(header(f.server.requests[2], "Authorization") == "Bearer TOKEN");
+}
+
+TEST_CASE("registry: credentials are shown once, and only to who they are for") {
+  Fixture f;
+  f.credentials(R"({"auths":{"reg.test":{"auth":"c2VjcmV0"}}})");
+  f.replies["reg.test/v2/x/manifests/1"] = unauthorized(R"(Basic realm="x")");
+  f.ask("reg.test/x:1");
+  CHECK(f.refused().find("401 UNAUTHORIZED: authentication required") != std::string::npos);
+  REQUIRE(f.server.requests.size() == 2);
+  CHECK(header(f.server.requests[1], "Authorization") == "Basic c2VjcmV0");
+
+  // A registry that leads to another one's challenge.
+  f.server.requests.clear();
+  f.replies["cdn.test/v2/x/manifests/1"] = unauthorized(R"(Basic realm="x")");
+  f.replies["auth.test/v2/x/manifests/1"] = redirect("http://reg.test/v2/x/manifests/1");
+  f.ask("auth.test/x:1");
+  f.refused();
+  for (const auto& request : f.server.requests) CHECK(header(request, "Authorization").empty());
+
+  f.server.requests.clear();
+  f.replies["reg.test/v2/x/manifests/1"] = unauthorized(R"(Bearer realm="http://elsewhere.test/token")");
+  f.ask("reg.test/x:1");
+  CHECK(f.refused().find("leads to elsewhere.test without HTTPS") != std::string::npos);
+  CHECK(f.server.requests.size() == 1);
+  for (const char* realm : {"file:///etc/passwd", "", "x"}) {
+    f.replies["reg.test/v2/x/manifests/1"] = unauthorized(fmt::format(R"(Bearer realm="{}")", realm));
+    f.ask("reg.test/x:1");
+    f.refused();
+  }
+}
+
+TEST_CASE("registry: redirects are followed, without the credentials") {
+  Fixture f;
+  f.credentials(R"({"auths":{"reg.test":{"auth":"c2VjcmV0"}}})");
+  const std::string blob = "/v2/x/blobs/" + digest_of(k_config);
+  f.server.on_request = [&](const FakeServer::Request& request) {
+    const std::string at = where(request);
+    if (at == "cdn.test/blob?signature=1") return FakeServer::json(200, k_config);
+    if (header(request, "Authorization") != "Basic c2VjcmV0") return unauthorized(R"(Basic realm="x")");
+    if (at == "reg.test" + blob) return redirect("/moved");
+    if (at == "reg.test/moved") return redirect("http://cdn.test/blob?signature=1");
+    return f.replies.at(at);
+  };
+  f.ask("reg.test/x:1");
+  CHECK(f.command().entrypoint == std::vector<std::string>{"/entry"});
+  CHECK(where(f.server.requests.back()) == "cdn.test/blob?signature=1");
+  CHECK(header(f.server.requests.back(), "Authorization").empty());
+  CHECK(header(f.server.requests[f.server.requests.size() - 2], "Authorization") == "Basic c2VjcmV0");
+
+  f.server.on_request = [&](const FakeServer::Request&) { return redirect("/again"); };
+  f.ask("reg.test/x:1");
+  CHECK(f.refused().find("redirects without end") != std::string::npos);
+  for (const char* bad :
+       {"http://plain.test/x", "file:///etc/passwd", "http://user:secret@cdn.test/x", "ftp://cdn.test/"}) {
+    CAPTURE(bad);
+    f.server.on_request = [&](const FakeServer::Request&) { return redirect(bad); };
+    f.server.requests.clear();
+    f.ask("reg.test/x:1");
+    f.refused();
+    CHECK(f.server.requests.size() == 1);
+  }
+}
+
+TEST_CASE("registry: what may pass is tried again, until the patience ends") {
+  Fixture f;
+  int failures = 0;
+  std::vector<FakeServer::Reply> bad = {
+      FakeServer::json(429, R"({"errors":[{"code":"TOOMANYREQUESTS","message":"slow down"}]})"),
+      {"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{", true}};
+  f.server.on_request = [&](const FakeServer::Request& request) {
+    return failures < static_cast<int>(bad.size()) ? bad[static_cast<std::size_t>(failures++)]
+                                                   : f.replies.at(where(request));
+  };
+  f.ask("reg.test/x:1");
+  CHECK(f.command().entrypoint == std::vector<std::string>{"/entry"});
+
+  for (const auto& reply :
+       {FakeServer::json(429, "", "Retry-After: 60\r\n"), FakeServer::json(500, "broken")}) {
+    f.server.on_request = [&](const FakeServer::Request&) { return reply; };
+    f.ask("reg.test/x:1", Milliseconds(150));
+    const auto* failure = std::get_if<Failure>(&*f.answer);
+    REQUIRE(failure);
+    CHECK(failure->kind == Failure::Kind::unreachable);
+  }
+  f.server.requests.clear();
+  f.server.on_request = [&](const FakeServer::Request&) {
+    return FakeServer::json(429, "", "Retry-After: 60\r\n");
+  };
+  f.ask("reg.test/x:1", std::chrono::seconds(30));
+  CHECK(f.server.requests.size() == 1);  // a pause longer than the patience is not begun
+}
+
+TEST_CASE("registry: an answer without end, and an index of indexes") {
+  Fixture f;
+  f.server.on_request = [&](const FakeServer::Request&) {
+    return FakeServer::Reply{"HTTP/1.1 200 OK\r\nX: " + std::string(150'000, 'x') +
+                             "\r\nContent-Length: 0\r\n\r\n"};
+  };
+  f.ask("reg.test/x:1", Milliseconds(150));
+  CHECK(std::holds_alternative<Failure>(*f.answer));
+  f.server.on_request = [&](const FakeServer::Request&) {
+    return FakeServer::Reply{fmt::format("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", 1 << 30)};
+  };
+  f.ask("reg.test/x:1", Milliseconds(150));
+  CHECK(std::holds_alternative<Failure>(*f.answer));
+
+  f.server.on_request = nullptr;
+  std::string document = manifest_of(k_config);
+  std::map<std::string, std::string> served;
+  for (int i = 0; i < 4; ++i) {
+    served["reg.test/v2/x/manifests/" + digest_of(document)] = document;
+    document = index_of(document, "amd64");
+  }
+  f.server.on_request = [&](const FakeServer::Request& request) {
+    const auto found = served.find(where(request));
+    return FakeServer::json(200, found == served.end() ? document : found->second);
+  };
+  f.ask("reg.test/x:1");
+  CHECK(f.refused().find("leads from one to the next") != std::string::npos);
+}
+
+TEST_CASE("registry: link-local addresses are not contacted, HTTPS is what a registry speaks") {
+  Fixture f;
+  for (const char* host : {"169.254.169.254:1", "[fe80::1]:1", "[::ffff:169.254.169.254]:1"}) {
+    CAPTURE(host);
+    Client client(f.loop, Options{{}, {host}, {"amd64", {}}, {}});
+    std::optional<Answer> answer;
+    const auto operation =
+        client.ask(std::string(host) + "/x:1", std::chrono::steady_clock::now() + std::chrono::seconds(20),
+                   [&](Answer got) { answer = std::move(got); });
+    for (int i = 0; i < 1000 && !answer; ++i) REQUIRE(f.loop.run_once(Milliseconds(1'000)).ok());
+    REQUIRE(answer.has_value());
+    const auto* failure = std::get_if<Failure>(&*answer);
+    REQUIRE(failure);
+    CHECK(failure->message.find("not contacted") != std::string::npos);
+    CHECK(failure->kind == Failure::Kind::refused);
+  }
+  // A TLS greeting is no HTTP request.
+  f.insecure.clear();
+  f.ask("reg.test/x:1", Milliseconds(150));
+  CHECK(std::holds_alternative<Failure>(*f.answer));
+  CHECK(f.server.requests.empty());
+}
+
+TEST_CASE("registry: a question that is taken back is not answered") {
+  Fixture f;
+  f.client = std::make_unique<Client>(f.loop, Options{{}, f.insecure, {"amd64", {}}, f.server.socket()});
+  bool answered = false;
+  auto operation = f.client->ask("reg.test/x:1", std::chrono::steady_clock::now() + std::chrono::seconds(5),
+                                 [&](const Answer&) { answered = true; });
+  f.server.on_request = [&](const FakeServer::Request&) {
+    operation.reset();
+    return FakeServer::json(200, "{}");
+  };
+  for (int i = 0; i < 20; ++i) REQUIRE(f.loop.run_once(Milliseconds(5)).ok());
+  CHECK(f.server.requests.size() == 1);
+  CHECK_FALSE(answered);
+}

@@ -1,0 +1,105 @@
+#include "lib/registry/location.hpp"
+
+#include <arpa/inet.h>
+#include <doctest/doctest.h>
+#include <netinet/in.h>
+
+#include <cstring>
+
+using namespace glidepod;
+using namespace glidepod::registry;
+
+TEST_CASE("location: names as Docker fills them in") {
+  struct Row {
+    const char *image, *host, *repository, *reference, *api;
+  };
+  const std::string digest = "sha256:" + std::string(64, 'a');
+  const std::string with_digest = "reg.example/x:1@" + digest;
+  for (const Row& row : {
+           Row{"alpine", "docker.io", "library/alpine", "latest", "registry-1.docker.io"},
+           Row{"alpine:3.19", "docker.io", "library/alpine", "3.19", "registry-1.docker.io"},
+           Row{"docker.io/alpine", "docker.io", "library/alpine", "latest", "registry-1.docker.io"},
+           Row{"index.docker.io/alpine", "docker.io", "library/alpine", "latest", "registry-1.docker.io"},
+           Row{"a/b:1", "docker.io", "a/b", "1", "registry-1.docker.io"},
+           Row{"reg.example/a/b/c:1", "reg.example", "a/b/c", "1", "reg.example"},
+           Row{"localhost/x", "localhost", "x", "latest", "localhost"},
+           Row{"10.0.0.1:5000/x:1", "10.0.0.1:5000", "x", "1", "10.0.0.1:5000"},
+           Row{"[::1]:5000/x:1", "[::1]:5000", "x", "1", "[::1]:5000"},
+           Row{with_digest.c_str(), "reg.example", "x", digest.c_str(), "reg.example"},
+       }) {
+    CAPTURE(row.image);
+    const auto location = ImageLocation::parse(row.image);
+    REQUIRE(location.ok());
+    CHECK(location->host == row.host);
+    CHECK(location->repository == row.repository);
+    CHECK(location->reference == row.reference);
+    CHECK(location->api_host() == row.api);
+    CHECK(location->by_digest == (std::string(row.image).find('@') != std::string::npos));
+  }
+}
+
+TEST_CASE("location: what is not the name of a registry is refused") {
+  for (const char* image : {"", "UPPER", "reg.example:0/x", "reg.example:99999/x", "reg.example:5000x/x",
+                            "[x?y]/x", "[::1#]/x", "[::1]:/x", "[::1]x/y", "a@b.example/x", "..//x",
+                            "reg.example/../x", "reg.example/x?y", "reg.example/x y", "x@sha256:abc"}) {
+    CAPTURE(image);
+    CHECK_FALSE(ImageLocation::parse(image).ok());
+  }
+}
+
+TEST_CASE("location: URLs, their origins and where a redirect leads") {
+  const Url base = Url::parse("https://Reg.Example:443/v2/x/").value();
+  CHECK(base.authority() == "reg.example");
+  CHECK(base.https());
+  CHECK(base.resolve("/y?z=1#f")->text() == "https://Reg.Example:443/y?z=1");
+  CHECK(base.resolve("manifests/1")->same_origin(base));
+  CHECK(base.resolve("//cdn.example/blob")->authority() == "cdn.example");
+  CHECK_FALSE(base.resolve("https://cdn.example/blob")->same_origin(base));
+  CHECK_FALSE(base.resolve("http://reg.example/x")->same_origin(base));
+  CHECK_FALSE(base.resolve("https://reg.example:8443/x")->same_origin(base));
+  CHECK(Url::parse("http://[::1]:5000/")->authority() == "[::1]:5000");
+  for (const char* bad :
+       {"", "x", "file:///etc/passwd", "ftp://reg.example/x", "https://user:secret@reg.example/",
+        "unix:///run/x.sock", "https://reg.example:99999/", "gopher://reg.example/"}) {
+    CAPTURE(bad);
+    CHECK_FALSE(Url::parse(bad).ok());
+  }
+  CHECK_FALSE(base.resolve("file:///etc/passwd").ok());
+  CHECK_FALSE(base.resolve("https://user@reg.example/x").ok());
+  CHECK(Url::parse("https://auth.example/token?a=b")
+            ->with_query({{"service", "a registry"}, {"scope", "repository:x:pull&more=1"}})
+            ->text() ==
+        "https://auth.example/token?a=b&service=a+registry&scope=repository%3ax%3apull%26more%3d1");
+}
+
+TEST_CASE("location: link-local and metadata addresses, however written") {
+  struct Row {
+    const char* address;
+    bool metadata;
+  };
+  for (const Row& row :
+       {Row{"169.254.169.254", true}, Row{"169.254.0.1", true}, Row{"169.253.255.255", false},
+        Row{"169.255.0.0", false}, Row{"127.0.0.1", false}, Row{"10.0.0.1", false}, Row{"fe80::1", true},
+        Row{"febf::1", true}, Row{"fec0::1", false}, Row{"::1", false}, Row{"2001:db8::1", false},
+        Row{"::ffff:169.254.169.254", true}, Row{"::169.254.169.254", true}, Row{"::ffff:10.0.0.1", false},
+        Row{"64:ff9b::169.254.169.254", true}, Row{"2002:a9fe:a9fe::1", true}, Row{"fd00:ec2::254", true},
+        Row{"fd00:ec2::253", false}}) {
+    CAPTURE(row.address);
+    sockaddr_storage storage{};
+    in_addr four{};
+    in6_addr six{};
+    if (::inet_pton(AF_INET, row.address, &four) == 1) {
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      address.sin_addr = four;
+      std::memcpy(&storage, &address, sizeof address);
+    } else {
+      REQUIRE(::inet_pton(AF_INET6, row.address, &six) == 1);
+      sockaddr_in6 address{};
+      address.sin6_family = AF_INET6;
+      address.sin6_addr = six;
+      std::memcpy(&storage, &address, sizeof address);
+    }
+    CHECK(is_metadata_address(reinterpret_cast<const sockaddr&>(storage)) == row.metadata);
+  }
+}
