@@ -1,6 +1,7 @@
 #include "pilot-agent/agent.hpp"
 
 #include <pwd.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,10 +31,19 @@ Policy policy_with_nonce(const Settings& settings) {
   return policy;
 }
 
+registry::Options registry_options(const Settings& settings) {
+  utsname node{};
+  (void)::uname(&node);  // cannot fail
+  return {settings.registry_auth, settings.insecure_hosts(), registry::Platform::of_machine(node.machine), {}};
+}
+
 }  // namespace
 
 Agent::Agent(Loop& loop, const Settings& settings)
-    : loop_(loop), settings_(settings), core_(policy_with_nonce(settings), settings.container_names()) {}
+    : loop_(loop),
+      settings_(settings),
+      core_(policy_with_nonce(settings), settings.container_names()),
+      registry_(loop, registry_options(settings)) {}
 
 Agent::~Agent() {
   if (glue_listener_) loop_.forget(glue_listener_.get());
@@ -208,6 +218,7 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
       shared_));
   link.fds = std::move(frame.fds);
   Request request{client, bind.verb, bind.program_attached, {}, fmt::format("uid:{}", uid), {}, uid};
+  if (bind.verb == wire::Verb::run) request.arguments = bind.argv;
   if (!request.any_image) {
     request.image = TRY(pod_image(bind.image, rules_));
     if (!bind.work_directory.empty()) {
@@ -247,6 +258,7 @@ void Agent::close_client(ClientId client) {
   if (found == clients_.end()) return;
   loop_.cancel(found->second.vacate_timer);
   clients_.erase(found);
+  questions_.erase(client);
 }
 
 void Agent::pump() {
@@ -279,11 +291,27 @@ void Agent::run(const Launch& action) {
   if (glue == glues_.end()) return core_.on_glue_lost(action.glue, now());
   wire::Launch launch = *std::exchange(client->second.launch, std::nullopt);
   launch.job = action.job;
+  if (!action.argv.empty()) launch.argv = action.argv;
   std::vector<int> fds;
   for (const Fd& fd : client->second.fds) fds.push_back(fd.get());
   const auto sent = glue->second.channel->send(launch, fds);
   client->second.fds.clear();
   if (!sent) close_glue(action.glue, sent.error().in("launch"));
+}
+
+void Agent::run(const AskImage& action) {
+  const ClientId client = action.client;
+  questions_[client] = registry_.ask(action.image, action.deadline, [this, client](registry::Answer answer) {
+    questions_.erase(client);
+    if (const auto* failure = std::get_if<registry::Failure>(&answer)) {
+      const bool refused = failure->kind == registry::Failure::Kind::refused;
+      core_.on_image_unknown(client, refused ? wire::Fault::user : wire::Fault::infrastructure, failure->message,
+                             now());
+    } else {
+      core_.on_image_known(client, std::get<registry::ImageCommand>(answer), now());
+    }
+    pump();
+  });
 }
 
 void Agent::run(const SignalJob& action) {

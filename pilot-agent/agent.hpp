@@ -9,6 +9,7 @@
 
 #include "lib/base/loop.hpp"
 #include "lib/kube/client.hpp"
+#include "lib/registry/client.hpp"
 #include "lib/wire/channel.hpp"
 #include "lib/wire/socket.hpp"
 #include "pilot-agent/bind_plan.hpp"
@@ -65,6 +66,7 @@ class Agent {
   void pump();
   void run(const Patch& action);
   void run(const Launch& action);
+  void run(const AskImage& action);
   void run(const SignalJob& action);
   void run(const Answer& action);
   void run(const Fail& action);
@@ -87,6 +89,8 @@ class Agent {
   std::unique_ptr<kube::Client::Operation> first_get_;
   std::unique_ptr<kube::Client::Operation> watch_;
   std::map<std::uint64_t, std::unique_ptr<kube::Client::Operation>> patches_;
+  registry::Client registry_;
+  std::map<ClientId, std::unique_ptr<registry::Client::Operation>> questions_;
   std::string version_;  // to watch from; empty: from the present state
   Fd glue_listener_, client_listener_;
   std::map<GlueId, GlueLink> glues_;

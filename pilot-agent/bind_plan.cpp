@@ -65,8 +65,8 @@ Result<wire::Launch> plan_launch(const wire::Bind& bind, const Caller& caller, c
   launch.launched_marker = bind.launched_marker;
   launch.program_attached = bind.program_attached;
   launch.links = TRY(plan_binds(bind.binds, shared));
-  if (bind.verb != wire::Verb::test && bind.argv.empty())
-    return error("no command given: an image's own entrypoint is not run here, name the command");
+  const bool own_command = bind.verb == wire::Verb::run && !bind.program_attached;
+  if (bind.verb != wire::Verb::test && !own_command && bind.argv.empty()) return error("no command given");
   return launch;
 }
 

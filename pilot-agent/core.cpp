@@ -21,6 +21,8 @@ std::string_view name_of(State state) {
       return "switching";
     case State::reserved:
       return "reserved";
+    case State::asking:
+      return "asking";
     case State::running:
       return "running";
     case State::draining:
@@ -71,13 +73,8 @@ void Core::on_bind(Request request, Time now) {
 }
 
 void Core::on_client_gone(ClientId client, Time now) {
-  std::erase_if(queue_, [client](const Waiting& waiting) { return waiting.request.client == client; });
   std::erase_if(lost_jobs_, [client](const LostJob& lost) { return lost.request.client == client; });
-  for (Container& container : containers_) {
-    // The switch goes on: the next job may want that image, and stopping half-way gains nothing.
-    if (container.change && container.change->waiting && container.change->waiting->request.client == client)
-      container.change->waiting.reset();
-  }
+  drop_waiting(client);
   if (Container* container = find_client(client)) {
     note("event=abandoned job={} container={} action=kill", word(container->running->request.job),
          container->name);
@@ -99,11 +96,7 @@ void Core::on_client_signal(ClientId client, int number, Time now) {
   }
   // No job yet: a signal that ends a process ends the request, as if the job had just begun.
   if (!ends_a_process(number)) return;
-  for (const Waiting& waiting : queue_)
-    if (waiting.request.client == client) act(Answer{client, ExitStatus::signaled(number)});
-  for (const Container& container : containers_)
-    if (container.change && container.change->waiting && container.change->waiting->request.client == client)
-      act(Answer{client, ExitStatus::signaled(number)});
+  if (find_waiting(client)) act(Answer{client, ExitStatus::signaled(number)});
   on_client_gone(client, now);
 }
 
@@ -150,7 +143,7 @@ bool Core::place(const Waiting& waiting, Time now) {
   if (request.any_image) {
     Container* container = coldest(State::idle);
     if (!container || !container->settled) return false;
-    launch(*container, request, "any", duration_cast<microseconds>(now - waiting.arrived), now);
+    launch(*container, waiting, "any", duration_cast<microseconds>(now - waiting.arrived), now);
     return true;
   }
   if (!pod_known_) return false;
@@ -171,11 +164,21 @@ bool Core::place(const Waiting& waiting, Time now) {
 }
 
 // The container is what the request wants.
-void Core::ready(Container& container, const Waiting& waiting, std::string_view how, microseconds before,
-                 Time now) {
+void Core::ready(Container& container, Waiting waiting, std::string_view how, microseconds before, Time now) {
+  switch (ask(waiting, now)) {
+    case Command::known:
+      break;
+    case Command::asked:
+      container.state = State::asking;
+      container.asking = Asking{std::move(waiting), std::string(how), before};
+      return;
+    case Command::failed:
+      container.state = State::idle;
+      return;
+  }
   const Request& request = waiting.request;
   const auto bound_in = before + duration_cast<microseconds>(now - waiting.arrived);
-  if (request.verb != wire::Verb::test) return launch(container, request, how, bound_in, now);
+  if (request.verb != wire::Verb::test) return launch(container, waiting, how, bound_in, now);
   container.state = State::reserved;
   container.reservation = Reservation{request, std::string(how), bound_in, now + policy_.reservation};
   note("event=prepared job={} owner={} image={} container={} how={} bind_ms={:.1f}", word(request.job),
@@ -184,8 +187,9 @@ void Core::ready(Container& container, const Waiting& waiting, std::string_view 
   act(Answer{request.client, ExitStatus::exited(0)});
 }
 
-void Core::launch(Container& container, const Request& request, std::string_view how, microseconds bound_in,
+void Core::launch(Container& container, const Waiting& waiting, std::string_view how, microseconds bound_in,
                   Time now) {
+  const Request& request = waiting.request;
   container.running = Running{request, ++last_job_};
   container.state = State::running;
   container.last_used = now;
@@ -193,7 +197,7 @@ void Core::launch(Container& container, const Request& request, std::string_view
     container.owner = request.owner;
     if (policy_.reuse == Policy::Reuse::never) container.spoiled = true;
   }
-  act(Launch{container.glue, last_job_, request.client});
+  act(Launch{container.glue, last_job_, request.client, waiting.argv});
   note("event=bound job={} owner={} image={} container={} how={} bind_ms={:.1f} uid={}", word(request.job),
        word(request.owner), word(request.image), container.name, how,
        static_cast<double>(bound_in.count()) / 1000, request.uid);
@@ -227,6 +231,7 @@ void Core::on_time(Time now) {
     if (container.doubtful && now >= container.doubtful->until) settle_doubt(container, false);
     if (container.change) check_switch(container, now);
   }
+  give_up_asking(now);
   const auto overdue =
       std::ranges::stable_partition(lost_jobs_, [now](const auto& lost) { return now < lost.until; });
   const std::vector<LostJob> given_up(overdue.begin(), overdue.end());
@@ -244,6 +249,8 @@ void Core::finish() {
     if (container.change && container.change->waiting)
       fail(container.change->waiting->request, wire::Fault::infrastructure, "the pilot is ending");
     container.change.reset();
+    if (const auto asking = std::exchange(container.asking, std::nullopt))
+      fail(asking->waiting.request, wire::Fault::infrastructure, "the pilot is ending");
     if (container.doubtful) settle_doubt(container, true);
     if (container.running) act(SignalJob{container.glue, container.running->job, SIGKILL});
     if (container.glue != 0) act(FinishGlue{container.glue});
@@ -266,6 +273,7 @@ std::optional<Time> Core::next_deadline() const {
   for (const LostJob& lost : lost_jobs_) consider(lost.until);
   for (const Container& container : containers_) {
     if (container.reservation) consider(container.reservation->until);
+    if (container.asking) consider(container.asking->waiting.arrived + policy_.bind_deadline);
     consider(container.learning_until);
     if (container.doubtful) consider(container.doubtful->until);
     if (!container.change) continue;

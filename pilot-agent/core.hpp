@@ -13,6 +13,7 @@
 #include "lib/base/loop.hpp"
 #include "lib/kube/failure.hpp"
 #include "lib/kube/pod.hpp"
+#include "lib/registry/document.hpp"
 #include "lib/wire/messages.hpp"
 
 namespace glidepod::agent {
@@ -41,6 +42,7 @@ struct Request {
   std::string owner;
   std::string job;  // HTCondor's number, for the log
   uid_t uid = 0;
+  std::vector<std::string> arguments = {};  // of run: for the image's own command
 };
 
 // What the core wants done. The driver does these in order.
@@ -53,6 +55,14 @@ struct Launch {
   GlueId glue = 0;
   JobId job = 0;
   ClientId client = 0;
+  std::vector<std::string> argv;  // of run; empty: what the client asked for
+};
+// What does this image run by itself? on_image_known() or on_image_unknown() is told, at the deadline at the
+// latest; of a client that is gone, nobody wants to know any more.
+struct AskImage {
+  ClientId client = 0;
+  std::string image;
+  Time deadline;
 };
 struct SignalJob {
   GlueId glue = 0;
@@ -80,13 +90,14 @@ struct Note {
   Level level = Level::info;
   std::string text;
 };
-using Action = std::variant<Patch, Launch, SignalJob, Answer, Fail, FinishGlue, DropGlue, Note>;
+using Action = std::variant<Patch, Launch, AskImage, SignalJob, Answer, Fail, FinishGlue, DropGlue, Note>;
 
 enum class State : std::uint8_t {
   absent,     // its glue is not connected; it will come by itself
   idle,       // can take a job
   switching,  // its image is being changed
   reserved,   // ready for whoever had it tested
+  asking,     // ready, but for what its image runs by itself
   running,    // a job is under way
   draining,   // a job is being killed
   broken,     // what runs in it, or will, is not known
@@ -103,6 +114,9 @@ class Core {
   void on_bind(Request request, Time now);
   void on_client_gone(ClientId client, Time now);
   void on_client_signal(ClientId client, int number, Time now);
+
+  void on_image_known(ClientId client, const registry::ImageCommand& command, Time now);
+  void on_image_unknown(ClientId client, wire::Fault fault, const std::string& message, Time now);
 
   void on_hello(GlueId glue, const std::string& container, Time now);
   void on_goodbye(GlueId glue, Time now);
@@ -136,6 +150,14 @@ class Core {
   struct Waiting {
     Request request;
     Time arrived;
+    std::string asked;              // of run: by which name the registry was asked; empty: not yet
+    std::vector<std::string> argv;  // of run: once it is known
+  };
+  // A container that is ready for a request which is not.
+  struct Asking {
+    Waiting waiting;
+    std::string how;
+    std::chrono::microseconds before{};
   };
   // Going to an image, perhaps by way of the pilot's own.
   struct Switch {
@@ -191,6 +213,7 @@ class Core {
     std::optional<Time> learning_until;  // its image's digest is awaited
     std::optional<Switch> change;
     std::optional<Reservation> reservation;
+    std::optional<Asking> asking;
     std::optional<Running> running;
     std::optional<Doubtful> doubtful;
   };
@@ -211,10 +234,19 @@ class Core {
   Container* reserved_for(const Request& request);
   Container* warm_for(const Request& request);
   Container* coldest(State state);
-  void ready(Container& container, const Waiting& waiting, std::string_view how,
-             std::chrono::microseconds before, Time now);
-  void launch(Container& container, const Request& request, std::string_view how,
+  void ready(Container& container, Waiting waiting, std::string_view how, std::chrono::microseconds before,
+             Time now);
+  void launch(Container& container, const Waiting& waiting, std::string_view how,
               std::chrono::microseconds bound_in, Time now);
+  // core_run.cpp: what an image runs by itself
+  enum class Command : std::uint8_t { known, asked, failed };
+  Command ask(Waiting& waiting, Time now);
+  bool take_command(Waiting& waiting, const registry::ImageCommand& command);
+  const registry::ImageCommand* cached(std::string_view image) const;
+  Waiting* find_waiting(ClientId client);
+  void drop_waiting(ClientId client);
+  void give_up_asking(Time now);
+  std::string exact_name(const std::string& image) const;
   void fail(const Request& request, wire::Fault fault, std::string message);
   // core_switch.cpp
   void begin(Container& container, std::string target, std::optional<Waiting> waiting, Time now);
@@ -261,6 +293,7 @@ class Core {
   std::deque<Waiting> queue_;
   std::vector<LostJob> lost_jobs_;
   std::map<std::string, Known, std::less<>> known_;  // by image as jobs ask for it
+  std::deque<std::pair<std::string, registry::ImageCommand>> commands_;  // by digest, the oldest first
   std::vector<Action> actions_;
   std::uint64_t last_attempt_ = 0;
   std::uint64_t last_nonce_ = 0;

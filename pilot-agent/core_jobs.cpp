@@ -53,8 +53,12 @@ void Core::glue_gone(Container& container, bool goodbye, Time now) {
   }
   if (container.doubtful) settle_doubt(container, goodbye);
   container.reservation.reset();
+  // Its answer, if it comes meanwhile, finds it there.
+  const auto asking = std::exchange(container.asking, std::nullopt);
+  if (asking) queue_.push_front(asking->waiting);
   const auto running = std::exchange(container.running, std::nullopt);
   if (container.state != State::broken) container.state = State::absent;
+  if (asking) dispatch(now);
   if (!running) return;
   if (goodbye) {
     if (running->request.client != 0)

@@ -63,6 +63,9 @@ void Core::begin(Container& container, std::string target, std::optional<Waiting
   container.reservation.reset();
   container.state = State::switching;
   next_step(container, now);
+  // While the node is busy. A request that fails here leaves a switch that somebody else may want.
+  auto& request = container.change->waiting;
+  if (request && ask(*request, now) == Command::failed) request.reset();
 }
 
 void Core::next_step(Container& container, Time now) {

@@ -40,6 +40,10 @@ void Settings::declare(Config& config) {
   config.duration("status_patience", &status_patience,
                   "with a pod status that has yet to tell what happened");
   config.duration("vacate_patience", &vacate_patience, "with a starter asked to give its job back");
+  config.text("registry_auth", &registry_auth,
+              "docker config.json for what `apptainer run` asks of registries; need not exist");
+  config.text("insecure_registries", &insecure_registries,
+              "HOST[:PORT] ... that it speaks to by plain HTTP; all others by HTTPS");
   config.text("command", &command, "what to run and watch over; none: nothing");
   config.duration("start_wait", &start_wait,
                   "for a first payload container, before the command is started anyway");
@@ -72,6 +76,10 @@ std::vector<std::string> Settings::container_names() const {
   names.clear();
   for (std::int64_t i = 0; i < number.value(); ++i) names.push_back(fmt::format("payload-{}", i));
   return names;
+}
+
+std::vector<std::string> Settings::insecure_hosts() const {
+  return words(insecure_registries);
 }
 
 std::vector<std::string> Settings::command_words() const {

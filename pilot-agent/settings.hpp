@@ -28,6 +28,8 @@ struct Settings {
   std::chrono::seconds reservation{60};
   std::chrono::seconds status_patience{10};
   std::chrono::seconds vacate_patience{120};
+  std::string registry_auth = "/etc/glidepod/registry/config.json";
+  std::string insecure_registries;
   std::string command = "/usr/sbin/condor_master -f";
   std::chrono::seconds start_wait{60};
   std::chrono::seconds shutdown_grace{20};
@@ -40,6 +42,8 @@ struct Settings {
   Result<std::vector<ImageRule>> rules() const;
   // The names configured; none if they are to be found out.
   std::vector<std::string> container_names() const;
+  // The registries spoken to by plain HTTP, HOST[:PORT].
+  std::vector<std::string> insecure_hosts() const;
   // The command's words; none if nothing is to be run.
   std::vector<std::string> command_words() const;
 };

@@ -59,8 +59,13 @@ TEST_CASE("bind plan: the launch is the caller's as the kernel knows it, never r
   root.uid = 0;
   CHECK(plan_launch(bind, root, k_shared).error().message().starts_with("root cannot run"));
   bind.argv.clear();
-  bind.verb = wire::Verb::run;
   CHECK(plan_launch(bind, k_caller, k_shared).error().message().starts_with("no command given"));
+  // A run has its image's, but a program of the pilot's is no image.
+  bind.verb = wire::Verb::run;
+  CHECK(plan_launch(bind, k_caller, k_shared).ok());
+  bind.program_attached = true;
+  CHECK(plan_launch(bind, k_caller, k_shared).error().message().starts_with("no command given"));
+  bind.program_attached = false;
   bind.verb = wire::Verb::test;
   CHECK(plan_launch(bind, k_caller, k_shared).ok());
 }

@@ -1,0 +1,119 @@
+// `apptainer run`: what an image runs by itself is asked of its registry, since a process in a container
+// cannot see its image's configuration.
+
+#include <algorithm>
+
+#include "lib/base/log.hpp"
+#include "lib/kube/image_reference.hpp"
+#include "pilot-agent/core.hpp"
+#include "pilot-agent/words.hpp"
+
+namespace glidepod::agent {
+
+namespace {
+constexpr std::size_t k_most_commands = 32;
+}
+
+// With the digest wherever it is known: that is the content the container has, and its answer never changes.
+std::string Core::exact_name(const std::string& image) const {
+  const auto known = known_.find(image);
+  return known == known_.end() ? image : known->second.repository + "@" + known->second.digest;
+}
+
+const registry::ImageCommand* Core::cached(std::string_view image) const {
+  const auto at = image.find('@');
+  if (at == std::string_view::npos) return nullptr;
+  const auto found = std::ranges::find(commands_, image.substr(at + 1),
+                                       [](const auto& entry) { return std::string_view(entry.first); });
+  return found == commands_.end() ? nullptr : &found->second;
+}
+
+// Once a request; what is not a run needs no answer.
+Core::Command Core::ask(Waiting& waiting, Time now) {
+  const Request& request = waiting.request;
+  if (request.verb != wire::Verb::run || request.any_image || !waiting.argv.empty()) return Command::known;
+  if (!waiting.asked.empty()) return Command::asked;
+  waiting.asked = exact_name(request.image);
+  if (const auto* command = cached(waiting.asked))
+    return take_command(waiting, *command) ? Command::known : Command::failed;
+  note("event=ask_image job={} image={}", word(request.job), word(waiting.asked));
+  const Time deadline = std::min(now + policy_.pull_patience, waiting.arrived + policy_.bind_deadline);
+  act(AskImage{request.client, waiting.asked, deadline});
+  return Command::asked;
+}
+
+// False if the request has failed.
+bool Core::take_command(Waiting& waiting, const registry::ImageCommand& command) {
+  const Request& request = waiting.request;
+  auto argv = registry::command_line(command, request.arguments);
+  if (argv.empty() || argv.front().empty()) {
+    fail(request, wire::Fault::user,
+         fmt::format("{} has neither ENTRYPOINT nor CMD: name the executable to run", request.image));
+    return false;
+  }
+  waiting.argv = std::move(argv);
+  return true;
+}
+
+Core::Waiting* Core::find_waiting(ClientId client) {
+  const auto is_it = [client](const Waiting& waiting) { return waiting.request.client == client; };
+  for (Container& container : containers_) {
+    if (container.change && container.change->waiting && is_it(*container.change->waiting))
+      return &*container.change->waiting;
+    if (container.asking && is_it(container.asking->waiting)) return &container.asking->waiting;
+  }
+  const auto found = std::ranges::find_if(queue_, is_it);
+  return found == queue_.end() ? nullptr : &*found;
+}
+
+void Core::drop_waiting(ClientId client) {
+  std::erase_if(queue_, [client](const Waiting& waiting) { return waiting.request.client == client; });
+  for (Container& container : containers_) {
+    // The switch goes on: the next job may want that image, and stopping half-way gains nothing.
+    if (container.change && container.change->waiting && container.change->waiting->request.client == client)
+      container.change->waiting.reset();
+    if (container.asking && container.asking->waiting.request.client == client) {
+      container.asking.reset();
+      container.state = State::idle;
+    }
+  }
+}
+
+void Core::on_image_known(ClientId client, const registry::ImageCommand& command, Time now) {
+  Waiting* waiting = find_waiting(client);
+  if (!waiting || waiting->asked.empty() || !waiting->argv.empty()) return;
+  const auto at = waiting->asked.find('@');
+  if (at != std::string::npos && !cached(waiting->asked)) {
+    commands_.emplace_back(waiting->asked.substr(at + 1), command);
+    if (commands_.size() > k_most_commands) commands_.pop_front();
+  }
+  if (!take_command(*waiting, command)) {
+    drop_waiting(client);
+    return dispatch(now);
+  }
+  for (Container& container : containers_) {
+    if (!container.asking || container.asking->waiting.request.client != client) continue;
+    Asking asking = *std::exchange(container.asking, std::nullopt);
+    return ready(container, std::move(asking.waiting), asking.how, asking.before, now);
+  }
+}
+
+void Core::on_image_unknown(ClientId client, wire::Fault fault, const std::string& message, Time now) {
+  const Waiting* waiting = find_waiting(client);
+  if (!waiting || waiting->asked.empty() || !waiting->argv.empty()) return;
+  fail(waiting->request, fault, message);
+  drop_waiting(client);
+  dispatch(now);
+}
+
+void Core::give_up_asking(Time now) {
+  for (Container& container : containers_) {
+    if (!container.asking || now < container.asking->waiting.arrived + policy_.bind_deadline) continue;
+    const Asking asking = *std::exchange(container.asking, std::nullopt);
+    container.state = State::idle;
+    fail(asking.waiting.request, wire::Fault::infrastructure,
+         fmt::format("the registry did not say what {} runs", asking.waiting.request.image));
+  }
+}
+
+}  // namespace glidepod::agent
