@@ -47,8 +47,7 @@ bool Core::take_command(Waiting& waiting, const registry::ImageCommand& command)
   const Request& request = waiting.request;
   auto argv = registry::command_line(command, request.arguments);
   if (argv.empty() || argv.front().empty()) {
-    fail(request, wire::Fault::user,
-         fmt::format("{} has neither ENTRYPOINT nor CMD: name the executable to run", request.image));
+    fail(request, wire::Fault::user, "the image has neither ENTRYPOINT nor CMD: name the executable to run");
     return false;
   }
   waiting.argv = std::move(argv);
@@ -111,8 +110,7 @@ void Core::give_up_asking(Time now) {
     if (!container.asking || now < container.asking->waiting.arrived + policy_.bind_deadline) continue;
     const Asking asking = *std::exchange(container.asking, std::nullopt);
     container.state = State::idle;
-    fail(asking.waiting.request, wire::Fault::infrastructure,
-         fmt::format("the registry did not say what {} runs", asking.waiting.request.image));
+    fail(asking.waiting.request, wire::Fault::infrastructure, "the registry did not say what the image runs");
   }
 }
 

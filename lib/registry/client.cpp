@@ -244,7 +244,7 @@ class Question : public Client::Operation {
   }
 
   std::string in_context(std::string_view why) const {
-    return one_line(fmt::format("what {} runs by itself could not be learnt: {}", image_, why));
+    return one_line(fmt::format("what the image runs by itself could not be learnt: {}", why));
   }
   void refuse(const std::string& why) { finish(Failure{Failure::Kind::refused, in_context(why)}); }
   void finish(Answer answer) {

@@ -58,6 +58,7 @@ END
         } >"$GLIDEPOD_ENV/kubernetes"
     fi
     env_load
+    env_pod_registry=$env_registry
     env_say "state is in $GLIDEPOD_ENV"
 }
 
@@ -103,10 +104,11 @@ containers_conf_of_cache() {
 env_start_registry() {
     local image
     [[ -e $env_cache/podman/etc/storage.conf ]] || env_die "no images yet: see images/build --help" || return
-    for image in glidepod/pool:dev glidepod/pilot:dev demo/busybox:1 demo/busybox:2 demo/tools:1 demo/static:1; do
+    for image in glidepod/pool:dev glidepod/pilot:dev demo/busybox:1 demo/busybox:2 demo/tools:1 demo/static:1 \
+        demo/run:1 demo/none:1; do
         env_push "$image" "$env_registry/$image" || return
     done
-    env_say "registry $env_registry has glidepod/pilot:dev, pool:dev, demo/busybox:1, :2, demo/tools:1, demo/static:1"
+    env_say "registry $env_registry has glidepod/pilot:dev, pool:dev, demo/busybox:1, :2, demo/tools:1, demo/static:1, demo/run:1, none:1"
 }
 
 # The pool: central manager and access point in one pod; and the token for pilots, as
@@ -153,6 +155,7 @@ env_pilot_pod() {  # [FILTER]
             (.spec.initContainers[], .spec.containers[]).image = \$image
             | del(.spec.containers[].resources) | .metadata.name = \"$env_pilot\"
             | $(env_setting CONDOR_HOST "$env_pool_address") | $(env_setting _CONDOR_STARTER_UPDATE_INTERVAL 5)
+            ${env_cluster:+| $(env_setting GLIDEPOD_INSECURE_REGISTRIES "$env_registry")}
             | ${1:-.}"
 }
 

@@ -7,6 +7,7 @@
 # mount and interface. Files lie in one folder, GLIDEPOD_ENV.
 
 env_registry=127.0.0.1:5000
+env_pod_registry=10.88.0.1:5000  # the same, as pods reach it too
 env_pool_address=10.88.0.2
 env_not_found="manifest unknown"  # of a registry's answer, as this environment passes it on
 
@@ -72,6 +73,10 @@ unqualified-search-registries = []
 [[registry]]
 location = "$env_registry"
 insecure = true
+
+[[registry]]
+location = "$env_pod_registry"
+insecure = true
 EOF
     # kill-child: the keeper ends with the process we record, and all else with it.
     # The lock it inherits keeps images/build from removing layers we stand on.
@@ -97,8 +102,8 @@ env_find_keeper() {
     echo "$keeper" >"$GLIDEPOD_ENV/keeper"
 }
 
-# A registry on the environment's loopback that holds the demo images, so that
-# an image that does not exist fails with a registry's own words.
+# A registry that holds the demo images, so that an image that does not exist
+# fails with a registry's own words. Nothing outside of the environment reaches it.
 env_start_registry() {
     local image
     cat >"$GLIDEPOD_ENV/etc/registry.yaml" <<EOF
@@ -106,15 +111,15 @@ version: 0.1
 log: {level: error, accesslog: {disabled: true}}
 storage:
   filesystem: {rootdirectory: $GLIDEPOD_ENV/registry}
-http: {addr: $env_registry}
+http: {addr: ":${env_registry##*:}"}
 EOF
     env_start registry docker-registry serve "$GLIDEPOD_ENV/etc/registry.yaml" || return
     wait_until 20 "the registry" in_env curl -fsS "http://$env_registry/v2/" || return
-    for image in busybox:1 busybox:2 tools:1 static:1; do
+    for image in busybox:1 busybox:2 tools:1 static:1 run:1 none:1; do
         env_podman push --quiet --tls-verify=false "localhost/demo/$image" \
             "$env_registry/demo/$image" >/dev/null || return
     done
-    env_say "registry $env_registry has demo/busybox:1, :2, demo/tools:1, demo/static:1"
+    env_say "registry $env_registry has demo/busybox:1, :2, demo/tools:1, demo/static:1, demo/run:1, none:1"
 }
 
 # The pool: central manager and access point in one container, and the tokens it

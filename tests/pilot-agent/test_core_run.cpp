@@ -82,8 +82,7 @@ TEST_CASE("core: an image that runs nothing is its user's fault") {
     known(h, client, none);
     CHECK(h.last<Fail>().client == client);
     CHECK(h.last<Fail>().fault == wire::Fault::user);
-    CHECK(h.last<Fail>().message ==
-          k_image_a + " has neither ENTRYPOINT nor CMD: name the executable to run");
+    CHECK(h.last<Fail>().message == "the image has neither ENTRYPOINT nor CMD: name the executable to run");
     h.switch_to(0, k_image_a, k_digest_a);
     CHECK(h.state() == State::idle);
     CHECK(h.count<Launch>() == 0);

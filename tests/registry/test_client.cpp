@@ -131,7 +131,7 @@ TEST_CASE("registry: its refusals are the user's, in its own words") {
   Fixture f;
   f.ask("reg.test/x:9");
   CHECK(f.refused() ==
-        "what reg.test/x:9 runs by itself could not be learnt: 404 MANIFEST_UNKNOWN: manifest unknown");
+        "what the image runs by itself could not be learnt: 404 MANIFEST_UNKNOWN: manifest unknown");
   f.replies["reg.test/v2/x/manifests/1"] =
       FakeServer::json(403, R"({"errors":[{"code":"DENIED","message":"not yours"}]})");
   f.ask("reg.test/x:1");
