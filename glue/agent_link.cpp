@@ -59,10 +59,11 @@ Result<bool> AgentLink::try_connect() {
     if (code == ENOENT || code == ECONNREFUSED) return false;
     return socket.error();
   }
-  // Whoever listens decides what runs here as any user; only root of this pod may.
+  // Whoever listens decides what runs here as any user this one can become; only root of this pod may, or, with
+  // --unprivileged, that one user.
   const auto peer = TRY(wire::peer_of(socket.value()));
-  if (peer.uid != 0) {
-    say("refused an agent that is not root uid={}", peer.uid);
+  if (peer.uid != 0 && peer.uid != ::geteuid()) {
+    say("refused an agent that is neither root nor this user uid={}", peer.uid);
     return false;
   }
   if (inotify_) loop_.forget(inotify_.get());

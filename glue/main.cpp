@@ -27,15 +27,16 @@ constexpr std::string_view k_help =
     "nothing\n"
     "of them behind. It is not meant to be run by hand.\n"
     "\n"
-    "  glue --container NAME [--run-directory DIR] [--scratch-directory DIR]\n"
+    "  glue --container NAME [--run-directory DIR] [--scratch-directory DIR] [--unprivileged]\n"
     "                     serve; NAME is the container's own name in the pod\n"
     "    --run-directory      where the agent listens at agent.sock (/glidepod/run)\n"
     "    --scratch-directory  the job sandboxes shared by the pod's containers (/glidepod/scratch)\n"
+    "    --unprivileged       not as root: jobs run as glue's own user, who is not kept from the pilot's processes\n"
     "  glue --install DIR   copy this program to DIR/bin/glue and make DIR/run and DIR/scratch\n"
     "  glue --help, glue --version\n"
     "\n"
     "Environment: GLIDEPOD_GRACE_SECONDS (25): time for a job to end after SIGTERM.\n"
-    "Needs Linux 5.6 or newer, root, and CAP_SETUID, CAP_SETGID, CAP_KILL.\n"
+    "Needs Linux 5.6 or newer and, but for --unprivileged, root with CAP_SETUID, CAP_SETGID, CAP_KILL.\n"
     "Exit codes: 0 the pilot is done, or done as told; 1 failure; 2 usage; 143 ended by SIGTERM or SIGINT, "
     "a\n"
     "running job having been ended first.\n";
@@ -44,6 +45,7 @@ struct Arguments {
   enum class What : std::uint8_t { nothing, help, version, install, serve };
   What what = What::nothing;
   std::string directory;  // install
+  bool unprivileged = false;
   ServerOptions server;
 };
 
@@ -58,6 +60,10 @@ Result<Arguments> parse(const std::vector<std::string>& words) {
     if (option == "--version") {
       arguments.what = Arguments::What::version;
       return arguments;
+    }
+    if (option == "--unprivileged") {
+      arguments.unprivileged = true;
+      continue;
     }
     std::string* target = option == "--container"           ? &arguments.server.container
                           : option == "--run-directory"     ? &arguments.server.run_directory
@@ -102,8 +108,10 @@ void take_over_signals() {
   }
 }
 
-Result<int> serve(ServerOptions options) {
-  if (::geteuid() != 0) return error("must run as root, with CAP_SETUID, CAP_SETGID and CAP_KILL");
+Result<int> serve(ServerOptions options, bool unprivileged) {
+  if (unprivileged && ::geteuid() == 0) return error("--unprivileged is for another user than root");
+  if (!unprivileged && ::geteuid() != 0)
+    return error("must run as root, with CAP_SETUID, CAP_SETGID and CAP_KILL; or see --unprivileged");
   // A process of the same user id elsewhere in the pod must not look into this one.
   if (::prctl(PR_SET_DUMPABLE, 0) != 0) return Error::system("become non-dumpable");
   // What a job leaves behind comes to this process, also where it is not PID 1.
@@ -142,7 +150,7 @@ int run(const std::vector<std::string>& words) {
       break;
     }
     case Arguments::What::serve:
-      code = serve(std::move(arguments->server));
+      code = serve(std::move(arguments->server), arguments->unprivileged);
       break;
   }
   if (code) return *code;

@@ -23,6 +23,8 @@ int become(const User& user) {
   if (user.uid == 0 || user.gid == 0 || user.uid == static_cast<uid_t>(-1) ||
       user.gid == static_cast<gid_t>(-1))
     return EINVAL;
+  // --unprivileged: there is one user, and the container has given it its groups.
+  if (::geteuid() != 0) return user.uid == ::geteuid() && user.gid == ::getegid() ? 0 : EPERM;
   if (::setgroups(user.groups.size(), user.groups.data()) != 0) return errno;
   if (::setresgid(user.gid, user.gid, user.gid) != 0) return errno;
   if (::setresuid(user.uid, user.uid, user.uid) != 0) return errno;

@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::chrono::hours k_first_get_deadline{24};
 constexpr Milliseconds k_first_get_pause{30'000};
+constexpr std::chrono::seconds k_last_patch_time{20};
 
 Time now() {
   return std::chrono::steady_clock::now();
@@ -108,6 +109,14 @@ void Agent::get_first_pod() {
 void Agent::on_ready(std::function<void()> handler) {
   ready_ = std::move(handler);
   pump();
+}
+
+void Agent::fail_pod(std::function<void()> done) {
+  last_patch_ = api_->fail_pod(pod_, now() + k_last_patch_time, [done](const kube::PodAnswer& answer) {
+    if (const auto* failure = std::get_if<kube::Failure>(&answer))
+      spdlog::warn("event=pod_not_failed reason={}", quoted(failure->to_string()));
+    done();
+  });
 }
 
 void Agent::finish() {

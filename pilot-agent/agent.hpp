@@ -31,6 +31,9 @@ class Agent {
   // Called once, as soon as the pod is known and a payload container is connected.
   void on_ready(std::function<void()> handler);
   std::size_t containers() const { return core_.containers(); }
+  // Has the kubelet end the whole pod as Failed, where restartPolicy OnFailure would start the pilot again for
+  // ever; done is called once the API has answered, or does not in time.
+  void fail_pod(std::function<void()> done);
   // Ends all jobs, sends every glue home and stops listening.
   void finish();
 
@@ -87,6 +90,7 @@ class Agent {
   uid_t trusted_uid_ = 0;
   std::unique_ptr<kube::Client> api_;
   std::unique_ptr<kube::Client::Operation> first_get_;
+  std::unique_ptr<kube::Client::Operation> last_patch_;
   std::unique_ptr<kube::Client::Operation> watch_;
   std::map<std::uint64_t, std::unique_ptr<kube::Client::Operation>> patches_;
   registry::Client registry_;

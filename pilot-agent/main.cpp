@@ -10,6 +10,7 @@
 
 #include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
+#include "lib/base/text.hpp"
 #include "pilot-agent/agent.hpp"
 #include "pilot-agent/settings.hpp"
 #include "pilot-agent/supervisor.hpp"
@@ -21,6 +22,7 @@ namespace {
 
 constexpr int k_failed = 1;
 constexpr int k_usage = 2;
+constexpr std::size_t k_longest_message = 4096;  // of a termination message, to Kubernetes
 
 struct Options {
   std::string config_file = "/etc/glidepod/agent.conf";
@@ -57,6 +59,11 @@ void show_help(const Config& config) {
       "Exit: 0 the pilot ended by itself or was told to; 1 something failed, see the log\n"
       "and the pod's termination message; 2 the command line or the configuration is wrong.\n",
       config.describe().c_str());
+}
+
+// What `kubectl describe pod` shows. Only where Kubernetes has put the file.
+void leave_message(const std::string& path, const std::string& message) {
+  if (const auto file = open_file(path, O_WRONLY | O_TRUNC)) (void)write_all(file.value(), message + "\n");
 }
 
 // The program once its configuration is known: agent, command, signals.
@@ -106,17 +113,25 @@ class Program {
     started_ = true;
     const auto started =
         supervisor_->start(settings_.command_words(), command_environment(environ, agent_->containers()));
-    if (started) return;
-    failure_ = started.error();
-    loop_.stop();
+    if (!started) fail(started.error().message());
   }
 
   void command_ended(ExitStatus status) {
+    const std::string command = settings_.command_words().front();
     const std::string end =
-        fmt::format("{} ended with {}", settings_.command_words().front(), status.to_string());
-    if (!stopping_ && !status.success()) failure_ = Error(end);
-    if (!stopping_) ending_ = end;
-    loop_.stop();
+        fmt::format("{} ended with {}", command.substr(command.rfind('/') + 1), status.to_string());
+    if (stopping_) return loop_.stop();
+    ending_ = end;
+    if (status.success()) return loop_.stop();
+    auto said = read_file(settings_.failure_file, k_longest_message);
+    fail(said && !trim(*said).empty() ? std::string(trim(*said)) : end);
+  }
+
+  // Another pilot may fare better in another pod: this one ends, and says why.
+  void fail(const std::string& reason) {
+    failure_ = Error(reason);
+    leave_message(settings_.termination_log, reason);
+    agent_->fail_pod([this] { loop_.stop(); });
   }
 
   Loop& loop_;
@@ -129,11 +144,6 @@ class Program {
   std::optional<Error> failure_;
   std::string ending_;
 };
-
-// What `kubectl describe pod` shows. Only where Kubernetes has put the file.
-void leave_message(const std::string& path, const std::string& message) {
-  if (const auto file = open_file(path, O_WRONLY | O_TRUNC)) (void)write_all(file.value(), message + "\n");
-}
 
 int fail(const Settings& settings, const Error& why, int code) {
   spdlog::critical("event=failed reason={}", quoted(why.message()));

@@ -50,7 +50,8 @@ void Settings::declare(Config& config) {
   config.duration("shutdown_grace", &shutdown_grace,
                   "from SIGTERM to the command to SIGQUIT; 5 s later SIGKILL");
   config.text("trusted_user", &trusted_user, "besides root, whose .job.ad is believed");
-  config.text("termination_log", &termination_log, "file for the reason of a failure");
+  config.text("termination_log", &termination_log, "file for the reason why the pilot ended");
+  config.text("failure_file", &failure_file, "where the command may say why it failed");
 }
 
 Policy Settings::policy() const {

@@ -35,6 +35,7 @@ struct Settings {
   std::chrono::seconds shutdown_grace{20};
   std::string trusted_user = "condor";
   std::string termination_log = "/dev/termination-log";
+  std::string failure_file = "/run/glidepod/failure";
 
   // The keys, their meaning, and where their values go.
   void declare(Config& config);

@@ -29,12 +29,15 @@ std::optional<kube::ApiError> refuse_pod_change(const Json& old_pod, const Json&
   for (std::size_t i = 1; i < containers.size() && i < wanted.size(); ++i) {
     containers[i]["image"] = wanted[i].value("image", Json());
   }
+  // Its own end is its own affair.
+  if (new_pod.at("spec").contains("activeDeadlineSeconds"))
+    expected["spec"]["activeDeadlineSeconds"] = new_pod.at("spec").at("activeDeadlineSeconds");
   if (expected.at("spec") == new_pod.at("spec") && expected.at("metadata") == new_pod.at("metadata")) {
     return std::nullopt;
   }
   return kube::ApiError::denied(
       old_pod.at("metadata").at("name").get<std::string>(),
-      "a pod may change only the images of its own containers other than the first");
+      "a pod may change only its deadline and the images of its own containers other than the first");
 }
 
 }  // namespace glidepod::podhost

@@ -15,7 +15,8 @@ struct PodRequest {
 };
 std::optional<kube::ApiError> refuse_pod_request(const nlohmann::json& own_pod, const PodRequest& request);
 
-// What a pod may change of itself: the images of its containers other than the first, the pilot.
+// What a pod may change of itself: its deadline, and the images of its containers other than the first, the
+// pilot.
 std::optional<kube::ApiError> refuse_pod_change(const nlohmann::json& old_pod, const nlohmann::json& new_pod);
 
 }  // namespace glidepod::podhost

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "lib/base/text.hpp"
@@ -16,6 +18,7 @@ using kube::ApiError;
 using kube::Outcome;
 
 constexpr std::size_t k_operations = 1000;  // of a JSON patch
+constexpr const char* k_deadline = "activeDeadlineSeconds";
 
 // The lists of a pod that strategic merge joins by a key; all others are replaced as a whole.
 const std::map<std::string, std::string>& merge_keys() {
@@ -90,6 +93,22 @@ void forget_images(Json& spec) {
   }
 }
 
+// A deadline may be set and drawn nearer (Kubernetes' ValidatePodUpdate).
+std::optional<kube::FieldError> check_deadline(const Json& before, const Json& after) {
+  const auto wrong = [](const std::string& detail) {
+    return kube::FieldError{kube::FieldError::Kind::invalid, fmt::format("spec.{}", k_deadline), detail};
+  };
+  const Json old_value = before.value(k_deadline, Json());
+  const Json new_value = after.value(k_deadline, Json());
+  if (new_value == old_value) return std::nullopt;
+  if (new_value.is_null()) return wrong("must not update from a positive integer to nil value");
+  if (!new_value.is_number_integer() || new_value < 1 || new_value > INT32_MAX)
+    return wrong("must be between 1 and 2147483647, inclusive");
+  if (!old_value.is_null() && new_value > old_value)
+    return wrong("must be less than or equal to previous value");
+  return std::nullopt;
+}
+
 }  // namespace
 
 Outcome<Json> apply_patch(const Json& pod, std::string_view content_type, std::string_view body) {
@@ -162,11 +181,14 @@ Outcome<Json> check_update(const Json& old_pod, Json new_pod) {
   Json after = new_pod["spec"];
   forget_images(before);
   forget_images(after);
+  if (auto wrong = check_deadline(before, after)) return ApiError::invalid_pod(name, {*std::move(wrong)});
+  before.erase(k_deadline);
+  after.erase(k_deadline);
   if (before != after) {
     return ApiError::invalid_pod(name,
                                  {{kube::FieldError::Kind::forbidden, "spec",
                                    "pod updates may not change fields other than `spec.containers[*].image`, "
-                                   "`spec.initContainers[*].image`\n" +
+                                   "`spec.initContainers[*].image`, `spec.activeDeadlineSeconds`\n" +
                                        Json::diff(before, after).dump()}});
   }
   std::vector<kube::FieldError> errors;

@@ -157,4 +157,10 @@ std::unique_ptr<Client::Operation> Client::patch_image(const PodName& pod, std::
                                     image_patch(container, image), deadline, std::move(handler));
 }
 
+std::unique_ptr<Client::Operation> Client::fail_pod(const PodName& pod, SteadyTime deadline,
+                                                    PodHandler handler) {
+  return std::make_unique<Exchange>(*this, "PATCH", path_of(pod) + "?fieldManager=glidepod",
+                                    R"({"spec":{"activeDeadlineSeconds":1}})", deadline, std::move(handler));
+}
+
 }  // namespace glidepod::kube

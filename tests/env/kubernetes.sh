@@ -149,8 +149,9 @@ env_put_jobs() {  # DIR
 
 # The example of manifests/ with this registry and pool, without the requests that a
 # small machine may not fulfil.
+env_pilot_manifest=pilot-pod.yaml
 env_pilot_pod() {  # [FILTER]
-    env_kubectl create --dry-run=client -f "$env_manifests/pilot-pod.yaml" -o json |
+    env_kubectl create --dry-run=client -f "$env_manifests/$env_pilot_manifest" -o json |
         jq --arg image "$env_registry/glidepod/pilot:dev" "
             (.spec.initContainers[], .spec.containers[]).image = \$image
             | del(.spec.containers[].resources) | .metadata.name = \"$env_pilot\"

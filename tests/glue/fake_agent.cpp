@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <sys/capability.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -32,11 +33,21 @@ void take_rights_of_a_pod() {
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
+void take_no_rights() {
+  if (::setgroups(0, nullptr) != 0 || ::setresgid(k_user, k_user, k_user) != 0 ||
+      ::setresuid(k_user, k_user, k_user) != 0)
+    ::_exit(126);
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
 }  // namespace
 
-Child start_glue(std::vector<std::string> environment, bool close_standard_descriptors) {
+Child start_glue(std::vector<std::string> environment, bool close_standard_descriptors, Rights rights) {
   auto child = Child::fork([&] {
-    take_rights_of_a_pod();
+    if (rights == Rights::none)
+      take_no_rights();
+    else
+      take_rights_of_a_pod();
     for (const char* fixed : {"PATH=/usr/bin:/bin", "HOME=/root", "OF_THE_IMAGE=yes", "GLIDEPOD_SECRET=1",
                               "KUBERNETES_PORT=tcp://10.0.0.1:443"})
       environment.emplace_back(fixed);
@@ -46,7 +57,8 @@ Child start_glue(std::vector<std::string> environment, bool close_standard_descr
     pointers.push_back(nullptr);
     if (close_standard_descriptors)
       for (int fd = 0; fd < 3; ++fd) ::close(fd);
-    const char* argv[] = {"glue", "--container", "payload-0", nullptr};
+    const char* unprivileged = rights == Rights::none ? "--unprivileged" : nullptr;
+    const char* argv[] = {"glue", "--container", "payload-0", unprivileged, nullptr};
     ::execve("/glidepod/bin/glue", const_cast<char**>(argv), pointers.data());
     return 127;
   });

@@ -14,8 +14,11 @@ namespace glidepod::glue::testing {
 
 constexpr const char* k_socket = "/glidepod/run/agent.sock";
 
-// The real glue, with the rights it has in a pod: root, CAP_SETUID, CAP_SETGID, CAP_KILL, no_new_privs.
-Child start_glue(std::vector<std::string> environment = {}, bool close_standard_descriptors = false);
+// Of the real glue: root, CAP_SETUID, CAP_SETGID, CAP_KILL and no_new_privs, as in a pod; or k_user and nothing,
+// with --unprivileged.
+enum class Rights { of_a_pod, none };
+Child start_glue(std::vector<std::string> environment = {}, bool close_standard_descriptors = false,
+                 Rights rights = Rights::of_a_pod);
 
 // A job as the agent would ask for it.
 wire::Launch launch_of(std::vector<std::string> argv);

@@ -104,6 +104,30 @@ TEST_CASE("serve: an agent that is not root is refused") {
   CHECK(glue.wait().ok());
 }
 
+TEST_CASE("serve: without root its jobs run as its own user, and as nobody else") {
+  FakeAgent agent;
+  REQUIRE(::chmod("/glidepod/run", 0755) == 0);
+  REQUIRE(::chmod(k_socket, 0666) == 0);
+  Child glue = start_glue({}, false, Rights::none);
+  agent.accept();
+  auto launch = launch_of(shell("id -u; echo left >/dev/shm/left; sleep 1000 & exit 4"));
+  launch.groups.clear();
+  const auto ended = agent.run(launch);
+  CHECK(ended.status == ExitStatus::exited(4));
+  CHECK(ended.processes_killed == 1);
+  CHECK(ended.files_removed == 1);
+  CHECK(ended.clean);
+  CHECK(agent.output() == fmt::format("{}\n", k_user));
+  launch = launch_of({"/job", "exit", "0"});
+  ++launch.uid;
+  const auto failed = agent.fail(launch);
+  CHECK(failed.fault == wire::Fault::infrastructure);
+  CHECK(failed.message.find("become the job's user: Operation not permitted") != std::string::npos);
+  REQUIRE(glue.signal(SIGTERM).ok());
+  CHECK(glue.wait().value().status == ExitStatus::exited(143));
+  ::chmod("/glidepod/run", 0700);
+}
+
 TEST_CASE("serve: when the agent goes, its job goes too, and the next agent finds glue ready") {
   Session session;
   session.agent.send_launch(launch_of({"/job", "deaf"}));

@@ -179,17 +179,34 @@ TEST_CASE("agent: it starts its command when a container is ready, and ends with
     const char* command;
     int code;
     const char* message;
+    int deadline;  // one that fails ends its pod
   };
-  for (const Row& row : {Row{"/bin/true", 0, "/bin/true ended with exit code 0\n"},
-                         Row{"/bin/false", 1, "/bin/false ended with exit code 1\n"},
-                         Row{"/nonexistent -f", 1, "start /nonexistent: No such file or directory\n"}}) {
+  for (const Row& row : {Row{"/bin/true", 0, "true ended with exit code 0\n", 0},
+                         Row{"/bin/false", 1, "false ended with exit code 1\n", 1},
+                         Row{"/nonexistent -f", 1, "start /nonexistent: No such file or directory\n", 1}}) {
     CAPTURE(row.command);
     SmallCluster c(1, {std::string("COMMAND=") + row.command});
     REQUIRE(c.until([&] { return c.agent_ended.has_value(); }));
     CHECK(*c.agent_ended == ExitStatus::exited(row.code));
     CHECK(read_file(c.folder() + "/termination-log").value() == row.message);
+    CHECK(c.deadline == row.deadline);
     REQUIRE(c.until([&] { return c.glue_ended["payload-0"].has_value(); }));
     CHECK(c.glue_ended["payload-0"]->success());
+  }
+  {
+    // It says why in its own words.
+    SmallCluster c(1, {"COMMAND=/usr/bin/unlink /nonexistent", "FAILURE_FILE=/proc/sys/kernel/ostype"});
+    REQUIRE(c.until([&] { return c.agent_ended.has_value(); }));
+    CHECK(read_file(c.folder() + "/termination-log").value() == "Linux\n");
+  }
+  {
+    // Without the API's leave it still ends, and says why.
+    SmallCluster c(1, {"COMMAND=/bin/false"});
+    c.patch_status = 403;
+    REQUIRE(c.until([&] { return c.agent_ended.has_value(); }));
+    CHECK(*c.agent_ended == ExitStatus::exited(1));
+    CHECK(c.deadline == 0);
+    CHECK(c.logged("event=pod_not_failed"));
   }
   SmallCluster c(1, {"COMMAND=/usr/bin/tail -f /dev/null"});
   REQUIRE(c.until([&] { return c.logged("event=command_started"); }));

@@ -140,7 +140,8 @@ void SmallCluster::start_agent() {
                          "GLIDEPOD_POD_NAME=pilot-1",
                          "GLIDEPOD_COMMAND=none",
                          "GLIDEPOD_STATUS_PATIENCE=2s",
-                         "GLIDEPOD_TERMINATION_LOG=" + folder() + "/termination-log"};
+                         "GLIDEPOD_TERMINATION_LOG=" + folder() + "/termination-log",
+                         "GLIDEPOD_FAILURE_FILE=" + folder() + "/failure"};
   for (const std::string& setting : settings_) options.environment.push_back("GLIDEPOD_" + setting);
   write(folder() + "/termination-log", "");
   const Fd log = open_file(folder() + "/agent.log", O_WRONLY | O_CREAT | O_APPEND, 0644).value();
@@ -248,7 +249,8 @@ FakeServer::Reply SmallCluster::answer(const FakeServer::Request& request) {
 }
 
 void SmallCluster::patch(const Json& change) {
-  for (const Json& spec : change.at("spec").at("containers")) {
+  if (change.at("spec").contains("activeDeadlineSeconds")) deadline = change["spec"]["activeDeadlineSeconds"];
+  for (const Json& spec : change.at("spec").value("containers", Json::array())) {
     for (Container& container : containers_) {
       if (container.name != spec.at("name") || container.image == spec.at("image")) continue;
       container.image = spec.at("image");

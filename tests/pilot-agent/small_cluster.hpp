@@ -59,6 +59,7 @@ class SmallCluster {
   // The references patched so far.
   std::vector<std::string> patches;
   int api_requests = 0;
+  int deadline = 0;  // of the pod, in seconds, once it has been patched
   // Kills the glue of a container; the kubelet then says why it ended, and starts it again.
   void kill_glue(int payload, const std::string& reason);
   // Kills the agent and starts another, as the kubelet would.

@@ -106,6 +106,25 @@ TEST_CASE("patch: only images, labels and annotations may change") {
   CHECK((*labelled)["metadata"]["labels"] == Json{{"b", "c"}});
 }
 
+TEST_CASE("patch: a deadline may be set and drawn nearer") {
+  const auto pod = patched(k_strategic, R"({"spec":{"activeDeadlineSeconds":60}})");
+  REQUIRE(pod);
+  CHECK((*pod)["spec"]["activeDeadlineSeconds"] == 60);
+  const auto again = [&](const Json& seconds) {
+    Json next = *pod;
+    next["spec"]["activeDeadlineSeconds"] = seconds;
+    return check_update(*pod, next);
+  };
+  CHECK(again(1));
+  CHECK(again(60));
+  for (const Json& seconds : {Json(61), Json(0), Json(-1), Json("5"), Json(1.5), Json()}) {
+    CAPTURE(seconds.dump());
+    const auto refused = again(seconds);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message.find("spec.activeDeadlineSeconds: Invalid value") != std::string::npos);
+  }
+}
+
 TEST_CASE("patch: the status and the server's own metadata cannot be changed") {
   const auto pod =
       patched(k_strategic, R"({"metadata":{"uid":"u-1","creationTimestamp":"x","finalizers":["f"]},
@@ -164,6 +183,9 @@ TEST_CASE("access: a pod may change the images of its containers other than the 
   CHECK_FALSE(refuse_pod_change(old_pod, pod));
   pod["spec"]["containers"][0]["image"] = "new";
   CHECK(refuse_pod_change(old_pod, pod)->code == 403);
+  pod = old_pod;
+  pod["spec"]["activeDeadlineSeconds"] = 1;
+  CHECK_FALSE(refuse_pod_change(old_pod, pod));
   pod = old_pod;
   pod["metadata"]["labels"]["app"] = "y";
   CHECK(refuse_pod_change(old_pod, pod)->code == 403);

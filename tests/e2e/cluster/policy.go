@@ -173,7 +173,11 @@ func testOwnPod(plugin *validating.Plugin) {
 	expect(plugin, "not tolerations", only, func(r *request) {
 		r.after.Spec.Tolerations = append(r.after.Spec.Tolerations, core.Toleration{Key: "other"})
 	})
-	expect(plugin, "not the deadline", only, func(r *request) { r.after.Spec.ActiveDeadlineSeconds = &number })
+	expect(plugin, "a pilot ends its pod", "", func(r *request) { r.after.Spec.ActiveDeadlineSeconds = &number })
+	expect(plugin, "not another pod", own, func(r *request) {
+		r.after.Name = "neighbour"
+		r.after.Spec.ActiveDeadlineSeconds = &number
+	})
 	expect(plugin, "not the grace period", only, func(r *request) { r.after.Spec.TerminationGracePeriodSeconds = &number })
 	expect(plugin, "not a label", metadata, func(r *request) { r.after.Labels["x"] = "y" })
 	expect(plugin, "nor without labels", metadata, func(r *request) { r.after.Labels = nil })

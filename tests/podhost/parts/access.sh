@@ -58,7 +58,7 @@ check "may not delete itself" is_status 403 Forbidden "$denied delete"
 call PATCH "$pods/neighbour" '{"metadata": {"labels": {"x": "y"}}}' application/merge-patch+json
 check "may not patch its neighbour" is_status 403 Forbidden "$denied patch"
 call PATCH "$pods/me" '{"metadata": {"labels": {"x": "y"}}}' application/merge-patch+json
-check "may not label itself" is_status 403 Forbidden "may change only the images of its own containers other than the first"
+check "may not label itself" is_status 403 Forbidden "may change only its deadline and the images of its own containers other than the first"
 call PATCH "$pods/me" '{"spec": {"containers": [{"name": "main", "image": "evil"}]}}' application/strategic-merge-patch+json
 check "may not change its first container's image" is_status 403 Forbidden "other than the first"
 call PATCH "$pods/me" '{"spec": {"containers": [{"name": "payload", "image": "localhost/demo/busybox:2"}]}}' application/strategic-merge-patch+json
