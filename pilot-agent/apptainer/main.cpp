@@ -35,7 +35,8 @@ int show_help() {
         "       apptainer version\n\n"
         "Runs a command in a payload container of this pod, as HTCondor's starter would have\n"
         "Apptainer do it. IMAGE is an image of a registry: docker://NAME, or\n"
-        "a path that the agent has a rule for.\n"
+        "a path that the agent has a rule for. `run` starts the image's own ENTRYPOINT, with\n"
+        "CMD or, in its place, what stands after IMAGE.\n"
         "Options: " +
             understood_options() +
             "\n\n"
