@@ -1,6 +1,7 @@
 #include "provisioner/pods.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "lib/base/text.hpp"
 #include "lib/kube/quantity.hpp"
@@ -54,6 +55,19 @@ Result<void> check_template(const Json& pod) {
   return {};
 }
 
+// The template with the first of its payload containers only.
+Json with_one_payload(Json pod) {
+  auto& containers = pod["spec"]["containers"];
+  Json kept = Json::array();
+  bool found = false;
+  for (auto& container : containers) {
+    const bool payload = container["name"].get<std::string>().starts_with("payload-");
+    if (!payload || !std::exchange(found, true)) kept.push_back(std::move(container));
+  }
+  containers = std::move(kept);
+  return pod;
+}
+
 }  // namespace
 
 Result<PodMaker> PodMaker::create(KubernetesSettings settings, const Json* pod_template) {
@@ -73,10 +87,15 @@ Result<PodMaker> PodMaker::create(KubernetesSettings settings, const Json* pod_t
   }
   maker.image_ = maker.settings_.image;
   if (maker.image_.empty()) maker.image_ = containers[maker.pilot_].value("image", k_default_image);
+  if (maker.payloads_.size() > 1) {
+    const Json one = with_one_payload(maker.template_);
+    maker.with_gpus_ = std::make_shared<const PodMaker>(TRY(create(maker.settings_, &one)));
+  }
   return maker;
 }
 
 Result<Json> PodMaker::make(const Group& group, const std::string& name) const {
+  if (group.gpus > 0 && with_gpus_) return with_gpus_->make(group, name);
   auto pod = template_;
   set_metadata(pod, group, name);
   set_images(pod);
@@ -136,6 +155,13 @@ std::int64_t disk_of(const Group& group, const KubernetesSettings& settings) {
 
 }  // namespace
 
+std::string PodMaker::payload_names(const Json& pod) const {
+  std::string names;
+  for (const auto payload : payloads_)
+    names += (names.empty() ? "" : " ") + pod["spec"]["containers"][payload]["name"].get<std::string>();
+  return names;
+}
+
 void PodMaker::set_environment(Json& pod, const Group& group) const {
   const auto& s = settings_;
   Dict all = {{"K8S_PROVISIONER_TYPE", "PRPHTCondorProvisioner"},
@@ -148,6 +174,7 @@ void PodMaker::set_environment(Json& pod, const Group& group) const {
               {"NUM_GPUS", std::to_string(group.gpus)},
               {"MEMORY", std::to_string(group.memory_mb)},
               {"DISK", std::to_string(disk_of(group, s))}};
+  if (!payloads_.empty()) all.emplace_back("GLIDEPOD_PAYLOAD_CONTAINERS", payload_names(pod));
   if (!s.force_namespace_matching.empty())
     all.emplace_back("FORCE_K8SNAMESPACE_MATCHING", s.force_namespace_matching);
   if (!s.additional_requirements.empty())

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -26,6 +27,7 @@ class PodMaker {
   PodMaker(KubernetesSettings settings, Json pod, bool from_template)
       : settings_(std::move(settings)), template_(std::move(pod)), from_template_(from_template) {}
   Json& pilot(Json& pod) const { return pod["spec"]["containers"][pilot_]; }
+  std::string payload_names(const Json& pod) const;  // "payload-0 payload-1"
   void set_images(Json& pod) const;
   void set_metadata(Json& pod, const Group& group, const std::string& name) const;
   void set_environment(Json& pod, const Group& group) const;
@@ -39,6 +41,9 @@ class PodMaker {
   std::size_t pilot_ = 0;
   std::vector<std::size_t> payloads_;  // containers named payload-N; none: jobs run in the pilot's
   std::string image_;
+  // A device belongs to one container, so pods with GPUs have one payload container. Set where the template has
+  // more.
+  std::shared_ptr<const PodMaker> with_gpus_;
 };
 
 // The same name for the same cycle, group and number: a creation that is tried again makes no second pod. At

@@ -175,7 +175,7 @@ pod_lifetime=7200
 
 TEST_CASE("pods: a template keeps what it has and gets the rest, jobs' resources in the payload containers") {
   const auto made = pod("[k8s]\ncondor_host=cm\nk8s_image=pilot:2\npvc_volumes_dict=data:/data\n",
-                        {.cpus = 3, .memory_mb = 9001, .gpus = 2}, std::make_unique<Json>(pilot_pod()).get());
+                        {.cpus = 3, .memory_mb = 9001}, std::make_unique<Json>(pilot_pod()).get());
   REQUIRE(made.ok());
   const auto& spec = (*made.operator->())["spec"];
   CHECK(spec["restartPolicy"] == "OnFailure");
@@ -190,11 +190,11 @@ TEST_CASE("pods: a template keeps what it has and gets the rest, jobs' resources
   CHECK(spec["containers"][1]["image"] == "pilot:2");
   CHECK(spec["containers"][3]["image"] == "other:1");
   CHECK(pilot["env"][0] == Json{{"name", "CONDOR_HOST"}, {"value", "cm"}});
-  CHECK(pilot["env"][1]["name"] == "GLIDEPOD_PAYLOAD_CONTAINERS");
+  CHECK(pilot["env"][1] == Json{{"name", "GLIDEPOD_PAYLOAD_CONTAINERS"}, {"value", "payload-0 payload-1"}});
   CHECK(pilot["resources"]["requests"]["cpu"] == "100m");
   CHECK(spec["containers"][1]["resources"] == Json::parse(R"({
-    "requests": {"cpu": "1125m", "memory": "3600Mi", "ephemeral-storage": "20480000k", "nvidia.com/gpu": "2"},
-    "limits": {"cpu": "3250m", "memory": "10001Mi", "ephemeral-storage": "20480000k", "nvidia.com/gpu": "2"}})"));
+    "requests": {"cpu": "1125m", "memory": "3600Mi", "ephemeral-storage": "20480000k"},
+    "limits": {"cpu": "3250m", "memory": "10001Mi", "ephemeral-storage": "20480000k"}})"));
   CHECK(spec["containers"][2]["resources"] == Json::parse(R"({
     "requests": {"cpu": "1125m", "memory": "3600Mi"}, "limits": {"cpu": "3250m", "memory": "10001Mi"}})"));
   CHECK(spec["containers"][1].contains("env") == false);
@@ -205,7 +205,21 @@ TEST_CASE("pods: a template keeps what it has and gets the rest, jobs' resources
   const auto sum = resources_of_pod(*made.operator->()).value();
   CHECK(sum.cpu_milli == 2350);
   CHECK(sum.memory_bytes == (7200LL + 256) * 1024 * 1024);
-  CHECK(sum.gpus == 2);
+  CHECK(sum.gpus == 0);
+}
+
+TEST_CASE("pods: with GPUs there is one payload container, which has them all") {
+  const auto from_template = pilot_pod();
+  const auto made = pod("[k8s]\n", {.cpus = 3, .memory_mb = 9001, .gpus = 2}, &from_template);
+  REQUIRE(made.ok());
+  const auto& containers = made->at("spec")["containers"];
+  REQUIRE(containers.size() == 3);
+  CHECK(containers[0]["env"][1] == Json{{"name", "GLIDEPOD_PAYLOAD_CONTAINERS"}, {"value", "payload-0"}});
+  CHECK(containers[1]["name"] == "payload-0");
+  CHECK(containers[1]["resources"]["limits"]["nvidia.com/gpu"] == "2");
+  CHECK(containers[1]["resources"]["requests"]["cpu"] == "2250m");
+  CHECK(containers[2]["name"] == "log");
+  CHECK(resources_of_pod(*made.operator->()).value().gpus == 2);
 }
 
 TEST_CASE("pods: without an image of its own a template keeps the one it has") {
