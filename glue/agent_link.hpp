@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "lib/base/fd.hpp"
 #include "lib/base/loop.hpp"
@@ -31,8 +32,8 @@ class AgentLink {
 
   // What nobody listens to is dropped: the agent knows nothing of this job any more.
   template <typename Message>
-  void send(const Message& message) {
-    if (channel_) (void)channel_->send(message);  // a peer that is gone is noticed by reading
+  void send(const Message& message, const std::vector<int>& fds = {}) {
+    if (channel_) (void)channel_->send(message, fds);  // a peer that is gone is noticed by reading
   }
   // Blocks until the kernel has all of it.
   void flush();

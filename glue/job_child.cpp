@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -27,6 +28,7 @@ class JobChild {
     // Writing it needs root's ownership of /proc/self, and failing is no reason not to run.
     raise_oom_score();
     require(Step::descriptors, place_descriptors());
+    if (plan_.terminal) require(Step::terminal, ::ioctl(STDIN_FILENO, TIOCSCTTY, 0) != 0 ? errno : 0);
     require(Step::bounding_set, drop_bounding_set());
     require(Step::user, become(plan_.user));
     require(Step::capabilities, drop_capabilities());

@@ -15,6 +15,7 @@ namespace glidepod::glue {
 enum class Step : std::int32_t {
   session,
   descriptors,
+  terminal,
   bounding_set,
   user,
   capabilities,
@@ -39,7 +40,8 @@ bool is_passing(int code);
 // Everything made ready before the fork; the child allocates as little as it can.
 struct ChildPlan {
   std::array<int, 3> stdio{-1, -1, -1};
-  int program_fd = -1;  // executed instead of the candidates
+  bool terminal = false;  // stdio is to be its controlling terminal
+  int program_fd = -1;    // executed instead of the candidates
   int report_fd = -1;
   pid_t parent = -1;
   User user;

@@ -89,6 +89,8 @@ std::string_view name_of(Step step) {
       return "start a session";
     case Step::descriptors:
       return "place its descriptors";
+    case Step::terminal:
+      return "give it its terminal";
     case Step::bounding_set:
       return "empty the capability bounding set";
     case Step::user:
@@ -155,19 +157,14 @@ LaunchFailure explain(const ChildReport& report, const wire::Launch& launch,
           Error(fmt::format("cannot launch the job: {}", name_of(report.step)), report.code).message()};
 }
 
-Result<Launched> start(const wire::Launch& launch, const std::vector<Fd>& fds, const Filter& filter) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return Error::system("pipe");
-  Launched launched;
-  launched.report.reset(ends[0]);
-  const Fd report(ends[1]);
-  const auto environment = merge_environment(
+Prepared prepare(const wire::Launch& launch, const std::array<int, 3>& stdio, int program,
+                 const Filter& filter) {
+  Prepared prepared;
+  prepared.environment = merge_environment(
       environ, launch.environment, {.home = launch.home, .user_name = launch.user_name, .cwd = launch.cwd});
-  launched.candidates = program_candidates(launch.argv[0], variable(environment, "PATH"));
-  ChildPlan plan;
-  for (std::size_t i = 0; i < plan.stdio.size(); ++i) plan.stdio[i] = fds[i].get();
-  plan.program_fd = launch.program_attached ? fds[3].get() : -1;
-  plan.report_fd = report.get();
+  ChildPlan& plan = prepared.plan;
+  plan.stdio = stdio;
+  plan.program_fd = program;
   plan.parent = ::getpid();
   plan.user = user_of(launch);
   plan.umask = launch.umask;
@@ -175,14 +172,26 @@ Result<Launched> start(const wire::Launch& launch, const std::vector<Fd>& fds, c
   plan.marker = launch.launched_marker;
   plan.limits = launch.limits;
   plan.argv = pointers(launch.argv);
-  plan.environment = pointers(environment);
-  plan.candidates = launched.candidates;
+  plan.environment = pointers(prepared.environment);
+  plan.candidates = program_candidates(launch.argv[0], variable(prepared.environment, "PATH"));
   plan.oom_score_adjustment = oom_score_adjustment();
   plan.filter = &filter;
+  return prepared;
+}
 
+Result<Launched> start(const wire::Launch& launch, const std::vector<Fd>& fds, const Filter& filter) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return Error::system("pipe");
+  Launched launched;
+  launched.report.reset(ends[0]);
+  const Fd report(ends[1]);
+  Prepared prepared = prepare(launch, {fds[0].get(), fds[1].get(), fds[2].get()},
+                              launch.program_attached ? fds[3].get() : -1, filter);
+  prepared.plan.report_fd = report.get();
+  launched.candidates = prepared.plan.candidates;
   launched.pid = ::fork();
   if (launched.pid < 0) return Error::system("fork");
-  if (launched.pid == 0) run_child(plan);
+  if (launched.pid == 0) run_child(prepared.plan);
   return launched;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,14 @@ LaunchFailure refuse(const wire::Launch& launch, std::size_t fds);
 // What the child's report means, in words for the job's owner, and who has to act.
 LaunchFailure explain(const ChildReport& report, const wire::Launch& launch,
                       const std::vector<std::string>& candidates, const std::string& scratch);
+
+// All that a forked child needs. The plan points into environment and into the launch.
+struct Prepared {
+  std::vector<std::string> environment;
+  ChildPlan plan;
+};
+Prepared prepare(const wire::Launch& launch, const std::array<int, 3>& stdio, int program,
+                 const Filter& filter);
 
 // A forked child on its way to the job's program.
 struct Launched {

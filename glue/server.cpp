@@ -73,6 +73,13 @@ void Server::on_frame(wire::Frame frame) {
       if (!launch) return link_.drop(launch.error().message());
       return on_launch(std::move(launch).value(), frame.fds);
     }
+    case wire::Type::open_session: {
+      const auto message = frame.decode<wire::OpenSession>();
+      if (!message) return link_.drop(message.error().message());
+      return on_open_session(message.value(), frame.fds);
+    }
+    case wire::Type::close_session:
+      return handle(&Server::on_close_session);
     case wire::Type::signal:
       return handle(&Server::on_signal);
     case wire::Type::finish:
@@ -206,6 +213,8 @@ void Server::account_for(pid_t pid, int status, const rusage& usage) {
   account.user_microseconds += microseconds(usage.ru_utime);
   account.system_microseconds += microseconds(usage.ru_stime);
   account.max_rss_kib = std::max<std::int64_t>(account.max_rss_kib, usage.ru_maxrss);
+  for (auto& [id, session] : job_->sessions)
+    if (session.supervisor == pid) session.supervisor = -1;
   if (pid != job_->main.pid) return;
   account.ended_ns = now_ns();
   job_->status = ExitStatus::from_wait(status);
@@ -219,6 +228,7 @@ void Server::end_job() {
       k_end_limit, [this](pid_t pid, int status, const rusage& usage) { account_for(pid, status, usage); });
   if (job_->main.report) on_report();
   if (!job_) return;
+  forget_sessions();
   const Cleaned cleaned = clean_after(user_of(job_->launch));
   job_->links.undo();
   auto& account = job_->account;

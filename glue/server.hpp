@@ -11,6 +11,7 @@
 #include "glue/launch.hpp"
 #include "glue/links.hpp"
 #include "glue/seccomp.hpp"
+#include "glue/session.hpp"
 #include "lib/base/child.hpp"
 #include "lib/base/loop.hpp"
 #include "lib/wire/messages.hpp"
@@ -33,6 +34,7 @@ struct Job {
   bool suspended = false;
   std::optional<ExitStatus> status;  // the main process has ended
   wire::JobEnded account;            // what is known so far
+  std::map<std::uint64_t, OpenedSession> sessions;
 };
 
 // Runs jobs for the agent, one at a time, and leaves nothing of them behind.
@@ -63,6 +65,12 @@ class Server {
   void end_job();
   void close_report();
   void leave(int exit_code);
+  // server_sessions.cpp
+  void on_open_session(const wire::OpenSession& message, const std::vector<Fd>& fds);
+  void on_close_session(const wire::CloseSession& message);
+  void on_session_report(std::uint64_t id);
+  void take_session_report(std::uint64_t id, const SessionReport& report);
+  void forget_sessions();
 
   Loop& loop_;
   ServerOptions options_;

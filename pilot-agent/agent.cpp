@@ -191,7 +191,7 @@ Result<void> Agent::take_glue_frame(GlueId glue, const wire::Frame& frame) {
     core_.on_job_ended(glue, TRY(frame.decode<wire::JobEnded>()), now());
   } else if (frame.type == wire::Type::launch_failed) {
     core_.on_launch_failed(glue, TRY(frame.decode<wire::LaunchFailed>()), now());
-  } else {
+  } else if (!take_session_frame(glue, frame)) {
     return error("unexpected message {}", static_cast<std::uint32_t>(frame.type));
   }
   return {};
@@ -200,9 +200,10 @@ Result<void> Agent::take_glue_frame(GlueId glue, const wire::Frame& frame) {
 void Agent::client_frame(ClientId client, wire::Frame frame) {
   const auto found = clients_.find(client);
   if (found == clients_.end()) return;
-  if (frame.type == wire::Type::bind && !found->second.asked) {
+  if ((frame.type == wire::Type::bind || frame.type == wire::Type::enter) && !found->second.asked) {
     found->second.asked = true;
-    const auto taken = take_bind(client, std::move(frame));
+    const auto taken = frame.type == wire::Type::bind ? take_bind(client, std::move(frame))
+                                                      : take_enter(client, std::move(frame));
     if (!taken) {
       spdlog::warn("event=refused uid={} reason={}", found->second.peer.uid, quoted(taken.error().message()));
       tell(client, wire::Fault::user, taken.error().message());
@@ -227,6 +228,7 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
       shared_));
   link.fds = std::move(frame.fds);
   Request request{client, bind.verb, bind.program_attached, {}, fmt::format("uid:{}", uid), {}, uid};
+  request.sandbox = bind.work_directory;
   if (bind.verb == wire::Verb::run) request.arguments = bind.argv;
   if (!request.any_image) {
     request.image = TRY(pod_image(bind.image, rules_));

@@ -46,6 +46,7 @@ class Agent {
     std::unique_ptr<wire::Channel> channel;
     wire::Peer peer;
     std::optional<wire::Launch> launch;  // until it goes to glue
+    std::optional<wire::SessionRequest> session;  // until it goes to glue
     std::vector<Fd> fds;
     bool asked = false;
     Loop::TimerId vacate_timer = 0;
@@ -62,6 +63,9 @@ class Agent {
   void client_frame(ClientId client, wire::Frame frame);
   Result<void> take_glue_frame(GlueId glue, const wire::Frame& frame);
   Result<void> take_bind(ClientId client, wire::Frame frame);
+  // agent_sessions.cpp
+  Result<void> take_enter(ClientId client, wire::Frame frame);
+  bool take_session_frame(GlueId glue, const wire::Frame& frame);
   void close_glue(GlueId glue, const Error& reason);
   void close_client(ClientId client);
 
@@ -76,6 +80,9 @@ class Agent {
   void run(const FinishGlue& action);
   void run(const DropGlue& action);
   void run(const Note& action);
+  void run(const OpenSession& action);
+  void run(const CloseSession& action);
+  void run(const Refuse& action);
   void tell(ClientId client, wire::Fault fault, const std::string& message);
   void adjust_watch();
   void adjust_timer();

@@ -73,6 +73,7 @@ void Core::on_bind(Request request, Time now) {
 }
 
 void Core::on_client_gone(ClientId client, Time now) {
+  leave_session(client);
   std::erase_if(lost_jobs_, [client](const LostJob& lost) { return lost.request.client == client; });
   drop_waiting(client);
   if (Container* container = find_client(client)) {

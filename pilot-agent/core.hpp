@@ -22,6 +22,7 @@ using Time = SteadyTime;
 using ClientId = std::uint64_t;  // a connection of an apptainer; 0 is none
 using GlueId = std::uint64_t;    // a connection of a glue; 0 is none
 using JobId = std::uint64_t;
+using SessionId = std::uint64_t;
 
 struct Policy {
   enum class Reuse : std::uint8_t { owner, never };
@@ -43,6 +44,15 @@ struct Request {
   std::string job;  // HTCondor's number, for the log
   uid_t uid = 0;
   std::vector<std::string> arguments = {};  // of run: for the image's own command
+  std::string sandbox = {};                 // HTCondor's, of the job
+};
+
+// Who asks to be let in beside a running job, by the kernel's word, and which job they mean.
+struct Visit {
+  ClientId client = 0;
+  uid_t uid = 0;
+  std::string sandbox;
+  wire::Enter::What what = wire::Enter::What::session;
 };
 
 // What the core wants done. The driver does these in order.
@@ -79,6 +89,22 @@ struct Fail {
   wire::Fault fault = wire::Fault::infrastructure;
   std::string message;
 };
+struct OpenSession {
+  GlueId glue = 0;
+  JobId job = 0;
+  SessionId session = 0;
+  ClientId client = 0;
+};
+struct CloseSession {
+  GlueId glue = 0;
+  JobId job = 0;
+  SessionId session = 0;
+};
+struct Refuse {  // a visit, or what is left of it
+  ClientId client = 0;
+  wire::Fault fault = wire::Fault::infrastructure;
+  std::string message;
+};
 struct FinishGlue {
   GlueId glue = 0;
 };
@@ -90,7 +116,8 @@ struct Note {
   Level level = Level::info;
   std::string text;
 };
-using Action = std::variant<Patch, Launch, AskImage, SignalJob, Answer, Fail, FinishGlue, DropGlue, Note>;
+using Action = std::variant<Patch, Launch, AskImage, SignalJob, Answer, Fail, OpenSession, CloseSession,
+                            Refuse, FinishGlue, DropGlue, Note>;
 
 enum class State : std::uint8_t {
   absent,     // its glue is not connected; it will come by itself
@@ -124,6 +151,12 @@ class Core {
   void on_started(GlueId glue, JobId job, int pid, Time now);
   void on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now);
   void on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time now);
+
+  void on_enter(const Visit& visit);
+  // Whose session it is; 0 if they are gone.
+  ClientId on_session_started(GlueId glue, JobId job, SessionId session);
+  void on_session_ended(GlueId glue, const wire::SessionEnded& ended);
+  void on_session_failed(GlueId glue, const wire::SessionFailed& failed);
 
   // The pod as it was when the agent started. Until then no image is switched. An earlier agent of this pod
   // may have ended in the middle of a switch; a young pod's status may still be empty.
@@ -184,11 +217,17 @@ class Core {
     std::chrono::microseconds bound_in{};
     Time until;
   };
+  struct Session {
+    SessionId id = 0;
+    ClientId client = 0;  // 0: gone, and glue is told
+    wire::Enter::What what = wire::Enter::What::session;
+  };
   struct Running {
     Request request;
     JobId job = 0;
     bool goodbye = false;
     bool signalled = false;  // at its client's wish
+    std::vector<Session> sessions = {};
   };
   // A job that ended by a signal nobody here sent. If its glue says goodbye now, the container was stopped
   // from outside, and the job's end was not its own.
@@ -266,6 +305,10 @@ class Core {
   void settle_doubt(Container& container, bool goodbye);
   void check_lost(const kube::Pod& pod, Time now);
   void settle_lost(const LostJob& lost, const kube::Termination* end);
+  // core_sessions.cpp
+  void end_visits(const Running& running);
+  void leave_session(ClientId client);
+  std::optional<Session> take_session(GlueId glue, JobId job, SessionId session);
 
   Container* find(std::string_view name);
   Container* find_glue(GlueId glue);
@@ -298,6 +341,7 @@ class Core {
   std::uint64_t last_attempt_ = 0;
   std::uint64_t last_nonce_ = 0;
   JobId last_job_ = 0;
+  SessionId last_session_ = 0;
 };
 
 }  // namespace glidepod::agent

@@ -60,6 +60,7 @@ void Core::glue_gone(Container& container, bool goodbye, Time now) {
   if (container.state != State::broken) container.state = State::absent;
   if (asking) dispatch(now);
   if (!running) return;
+  end_visits(*running);
   if (goodbye) {
     if (running->request.client != 0)
       fail(running->request, wire::Fault::infrastructure, "the payload container was stopped from outside");
@@ -85,6 +86,7 @@ void Core::on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now) {
   Container* container = find_glue(glue);
   if (!container || !container->running || container->running->job != ended.job) return;
   const Running running = *std::exchange(container->running, std::nullopt);
+  end_visits(running);
   note(
       "event=ended job={} owner={} container={} status={} cpu_s={:.3f} rss_kib={} wall_s={:.3f} killed={} "
       "removed={} "
@@ -121,6 +123,7 @@ void Core::on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time 
   Container* container = find_glue(glue);
   if (!container || !container->running || container->running->job != failed.job) return;
   const Running running = *std::exchange(container->running, std::nullopt);
+  end_visits(running);
   container->last_used = now;
   container->state = State::idle;
   // What glue cannot do here it may be able to do in a fresh container.

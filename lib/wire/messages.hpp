@@ -12,8 +12,9 @@
 
 namespace glidepod::wire {
 
-// Raised with every change of a message. Hello and Bind carry it; a peer with another number is refused.
-constexpr std::uint32_t k_protocol = 2;
+// Raised with every change of a message. Hello, Bind and Enter carry it; a peer with another number is
+// refused.
+constexpr std::uint32_t k_protocol = 3;
 
 enum class Type : std::uint32_t {
   // glue -> agent
@@ -22,15 +23,22 @@ enum class Type : std::uint32_t {
   job_ended,
   launch_failed,
   goodbye,
+  session_started,
+  session_ended,
+  session_failed,
   // agent -> glue
   launch = 32,
   signal,
   finish,
+  open_session,
+  close_session,
   // apptainer -> agent; it also sends signal, with job 0
   bind = 64,
+  enter,
   // agent -> apptainer
   ended = 96,
   failed,
+  entered,
 };
 
 // Who has to act on a failure. See docs/architecture.md, "Whose fault".
@@ -156,6 +164,72 @@ struct Failed {
   std::string message;
 };
 
+// A process beside a job's main one: same user, groups, limits, environment and folder (condor_ssh_to_job).
+struct SessionRequest {
+  std::string command;                   // for /bin/sh -c; empty: a shell
+  std::vector<std::string> environment;  // KEY=VALUE, over the job's
+  bool terminal = false;  // a new one of the payload container's, else the descriptors attached
+  std::string modes;      // the terminal's struct termios; empty: the kernel's own
+  std::uint16_t rows = 0;
+  std::uint16_t columns = 0;
+};
+
+// Open a session of the job with this sandbox. Carries stdin, stdout and stderr unless it wants a terminal.
+struct Enter {
+  static constexpr Type k_type = Type::enter;
+  enum class What : std::uint8_t {
+    session,
+    watch,  // no session, no descriptors: only be told when the job has ended
+  };
+  std::uint32_t protocol = k_protocol;
+  What what = What::session;
+  std::string sandbox;
+  SessionRequest request;
+};
+
+// The session's program runs. Carries the terminal's master side if one was asked for.
+struct Entered {
+  static constexpr Type k_type = Type::entered;
+};
+
+// Carries what Enter does.
+struct OpenSession {
+  static constexpr Type k_type = Type::open_session;
+  std::uint64_t job = 0;
+  std::uint64_t session = 0;  // chosen by the agent, never 0, never reused on one connection
+  SessionRequest request;
+};
+
+// End it and everything it has left.
+struct CloseSession {
+  static constexpr Type k_type = Type::close_session;
+  std::uint64_t job = 0;
+  std::uint64_t session = 0;
+};
+
+// Carries the terminal's master side if one was asked for.
+struct SessionStarted {
+  static constexpr Type k_type = Type::session_started;
+  std::uint64_t job = 0;
+  std::uint64_t session = 0;
+};
+
+// Sent when no process of it is left. A session that ends with its job is not told of.
+struct SessionEnded {
+  static constexpr Type k_type = Type::session_ended;
+  std::uint64_t job = 0;
+  std::uint64_t session = 0;
+  ExitStatus status;
+};
+
+struct SessionFailed {
+  static constexpr Type k_type = Type::session_failed;
+  std::uint64_t job = 0;
+  std::uint64_t session = 0;
+  Fault fault = Fault::infrastructure;
+  std::string message;
+};
+
 // The fields of every message and part, in wire order.
 template <typename M, typename T>
 concept Is = std::same_as<std::remove_const_t<M>, T>;
@@ -202,6 +276,28 @@ void fields(auto& io, Is<Ended> auto& m) {
 }
 void fields(auto& io, Is<Failed> auto& m) {
   io(m.fault, m.message);
+}
+void fields(auto& io, Is<SessionRequest> auto& m) {
+  io(m.command, m.environment, m.terminal, m.modes, m.rows, m.columns);
+}
+void fields(auto& io, Is<Enter> auto& m) {
+  io(m.protocol, m.what, m.sandbox, m.request);
+}
+void fields(auto&, Is<Entered> auto&) {}
+void fields(auto& io, Is<OpenSession> auto& m) {
+  io(m.job, m.session, m.request);
+}
+void fields(auto& io, Is<CloseSession> auto& m) {
+  io(m.job, m.session);
+}
+void fields(auto& io, Is<SessionStarted> auto& m) {
+  io(m.job, m.session);
+}
+void fields(auto& io, Is<SessionEnded> auto& m) {
+  io(m.job, m.session, m.status);
+}
+void fields(auto& io, Is<SessionFailed> auto& m) {
+  io(m.job, m.session, m.fault, m.message);
 }
 
 }  // namespace glidepod::wire

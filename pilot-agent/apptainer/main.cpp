@@ -8,9 +8,11 @@
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
 #include "pilot-agent/apptainer/command_line.hpp"
+#include "pilot-agent/apptainer/enter.hpp"
 #include "pilot-agent/apptainer/report.hpp"
 #include "pilot-agent/apptainer/request.hpp"
 #include "pilot-agent/apptainer/session.hpp"
+#include "pilot-agent/apptainer/ssh.hpp"
 
 using namespace glidepod;
 using namespace glidepod::apptainer;
@@ -50,6 +52,24 @@ int fail(wire::Verb verb, std::string_view image, std::string_view message, int 
   return code;
 }
 
+// The same file under other names: HTCondor and sshd start these as the slot's user too, and what is closed
+// to the job once is so under every name.
+enum class Role : std::uint8_t { apptainer, sshd_setup, sshd, job_shell, nothing };
+Role role_of(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  if (name == "condor_ssh_to_job_sshd_setup") return Role::sshd_setup;
+  if (name == "sshd") return Role::sshd;
+  if (name == "job-shell") return Role::job_shell;
+  // What HTCondor would let anybody who can write to the job's sandbox start, the job included.
+  if (name == "condor_nsenter" || name == "condor_ssh_to_job_shell_setup") return Role::nothing;
+  return Role::apptainer;
+}
+
+std::string exec_socket() {
+  const char* socket = ::secure_getenv("GLIDEPOD_EXEC_SOCKET");
+  return socket != nullptr ? socket : SessionOptions().socket;
+}
+
 int run(const std::vector<std::string>& arguments) {
   const auto line = parse_command_line(arguments);
   if (!line) {
@@ -68,7 +88,7 @@ int run(const std::vector<std::string>& arguments) {
   if (!request) return fail(line->verb, line->image, request.error().message(), k_user_fault);
 
   SessionOptions options;
-  if (const char* socket = ::secure_getenv("GLIDEPOD_EXEC_SOCKET")) options.socket = socket;
+  options.socket = exec_socket();
   if (const char* stay = ::secure_getenv("GLIDEPOD_STAY_MS"))
     if (const auto number = parse_integer(stay)) options.stay_without_agent = Milliseconds(number.value());
   const auto outcome = run_session(request.value(), options);
@@ -88,5 +108,19 @@ int main(int argc, char** argv) {
   // here it could read this environment and walk into the pilot's file system.
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   if (const auto opened = open_missing_streams(); !opened) return k_infrastructure_fault;
-  return run(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
+  const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+  switch (role_of(argc > 0 ? argv[0] : "")) {
+    case Role::apptainer:
+      return run(arguments);
+    case Role::sshd_setup:
+      return set_up_sshd(arguments);
+    case Role::sshd:
+      return run_sshd(arguments, exec_socket());
+    case Role::job_shell:
+      return enter_job(arguments, exec_socket());
+    case Role::nothing:
+      break;
+  }
+  print(STDERR_FILENO, "condor_ssh_to_job does not come this way\n");
+  return k_infrastructure_fault;
 }

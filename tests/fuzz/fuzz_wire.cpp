@@ -44,6 +44,8 @@ void try_stream(const std::string& bytes) {
     try_message<Launch>(frame.body);
     try_message<Signal>(frame.body);
     try_message<Finish>(frame.body);
+    try_message<OpenSession>(frame.body);
+    try_message<CloseSession>(frame.body);
   };
   auto channel = Channel::create(loop, Fd(ends[1]), {take, [&](const Error&) { closed = true; }});
   require(channel.ok());
@@ -58,11 +60,12 @@ void try_stream(const std::string& bytes) {
 
 }  // namespace
 
-// Everything glue reads from its socket: the first byte says which message, or a whole stream.
+// Everything glue reads from its socket, and what any process of the pilot container may send the agent: the
+// first byte says which message, or a whole stream.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0 || size > 60000) return 0;
   const std::string body(reinterpret_cast<const char*>(data + 1), size - 1);
-  switch (data[0] % 4) {
+  switch (data[0] % 6) {
     case 0:
       try_message<Launch>(body);
       break;
@@ -71,6 +74,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 2:
       try_message<Finish>(body);
+      break;
+    case 3:
+      try_message<OpenSession>(body);
+      break;
+    case 4:
+      try_message<Enter>(body);
       break;
     default:
       if (!body.empty()) try_stream(body);

@@ -36,18 +36,21 @@ class FakeAgent {
   // Sends a Launch whose stdout and stderr end up in output().
   void send_launch(const wire::Launch& launch);
   template <typename Message>
-  void send(const Message& message) {
-    check(channel_->send(message));
+  void send(const Message& message, const std::vector<int>& fds = {}) {
+    check(channel_->send(message, fds));
   }
   // The next message, which must be of this type.
   template <typename Message>
   Message expect() {
-    const wire::Frame frame = next();
+    wire::Frame frame = next();
     check_type(frame.type, Message::k_type);
+    fds_ = std::move(frame.fds);
     auto message = frame.decode<Message>();
     check(message);
     return std::move(message).value();
   }
+  // The descriptors that came with it.
+  const std::vector<Fd>& fds() const { return fds_; }
   // Whether glue has closed the connection, waiting for it.
   bool closed();
 
@@ -73,6 +76,7 @@ class FakeAgent {
   Fd listener_;
   std::unique_ptr<wire::Channel> channel_;
   std::vector<wire::Frame> frames_;
+  std::vector<Fd> fds_;
   bool closed_ = false;
   Fd output_;
 };

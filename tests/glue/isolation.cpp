@@ -61,6 +61,8 @@ Result<void> make_root() {
   TRY(mount_at("proc", k_root + "/proc", "proc", 0));
   TRY(mount_at("tmpfs", k_root + "/dev", "tmpfs", 0, "mode=755"));
   for (const char* path : {"/dev/null", "/dev/zero", "/dev/urandom", "/dev/tty"}) TRY(make_device(path));
+  TRY(mount_at("devpts", k_root + "/dev/pts", "devpts", 0, "newinstance,ptmxmode=0666,mode=0620,gid=5"));
+  if (::symlink("pts/ptmx", (k_root + "/dev/ptmx").c_str()) != 0) return Error::system("link /dev/ptmx");
   TRY(mount_at("tmpfs", k_root + "/dev/shm", "tmpfs", 0, "mode=1777"));
   TRY(mount_at("mqueue", k_root + "/dev/mqueue", "mqueue", 0));
   for (const char* path : {"/etc", "/glidepod", "/glidepod/bin", "/glidepod/scratch"})

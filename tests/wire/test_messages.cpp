@@ -51,6 +51,35 @@ TEST_CASE("messages: every field survives, bytes included") {
   CHECK(read<JobEnded>(bytes_of(ended)).value().started_ns == -1);
 }
 
+TEST_CASE("messages: a session's request survives, for the agent and for glue") {
+  SessionRequest request;
+  request.command = "echo \xff; exit 3";
+  request.environment = {"TERM=xterm"};
+  request.terminal = true;
+  request.modes = std::string("\0\1", 2);
+  request.rows = 24;
+  request.columns = 65535;
+  const auto enter =
+      read<Enter>(bytes_of(Enter{.what = Enter::What::watch, .sandbox = "/s", .request = request}));
+  CHECK(enter.value().protocol == k_protocol);
+  CHECK(enter.value().what == Enter::What::watch);
+  CHECK(enter.value().sandbox == "/s");
+  const std::string bytes = bytes_of(OpenSession{7, 8, request});
+  const auto open = read<OpenSession>(bytes).value();
+  CHECK(open.job == 7);
+  CHECK(open.session == 8);
+  CHECK(open.request.command == request.command);
+  CHECK(open.request.environment == request.environment);
+  CHECK(open.request.terminal);
+  CHECK(open.request.modes == request.modes);
+  CHECK(open.request.rows == 24);
+  CHECK(open.request.columns == 65535);
+  for (std::size_t length = 0; length < bytes.size(); ++length)
+    CHECK_FALSE(read<OpenSession>(bytes.substr(0, length)).ok());
+  CHECK(read<SessionEnded>(bytes_of(SessionEnded{7, 8, ExitStatus::signaled(9)})).value().status ==
+        ExitStatus::signaled(9));
+}
+
 TEST_CASE("messages: every truncation and every surplus is refused") {
   const std::string bytes = bytes_of(sample());
   for (std::size_t length = 0; length < bytes.size(); ++length)

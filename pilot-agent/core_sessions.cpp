@@ -1,0 +1,95 @@
+// Who is let in beside a running job (condor_ssh_to_job).
+
+#include <algorithm>
+
+#include "lib/base/log.hpp"
+#include "pilot-agent/core.hpp"
+#include "pilot-agent/words.hpp"
+
+namespace glidepod::agent {
+
+void Core::on_enter(const Visit& visit) {
+  const auto refuse = [&](std::string_view why) {
+    note("event=visit_refused uid={} sandbox={} reason={}", visit.uid, word(visit.sandbox), quoted(why));
+    act(Refuse{visit.client, wire::Fault::infrastructure, std::string(why)});
+  };
+  if (finishing_) return refuse("the pilot is ending");
+  // The user decides; the sandbox only tells one of that user's jobs from another.
+  const auto may_enter = [&](const Container& container) {
+    if (container.state != State::running || !container.running || container.running->goodbye) return false;
+    const Request& request = container.running->request;
+    return !request.any_image && request.client != 0 && request.uid == visit.uid && !visit.sandbox.empty() &&
+           request.sandbox == visit.sandbox;
+  };
+  const auto found = std::ranges::find_if(containers_, may_enter);
+  if (found == containers_.end()) return refuse("no job of this user runs there");
+  Running& running = *found->running;
+  running.sessions.push_back({++last_session_, visit.client, visit.what});
+  if (visit.what == wire::Enter::What::watch) return;
+  note("event=session job={} owner={} container={} session={}", word(running.request.job),
+       word(running.request.owner), found->name, last_session_);
+  act(OpenSession{found->glue, running.job, last_session_, visit.client});
+}
+
+ClientId Core::on_session_started(GlueId glue, JobId job, SessionId id) {
+  const Container* container = find_glue(glue);
+  if (!container || !container->running || container->running->job != job) return 0;
+  const auto& sessions = container->running->sessions;
+  const auto found = std::ranges::find(sessions, id, &Session::id);
+  return found == sessions.end() ? 0 : found->client;
+}
+
+std::optional<Core::Session> Core::take_session(GlueId glue, JobId job, SessionId id) {
+  Container* container = find_glue(glue);
+  if (!container || !container->running || container->running->job != job) return std::nullopt;
+  auto& sessions = container->running->sessions;
+  const auto found = std::ranges::find(sessions, id, &Session::id);
+  if (found == sessions.end()) return std::nullopt;
+  const Session session = *found;
+  sessions.erase(found);
+  return session;
+}
+
+void Core::on_session_ended(GlueId glue, const wire::SessionEnded& ended) {
+  const auto session = take_session(glue, ended.job, ended.session);
+  if (!session) return;
+  note("event=session_ended session={} status={}", ended.session, quoted(ended.status.to_string()));
+  if (session->client != 0) act(Answer{session->client, ended.status});
+}
+
+void Core::on_session_failed(GlueId glue, const wire::SessionFailed& failed) {
+  const auto session = take_session(glue, failed.job, failed.session);
+  if (!session) return;
+  note("event=session_failed session={} reason={}", failed.session, quoted(failed.message));
+  if (session->client != 0) act(Refuse{session->client, failed.fault, failed.message});
+}
+
+void Core::leave_session(ClientId client) {
+  if (client == 0) return;
+  for (Container& container : containers_) {
+    if (!container.running) continue;
+    Running& running = *container.running;
+    const auto found = std::ranges::find(running.sessions, client, &Session::client);
+    if (found == running.sessions.end()) continue;
+    if (found->what == wire::Enter::What::watch) {
+      running.sessions.erase(found);
+    } else {
+      found->client = 0;
+      act(CloseSession{container.glue, running.job, found->id});
+    }
+    return;
+  }
+}
+
+// Nothing of a job's sessions outlives it: glue has seen to that, or is gone with all of them.
+void Core::end_visits(const Running& running) {
+  for (const Session& session : running.sessions) {
+    if (session.client == 0) continue;
+    if (session.what == wire::Enter::What::watch)
+      act(Answer{session.client, ExitStatus::exited(0)});
+    else
+      act(Refuse{session.client, wire::Fault::infrastructure, "the job has ended"});
+  }
+}
+
+}  // namespace glidepod::agent

@@ -1,0 +1,58 @@
+#include "glue/session.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cerrno>
+
+using namespace glidepod;
+using namespace glidepod::glue;
+
+namespace {
+wire::OpenSession sample() {
+  wire::OpenSession message;
+  message.job = 1;
+  message.session = 2;
+  return message;
+}
+}  // namespace
+
+TEST_CASE("session: descriptors come with the message, or a terminal is made") {
+  CHECK(refuse_session(sample(), 3).empty());
+  for (const std::size_t fds : {0U, 1U, 2U, 4U}) CHECK_FALSE(refuse_session(sample(), fds).empty());
+  auto terminal = sample();
+  terminal.request.terminal = true;
+  CHECK(refuse_session(terminal, 0).empty());
+  CHECK_FALSE(refuse_session(terminal, 3).empty());
+}
+
+TEST_CASE("session: what execve could not take is refused") {
+  auto message = sample();
+  message.session = 0;
+  CHECK_FALSE(refuse_session(message, 3).empty());
+  message = sample();
+  message.request.command = std::string("a\0b", 3);
+  CHECK_FALSE(refuse_session(message, 3).empty());
+  message = sample();
+  message.request.environment = {std::string("A=\0", 3)};
+  CHECK_FALSE(refuse_session(message, 3).empty());
+}
+
+TEST_CASE("session: its variables take the place of the job's") {
+  CHECK(replace_variables({"TERM=dumb", "A=1", "TERMX=2"}, {"TERM=xterm", "B=3"}) ==
+        std::vector<std::string>{"A=1", "TERMX=2", "TERM=xterm", "B=3"});
+}
+
+TEST_CASE("session: an image without a shell is told so, other failures are as a job's") {
+  OpenedSession session;
+  session.launch.argv = {"/bin/sh"};
+  session.launch.cwd = "/glidepod/scratch/dir_1";
+  session.candidates = {"/bin/sh"};
+  const auto missing = explain_session({.step = Step::program, .code = ENOENT}, session, "/glidepod/scratch");
+  CHECK(missing.fault == wire::Fault::user);
+  CHECK(missing.message.find("has no shell (/bin/sh)") != std::string::npos);
+  const auto broken =
+      explain_session({.step = Step::program, .code = ENOENT, .candidate = 0}, session, "/glidepod/scratch");
+  CHECK(broken.message.find("interpreter or loader") != std::string::npos);
+  const auto passing = explain_session({.step = Step::filter, .code = ENOMEM}, session, "/glidepod/scratch");
+  CHECK(passing.fault == wire::Fault::infrastructure);
+}
