@@ -68,7 +68,8 @@ std::string text_of(const Json& object, const char* key) {
 
 bool is_sha256(std::string_view digest) {
   constexpr std::string_view k_prefix = "sha256:";
-  return digest.size() == k_prefix.size() + 2 * SHA256_DIGEST_LENGTH && digest.starts_with(k_prefix) &&
+  constexpr std::size_t k_digits = std::size_t{2} * SHA256_DIGEST_LENGTH;
+  return digest.size() == k_prefix.size() + k_digits && digest.starts_with(k_prefix) &&
          digest.find_first_not_of("0123456789abcdef", k_prefix.size()) == std::string_view::npos;
 }
 

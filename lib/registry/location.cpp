@@ -115,7 +115,7 @@ Result<Url> Url::with_query(const std::vector<std::pair<std::string, std::string
   if (curl_url_set(handle.get(), CURLUPART_URL, text_.c_str(), 0) != CURLUE_OK)
     return error("'{}' is not a URL", text_);
   for (const auto& [name, value] : parameters) {
-    const std::string parameter = name + "=" + value;
+    const std::string parameter = fmt::format("{}={}", name, value);
     if (curl_url_set(handle.get(), CURLUPART_QUERY, parameter.c_str(), CURLU_APPENDQUERY | CURLU_URLENCODE) !=
         CURLUE_OK)
       return error("the query {} cannot be asked", one_line(parameter, 200));
