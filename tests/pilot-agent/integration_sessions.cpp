@@ -118,7 +118,10 @@ TEST_CASE("agent: a session ends with the job, and with whoever had it") {
     REQUIRE(session.signal(SIGKILL).ok());
     CHECK(c.end_of(std::move(session)).status == ExitStatus::signaled(SIGKILL));
     CHECK(c.until([&] { return c.logged("event=session_ended"); }));
-    CHECK(c.visited(29001, "touch go").status.success());
+    const auto next = c.visited(29001, "echo in");
+    CHECK(next.status == ExitStatus::exited(0));
+    CHECK(next.out == "in\n");
+    REQUIRE(replace_file(c.sandbox() + "/go", "", 0644).ok());
     CHECK(c.wait(job).status == ExitStatus::exited(4));
   }
 }
