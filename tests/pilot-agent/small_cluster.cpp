@@ -92,6 +92,10 @@ int parent_process(const SmallCluster::Job& job, const std::string& folder, cons
 }
 }  // namespace
 
+std::string SmallCluster::apptainer() {
+  return isolated_programs().apptainer;
+}
+
 bool SmallCluster::isolate() {
   return !isolated_programs().glue.empty();
 }

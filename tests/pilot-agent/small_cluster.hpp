@@ -70,6 +70,8 @@ class SmallCluster {
   std::map<std::string, std::optional<ExitStatus>> glue_ended;
   pid_t agent_pid() const { return agent_->pid(); }
   std::string folder() const { return api_.folder(); }
+  // Where the isolated tests find the program, wherever it was built.
+  static std::string apptainer();
 
   Loop loop = Loop::create().value();
   // What the registry has: repository to digest.
