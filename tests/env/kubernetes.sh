@@ -22,6 +22,7 @@ env_load() {
     # shellcheck disable=SC1091
     source "$GLIDEPOD_ENV/kubernetes"
     export KUBECONFIG
+    env_pod_registry=$env_registry
 }
 
 env_running() { [[ -n ${GLIDEPOD_ENV:-} && -s $GLIDEPOD_ENV/kubernetes ]]; }
@@ -58,7 +59,6 @@ END
         } >"$GLIDEPOD_ENV/kubernetes"
     fi
     env_load
-    env_pod_registry=$env_registry
     env_say "state is in $GLIDEPOD_ENV"
 }
 
