@@ -64,10 +64,11 @@ debian_packages() {
     done
     ((${#missing[@]})) || return 0
     echo "installing: ${missing[*]}" >&2
-    local lists=(/var/lib/apt/lists/*_Packages*)
+    # Others of ours may install too; apt-get waits for nobody.
+    local lists=(/var/lib/apt/lists/*_Packages*) lock=/run/lock/glidepod-packages
     if [[ ! -e ${lists[0]} || -n $(find /var/lib/apt/lists -maxdepth 0 -mtime +0) ]]; then
-        apt-get update -qq >&2
+        flock "$lock" apt-get update -qq >&2
     fi
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    DEBIAN_FRONTEND=noninteractive flock "$lock" apt-get install -y -qq --no-install-recommends \
         "${missing[@]}" >&2
 }
