@@ -242,7 +242,8 @@ class Core {
     GlueId glue = 0;
     bool settled = true;                          // no patch may still be on its way to the kubelet
     bool spoiled = false;                         // must be made fresh before its next use
-    std::string reference;                        // in the pod's spec, as far as is known
+    std::string reference;                        // in the last patch that was taken
+    std::string admitted;                         // what admission made of it, which may lead to a mirror
     std::string image;                            // as jobs ask for it; empty: none of theirs
     std::string owner;                            // of the last job since it started; empty: it had none
     std::int64_t instance = -1;                   // its restartCount, at least
@@ -293,7 +294,7 @@ class Core {
   void step_done(Container& container, Time now);
   void fail_switch(Container& container, wire::Fault fault, const std::string& message, State next, Time now);
   void judge(Container& container, const kube::ContainerStatus& status, Time now);
-  bool shows_target(const Switch& change, const kube::ContainerStatus& status) const;
+  bool shows_target(const Container& container, const kube::ContainerStatus& status) const;
   void learn(Container& container);
   std::optional<std::string> reference_for(const Container& container, const std::string& image);
   std::string home_reference();

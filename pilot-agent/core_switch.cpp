@@ -206,6 +206,8 @@ void Core::on_patched(std::uint64_t attempt, const std::variant<kube::Pod, kube:
   if (const auto* pod = std::get_if<kube::Pod>(&answer)) {
     change.patched = true;
     container.reference = change.reference;
+    const kube::ContainerSpec* spec = pod->container(container.name);
+    container.admitted = spec ? spec->image : change.reference;
     return on_pod(*pod, now);
   }
   const auto& failure = std::get<kube::Failure>(answer);
@@ -235,9 +237,9 @@ void Core::on_pod(const kube::Pod& pod, Time now) {
 }
 
 // Whether the status is of a container that runs the content this step asked for.
-bool Core::shows_target(const Switch& change, const ContainerStatus& status) const {
-  if (change.home && !home_image_id_.empty() && status.image_id == home_image_id_) return true;
-  const auto wanted = ImageReference::parse(change.reference);
+bool Core::shows_target(const Container& container, const ContainerStatus& status) const {
+  if (container.change->home && !home_image_id_.empty() && status.image_id == home_image_id_) return true;
+  const auto wanted = ImageReference::parse(container.admitted);
   if (!wanted) return false;
   if (!wanted->digest.empty()) return kube::digest_of(status.image_id) == wanted->digest;
   // The name shown is one of the names of what runs. If it is the name asked for, so is the content; if not,
@@ -250,7 +252,7 @@ void Core::judge(Container& container, const ContainerStatus& status, Time now) 
   if (status.state == ContainerStatus::State::running) change.pull_deadline.reset();
   if (status.state == ContainerStatus::State::running && change.by_status && container.glue != 0 &&
       status.restart_count >= change.least_restarts) {
-    if (shows_target(change, status)) return step_done(container, now);
+    if (shows_target(container, status)) return step_done(container, now);
     if (!change.home && !change.unclear_until) change.unclear_until = now + policy_.status_patience;
     return;
   }
@@ -290,9 +292,12 @@ void Core::learn(Container& container) {
   container.learning_until.reset();
   const Known known{kube::repository_of(status.image_id), kube::digest_of(status.image_id)};
   const auto asked = ImageReference::parse(container.image);
+  const auto admitted = ImageReference::parse(container.admitted);
   // An image that the node also has under another name may be shown by that one, which the registry asked for
   // need not know.
-  if (known.digest.empty() || !asked || full_repository(known.repository) != asked->full_repository()) return;
+  if (known.digest.empty() || !asked || !admitted ||
+      full_repository(known.repository) != admitted->full_repository())
+    return;
   known_[container.image] = {asked->repository, known.digest};
   note("event=digest image={} digest={}", word(container.image), known.digest);
 }

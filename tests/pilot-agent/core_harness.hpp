@@ -79,9 +79,19 @@ struct Harness {
     return request.client;
   }
 
-  // The API took the newest patch; its answer is the pod as the kubelet last described it.
-  void patched() {
-    core.on_patched(last<Patch>().attempt, pod, now);
+  // The API took the newest patch, or what admission made of its image; its answer is the pod with that, as the
+  // kubelet last described it.
+  void patched(const std::string& admitted = {}) { answer(last<Patch>(), admitted); }
+  void patched_attempt(std::uint64_t attempt) {
+    for (const Action& action : std::vector(all))
+      if (const Patch* patch = std::get_if<Patch>(&action); patch != nullptr && patch->attempt == attempt)
+        answer(*patch, {});
+  }
+  void answer(const Patch& taken, const std::string& admitted) {
+    const Patch patch = taken;
+    for (auto& container : pod.containers)
+      if (container.name == patch.container) container.image = admitted.empty() ? patch.image : admitted;
+    core.on_patched(patch.attempt, pod, now);
     take();
   }
   void patch_failed(int status, const std::string& message = "no") {

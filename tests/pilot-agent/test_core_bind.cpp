@@ -110,7 +110,7 @@ TEST_CASE("core: requests wait in order and take the coldest container") {
   const ClientId fourth = h.ask(k_image_a);
   CHECK(h.count<Patch>() == 2);
   for (int i = 0; i < 2; ++i) {
-    h.core.on_patched(static_cast<std::uint64_t>(i) + 1, h.pod, h.now);
+    h.patched_attempt(static_cast<std::uint64_t>(i) + 1);
     h.goodbye(i);
     h.hello(i);
   }
@@ -129,11 +129,11 @@ TEST_CASE("core: requests wait in order and take the coldest container") {
   h.core.on_job_ended(h.glue[1], ended, h.now);
   h.take();
   CHECK(h.last<Patch>().image == "docker.io/library/a:g-2@" + k_digest_a);
-  h.core.on_patched(3, h.pod, h.now);
+  h.patched_attempt(3);
   h.goodbye(0);
   h.hello(0);
   CHECK(h.last<Launch>().client == third);
-  h.core.on_patched(4, h.pod, h.now);
+  h.patched_attempt(4);
   h.goodbye(1);
   h.hello(1);
   CHECK(h.last<Launch>().client == fourth);

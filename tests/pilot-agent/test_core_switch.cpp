@@ -332,6 +332,35 @@ TEST_CASE("switch: the digest is learnt from the new container and from no other
   }
 }
 
+TEST_CASE("switch: where admission leads to a mirror, its names prove and teach as the image's own") {
+  const std::string mirrored = "mirror.example/hub/a";
+  Harness h;
+  h.ask(k_image_a);
+  SUBCASE("proven by goodbye") {
+    h.patched(mirrored + ":1");
+    h.goodbye();
+    h.hello();
+    CHECK(h.count<Launch>() == 1);
+    h.runs(0, mirrored + ":1", mirrored + "@" + k_digest_a);
+  }
+  SUBCASE("proven by status") {
+    h.goodbye();
+    h.hello();
+    h.patched(mirrored + ":1");
+    CHECK(h.count<Launch>() == 0);
+    h.runs(0, mirrored + ":1", mirrored + "@" + k_digest_a);
+    CHECK(h.count<Launch>() == 1);
+  }
+  h.end_job();
+  h.ask(k_image_a, wire::Verb::exec, "bob");
+  CHECK(h.last<Patch>().image == "docker.io/library/a:g-1@" + k_digest_a);
+  h.lose();
+  h.hello();
+  h.patched(mirrored + ":g-1@" + k_digest_a);
+  h.runs(0, mirrored + "@" + k_digest_a, mirrored + "@" + k_digest_a);
+  CHECK(h.count<Launch>() == 2);
+}
+
 TEST_CASE("switch: an image given by digest is fresh from the first time on") {
   Harness h;
   h.ask("docker.io/library/a@" + k_digest_a);
