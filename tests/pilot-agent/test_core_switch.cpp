@@ -372,8 +372,7 @@ TEST_CASE("switch: an agent that starts again leads every container home before 
   CHECK(h.state(0) == State::switching);
   CHECK(h.state(1) == State::switching);
   CHECK(h.count<Patch>() == 2);
-  h.core.on_patched(1, h.pod, h.now);
-  h.take();
+  h.patched_attempt(1);
   // The status still shows what ran before the patch.
   CHECK(h.state(0) == State::switching);
   h.goodbye(0);
