@@ -62,15 +62,19 @@ e2e_summary() {
     ((e2e_failed == 0 && e2e_passed > 0))
 }
 
-# Static programs that run in any image, submitted as the job's executable.
-e2e_build_jobs() {  # DIR
-    local source program
-    mkdir -p "$1"
+# Puts static programs that run in any image into the pool, as /jobs. They are compiled once and kept in the cache.
+e2e_put_jobs() {
+    local source program all=$GLIDEPOD_ENV/jobs
+    mkdir -p "$env_cache/jobs" "$all"
     for source in "$e2e_source"/jobs/*.cpp; do
-        program=$1/$(basename "$source" .cpp)
-        [[ ! $program -nt $source ]] || continue
-        g++ -std=c++20 -O1 -static -s -Wno-unused-result -o "$program" "$source" || return
+        program=$env_cache/jobs/$(basename "$source" .cpp)-$(sha256sum "$source" | cut -c1-16)
+        if [[ ! -x $program ]]; then
+            g++ -std=c++20 -O1 -static -s -Wno-unused-result -o "$program.$BASHPID" "$source" &&
+                mv "$program.$BASHPID" "$program" || return
+        fi
+        cp "$program" "$all/$(basename "$source" .cpp)" || return
     done
+    env_put_jobs "$all"
 }
 
 # Submits a description read from standard input with the usual lines added; prints the cluster's number.
@@ -157,7 +161,7 @@ e2e_env() {
         trap 'exit 130' INT TERM
         env_up "${GLIDEPOD_BUILD:-$env_tree/build/dev}" "$wide" || return
     fi
-    e2e_build_jobs "$GLIDEPOD_ENV/jobs" && env_put_jobs "$GLIDEPOD_ENV/jobs"
+    e2e_put_jobs
 }
 
 # Ends what is still under way.

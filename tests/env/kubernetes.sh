@@ -131,43 +131,19 @@ END
     wait_until 120 "the pool" env_pool_ready || { env_kubectl describe pod pool >&2; return 1; }
     env_pool_address=$(env_kubectl get pod pool -o jsonpath='{.status.podIP}')
     echo "env_pool_address=$env_pool_address" >>"$GLIDEPOD_ENV/kubernetes"
-    if [[ -n ${env_cluster:-} ]]; then
-        env_pool_pid=$(env_processes_of "$(env_kubectl get pod pool -o jsonpath='{.metadata.uid}')" condor_master)
-        echo "env_pool_pid=$env_pool_pid" >>"$GLIDEPOD_ENV/kubernetes"
-    fi
+    [[ -z ${env_cluster:-} ]] ||
+        env_processes_of "$(env_kubectl get pod pool -o jsonpath='{.metadata.uid}')" condor_master >"$GLIDEPOD_ENV/pool-pid"
     env_in_pool cat /var/lib/glidepod/tokens/pilot/pilot >"$GLIDEPOD_ENV/token" || return
     env_kubectl create secret generic glidepod-pool-token --from-file="pilot=$GLIDEPOD_ENV/token" \
         --dry-run=client -o yaml | env_kubectl apply -f - >/dev/null || return
     env_say "pool at $env_pool_address"
 }
 
-# On a node that can be reached by way of it: kubectl costs a fifth of a second each time, and needs the API server
-# and the kubelet, which tests stop.
-env_exec_in_pool() {  # [--stdin] COMMAND...
-    if [[ -n ${env_pool_pid:-} ]]; then
-        [[ $1 != --stdin ]] || shift
-        in_env nsenter --target "$env_pool_pid" --mount --uts --net --ipc --pid -- "$@"
-    elif [[ $1 == --stdin ]]; then
-        env_kubectl exec --stdin pool -- "${@:2}"
-    else
-        env_kubectl exec pool -- "$@"
-    fi
-}
-env_in_pool() { env_exec_in_pool "$@"; }
-env_as() {  # USER COMMAND...
-    env_exec_in_pool --stdin setpriv --reuid "$1" --regid "$1" --init-groups \
-        env -C "/home/$1" "HOME=/home/$1" "USER=$1" "${@:2}"
-}
-
 # Processes of a pod by their name, as the node numbers them.
 env_processes_of() {  # POD_UID NAME
-    in_env sh -c 'for process in /proc/[0-9]*; do
-        grep -qs "$1" $process/cgroup && [ "$(cat $process/comm 2>/dev/null)" = "$2" ] && echo "${process#/proc/}"
-    done' sh "$1" "$2"
-}
-
-env_put_jobs() {  # DIR
-    tar -C "$1" -c . | env_exec_in_pool --stdin sh -c 'mkdir -p /jobs && tar -C /jobs -x'
+    in_env sh -c 'for process in $(pgrep -x "$2"); do
+        ! grep -qs "$1" "/proc/$process/cgroup" || echo "$process"
+    done' sh "$1" "${2:0:15}"
 }
 
 # The example of manifests/ with this registry and pool, without the requests that a

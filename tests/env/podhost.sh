@@ -128,23 +128,15 @@ env_start_pool() {
     env_podman run --detach --quiet --pull never --name pool --hostname pool \
         --ip "$env_pool_address" --volume "$GLIDEPOD_ENV/tokens:/var/lib/glidepod/tokens" \
         localhost/glidepod/pool:dev >/dev/null || return
+    env_podman inspect --format '{{.State.Pid}}' pool >"$GLIDEPOD_ENV/pool-pid" || return
     wait_until 60 "the pool" env_pool_ready || return
     env_say "pool at $env_pool_address"
-}
-
-# Runs a command in the pool's container, as root or as one of its users.
-env_in_pool() { env_podman exec pool "$@"; }
-env_as() {  # USER COMMAND...
-    local user=$1
-    shift
-    env_podman exec --interactive --user "$user" --workdir "/home/$user" --env "HOME=/home/$user" \
-        pool "$@"
 }
 
 # podhost, the pod API over the environment's podman.
 env_start_podhost() {
     env_start podhost "$GLIDEPOD_ENV/bin/podhost" --state-dir "$GLIDEPOD_ENV/podhost" \
-        --socket "$GLIDEPOD_ENV/podhost.sock" --node-name env || return
+        --socket "$GLIDEPOD_ENV/podhost.sock" --node-name env --pids-limit 1024 || return  # as tests/e2e/cluster has it
     wait_until 20 "podhost" env_podhost get || return
     env_say "podhost serves $GLIDEPOD_ENV/podhost.sock"
 }
@@ -177,9 +169,6 @@ env_in_pilot() {  # CONTAINER COMMAND...
     shift
     env_podman exec "$id" "$@"
 }
-
-# The files of a folder, as /jobs in the pool.
-env_put_jobs() { env_podman cp "$1/." pool:/jobs; }  # DIR
 
 env_running() { [[ -n ${GLIDEPOD_ENV:-} && -e $GLIDEPOD_ENV/keeper ]]; }
 
