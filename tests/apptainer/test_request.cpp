@@ -111,7 +111,7 @@ TEST_CASE("request: an --env-file that cannot be read is named") {
         "option --env-file: open /none: No such file or directory");
 }
 
-TEST_CASE("request: a directory is HTCondor's probe only where there is no job; names are for the agent") {
+TEST_CASE("request: a directory is HTCondor's probe only where there is no job, names are for the agent") {
   CHECK(request("exec -C / /bin/sh").error().message().starts_with("/: directories are not supported here"));
   for (const char* words : {"exec -C -W /x/dir_7 / /bin/sh", "test -C /", "exec -C /none.sif /exit_37",
                             "exec -C alpine:3.19 sh", "exec -C docker:///usr sh"}) {

@@ -39,7 +39,7 @@ TEST_CASE("pool: the command lines") {
                                    "-attributes", "Name,State"});
 }
 
-TEST_CASE("pool: ads, then the end; a failed command is the end's error") {
+TEST_CASE("pool: ads, then the end, a failed command is the end's error") {
   FakeRunner runner;
   runner.answer = [](const Command& command) {
     if (command.argv[0] == "condor_q")

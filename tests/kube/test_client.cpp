@@ -221,7 +221,7 @@ TEST_CASE("watch: an expired version means the present state again") {
   CHECK(f.failures[0].status == 410);
 }
 
-TEST_CASE("watch: cut off or garbled, it goes on; its handler may end it") {
+TEST_CASE("watch: cut off or garbled, it goes on, its handler may end it") {
   Fixture f;
   int streams = 0;
   f.server.on_request = [&](const FakeServer::Request& request) {

@@ -60,7 +60,7 @@ TEST_CASE("core: a run asks what its image runs while the container is switched"
   }
 }
 
-TEST_CASE("core: arguments take the place of CMD; what is not a run asks nothing") {
+TEST_CASE("core: arguments take the place of CMD, what is not a run asks nothing") {
   Harness h;
   const ClientId client = run(h, k_image_a, {"a", "b"});
   known(h, client);

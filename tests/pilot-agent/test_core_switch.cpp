@@ -38,7 +38,7 @@ TEST_CASE("switch: a hello before the API's answer proves nothing by itself") {
   }
 }
 
-TEST_CASE("switch: a glue that vanishes without goodbye proves nothing; the status must") {
+TEST_CASE("switch: a glue that vanishes without goodbye proves nothing, the status must") {
   Harness h;
   h.ask(k_image_a);
   h.patched();

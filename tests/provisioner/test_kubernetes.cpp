@@ -137,7 +137,7 @@ TEST_CASE("kubernetes: a creation that is repeated makes one pod") {
   CHECK(scene.pods.size() == 2);
 }
 
-TEST_CASE("kubernetes: what the server refuses is told in its words, at once; what may pass is repeated") {
+TEST_CASE("kubernetes: what the server refuses is told in its words, at once, what may pass is repeated") {
   Scene scene;
   int attempts = 0;
   const auto first = [&](int code, const char* reason, const char* message, bool for_good) {

@@ -226,7 +226,7 @@ TEST_CASE("lancium: values that would break the command line are refused") {
             .starts_with("[lancium] additional_requirements"));
 }
 
-TEST_CASE("lancium: the list is read by its header; rows of others and bad rows cost nothing") {
+TEST_CASE("lancium: the list is read by its header, rows of others and bad rows cost nothing") {
   std::vector<std::string> problems;
   const auto jobs = parse_lancium_jobs(
       "status,extra,name,id\n"

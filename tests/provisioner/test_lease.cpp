@@ -106,7 +106,7 @@ TEST_CASE("lease: what is written") {
   CHECK(given_up["spec"]["leaseDurationSeconds"] == 1);
 }
 
-TEST_CASE("lease: of two, one leads; when it gives up, the other does at once") {
+TEST_CASE("lease: of two, one leads, when it gives up, the other does at once") {
   Scene scene;
   Candidate a(scene.api, "a", seconds(60)), b(scene.api, "b", seconds(60));
   scene.until([&] { return a.leader->knows() && b.leader->knows(); });

@@ -77,7 +77,7 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("pod feed: one list, then a watch from its version; looks cost nothing") {
+TEST_CASE("pod feed: one list, then a watch from its version, looks cost nothing") {
   Scene scene;
   scene.read();
   scene.until([&] { return scene.watches == 1; });
