@@ -40,20 +40,20 @@ within() {  # GOT EXPECTED PERCENT
 
 # Runs functions test_NAME side by side, in shells of their own, and reports each as it would alone.
 check_together() {  # NAME...
-    local name status seconds
+    local name status seconds output=$GLIDEPOD_ENV/${0##*/}
     for name in "$@"; do
         (
             began=$SECONDS
-            "test_$name" >"$GLIDEPOD_ENV/test-$name.out" 2>&1 </dev/null
-            echo "$? $((SECONDS - began))" >"$GLIDEPOD_ENV/test-$name.end"
+            "test_$name" >"$output-$name.out" 2>&1 </dev/null
+            echo "$? $((SECONDS - began))" >"$output-$name.end"
         ) &
     done
     for name in "$@"; do
-        wait_until 1000 "$name" test -s "$GLIDEPOD_ENV/test-$name.end"
-        read -r status seconds <"$GLIDEPOD_ENV/test-$name.end"
-        cat "$GLIDEPOD_ENV/test-$name.out"
+        wait_until 1000 "$name" test -s "$output-$name.end"
+        read -r status seconds <"$output-$name.end"
+        cat "$output-$name.out"
         check "$name ($seconds s)" equal "${status:-none}" 0
-        rm -f "$GLIDEPOD_ENV/test-$name".{out,end}
+        rm -f "$output-$name".{out,end}
     done
     wait
 }
@@ -94,8 +94,8 @@ submit() {  # USER
 }
 
 # Waits until every job of the cluster has left the queue.
-finished() {  # USER CLUSTER SECONDS
-    env_as "$1" condor_wait -wait "$3" "$2.log" >/dev/null || { echo "   job $2 did not end in $3 s"; return 1; }
+finished() {  # USER CLUSTER [SECONDS]
+    env_as "$1" condor_wait -wait "${3:-300}" "$2.log" >/dev/null || { echo "   job $2 did not end in ${3:-300} s"; return 1; }
     # The job's log has its end before the history does.
     wait_until 30 "job $2 to leave the queue" left_queue "$2"
 }
@@ -146,10 +146,10 @@ acts_within_2s() {  # CONDITION ARGUMENT... -- COMMAND...
 # The environment for a test program: the one GLIDEPOD_ENV names, which then stays up, or a new one until the program
 # ends. Its pilot has payload containers enough for tests side by side. Compiles the jobs and puts them where the pool's
 # users find them.
-e2e_containers=16
+e2e_containers=24
 e2e_env() {
     local wide
-    wide="$(env_wide "$e2e_containers") | $(env_setting MEMORY 8192)"
+    wide="$(env_wide "$e2e_containers") | $(env_setting MEMORY 10240)"
     if env_running; then
         trap 'e2e_end' EXIT
         trap 'exit 130' INT TERM

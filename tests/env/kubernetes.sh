@@ -91,10 +91,20 @@ env_node_restarted() { [[ $(env_node_pid "$1") != "$2" ]]; }
 env_node_pid() { cat "$env_cluster/run/$1.pid"; }
 env_gone() { ! in_env kill -0 "$1" 2>/dev/null; }
 
-# Puts images of images/build into the cluster's registry.
+# Puts images of images/build into the cluster's registry. Their layers are compressed once and kept in the cache.
 env_push() {  # IMAGE NAME [OPTION...]
-    containers_conf_of_cache skopeo copy --quiet --dest-tls-verify=false "${@:3}" \
-        "containers-storage:localhost/$1" "docker://$2"
+    local id layers
+    id=$(containers_conf_of_cache podman image inspect --format '{{.Id}}' "localhost/$1") || return
+    layers=$env_cache/layers/${1//[\/:]/-}
+    mkdir -p "$layers"
+    (
+        flock 9
+        [[ -d $layers/$id ]] && exit
+        rm -rf "${layers:?}"/*
+        containers_conf_of_cache skopeo copy --quiet --dest-compress "containers-storage:localhost/$1" "dir:$layers/new" &&
+            mv "$layers/new" "$layers/$id"
+    ) 9>"$layers.lock" || return
+    skopeo copy --quiet --dest-tls-verify=false "${@:3}" "dir:$layers/$id" "docker://$2"
 }
 containers_conf_of_cache() {
     CONTAINERS_CONF=$env_cache/podman/etc/containers.conf \
@@ -150,13 +160,14 @@ env_processes_of() {  # POD_UID NAME
 # small machine may not fulfil.
 env_pilot_manifest=pilot-pod.yaml
 env_pilot_pod() {  # [FILTER]
-    env_kubectl create --dry-run=client -f "$env_manifests/$env_pilot_manifest" -o json |
-        jq --arg image "$env_registry/glidepod/pilot:dev" "
+    local json=$GLIDEPOD_ENV/${env_pilot_manifest//\//-}.json
+    [[ -s $json ]] || env_kubectl create --dry-run=client -f "$env_manifests/$env_pilot_manifest" -o json >"$json" || return
+    jq --arg image "$env_registry/glidepod/pilot:dev" "
             (.spec.initContainers[], .spec.containers[]).image = \$image
             | del(.spec.containers[].resources) | .metadata.name = \"$env_pilot\"
             | $(env_setting CONDOR_HOST "$env_pool_address") | $(env_setting _CONDOR_STARTER_UPDATE_INTERVAL 5)
             ${env_cluster:+| $(env_setting GLIDEPOD_INSECURE_REGISTRIES "$env_registry")}
-            | ${1:-.}"
+            | ${1:-.}" "$json"
 }
 
 env_create_pod() { env_kubectl create -f "$1" >/dev/null; }  # FILE

@@ -34,12 +34,14 @@ env_die() { env_say "$*"; return 1; }
 
 # Runs a command until it succeeds, at most SECONDS long.
 wait_until() {  # SECONDS WHAT COMMAND...
-    local wait_began=$SECONDS wait_limit=$1 what=$2
+    local wait_began=$SECONDS wait_limit=$1 what=$2 pause=0.1
     shift 2
     until "$@" >/dev/null 2>&1; do
         ((SECONDS - wait_began < wait_limit)) || { env_say "gave up waiting for $what"; return 1; }
-        # To ask may cost more than what is waited for does: less often after a while.
-        sleep "0.$((SECONDS - wait_began < 3 ? 1 : 5))"
+        sleep "$pause"
+        # To ask may cost more than what is waited for does: less and less often.
+        ((SECONDS - wait_began < 3)) || pause=0.5
+        ((SECONDS - wait_began < 20)) || pause=1
     done
 }
 
