@@ -146,7 +146,7 @@ acts_within_2s() {  # CONDITION ARGUMENT... -- COMMAND...
 # The environment for a test program: the one GLIDEPOD_ENV names, which then stays up, or a new one until the program
 # ends. Its pilot has payload containers enough for tests side by side. Compiles the jobs and puts them where the pool's
 # users find them.
-e2e_containers=24
+e2e_containers=16
 e2e_env() {
     local wide
     wide="$(env_wide "$e2e_containers") | $(env_setting MEMORY 10240)"
