@@ -38,10 +38,12 @@ within() {  # GOT EXPECTED PERCENT
         { echo "   got $1, expected $2 within $3 %"; return 1; }
 }
 
-# Runs functions test_NAME side by side, in shells of their own, and reports each as it would alone.
-check_together() {  # NAME...
-    local name status seconds output=$GLIDEPOD_ENV/${0##*/}
+# Runs functions test_NAME side by side, at most so many, in shells of their own, and reports each as it would alone.
+check_together() {  # MOST NAME...
+    local most=$1 name status seconds output=$GLIDEPOD_ENV/${0##*/}
+    shift
     for name in "$@"; do
+        while (($(jobs -rp | wc -l) >= most)); do wait -n; done
         (
             began=$SECONDS
             "test_$name" >"$output-$name.out" 2>&1 </dev/null
@@ -149,7 +151,7 @@ acts_within_2s() {  # CONDITION ARGUMENT... -- COMMAND...
 e2e_containers=16
 e2e_env() {
     local wide
-    wide="$(env_wide "$e2e_containers") | $(env_setting MEMORY 10240)"
+    wide="$(env_wide "$e2e_containers") | $(env_setting MEMORY 20480)"
     if env_running; then
         trap 'e2e_end' EXIT
         trap 'exit 130' INT TERM
