@@ -60,6 +60,7 @@ check_together() {  # MOST NAME...
     wait
 }
 e2e_summary() {
+    ((e2e_failed == 0)) || ! env_running || env_pilot_log 2>&1 | tail -n 60 | sed 's/^/   /'
     echo "$e2e_passed passed, $e2e_failed failed"
     ((e2e_failed == 0 && e2e_passed > 0))
 }
