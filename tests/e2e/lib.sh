@@ -31,10 +31,10 @@ equal() {  # GOT EXPECTED
 contains() {  # TEXT PART
     [[ $1 == *"$2"* ]] || { printf '   got:      %s\n   expected to contain: %s\n' "$1" "$2"; return 1; }
 }
-# A whole number within PERCENT of one with decimals, and the one that rounding may cost.
+# A number within PERCENT of another, both maybe with decimals.
 within() {  # GOT EXPECTED PERCENT
     awk -v got="$1" -v want="$2" -v percent="$3" \
-        'BEGIN { d = got - want; if (d < 0) d = -d; exit !(want > 0 && d <= want * percent / 100 + 1) }' ||
+        'BEGIN { d = got - want; if (d < 0) d = -d; exit !(want > 0 && d <= want * percent / 100) }' ||
         { echo "   got $1, expected $2 within $3 %"; return 1; }
 }
 
