@@ -34,14 +34,16 @@ env_die() { env_say "$*"; return 1; }
 
 # Runs a command until it succeeds, at most SECONDS long.
 wait_until() {  # SECONDS WHAT COMMAND...
-    local wait_began=$SECONDS wait_limit=$1 what=$2 pause=0.1
+    # By SECONDS, which has no fractions, two of them would be anything from one to two.
+    local wait_began=${EPOCHREALTIME/[.,]/} waited=0 wait_limit=$(($1 * 1000000)) what=$2 pause=0.1
     shift 2
     until "$@" >/dev/null 2>&1; do
-        ((SECONDS - wait_began < wait_limit)) || { env_say "gave up waiting for $what"; return 1; }
+        waited=$((${EPOCHREALTIME/[.,]/} - wait_began))
+        ((waited < wait_limit)) || { env_say "gave up waiting for $what"; return 1; }
         sleep "$pause"
         # To ask may cost more than what is waited for does: less and less often.
-        ((SECONDS - wait_began < 3)) || pause=0.5
-        ((SECONDS - wait_began < 20)) || pause=1
+        ((waited < 3000000)) || pause=0.5
+        ((waited < 20000000)) || pause=1
     done
 }
 

@@ -153,7 +153,11 @@ env_create_pod() {  # FILE
     sed "s|/GLIDEPOD_ENV/|$GLIDEPOD_ENV/|g" "$1" | env_podhost create -f - >/dev/null
 }
 
-env_delete_pod() { env_podhost delete "$1" ${2:+--grace-period "$2"} >/dev/null; }  # NAME [SECONDS]
+env_delete_pod() {  # NAME [SECONDS]
+    env_podhost delete "$1" ${2:+--grace-period "$2"} >/dev/null &&
+        wait_until $((${2:-30} + 20)) "the end of pod $1" env_no_pod "$1"
+}
+env_no_pod() { ! env_podhost get "$1"; }
 
 # The pilot pod as the API has it.
 env_pod() { env_podhost get "$env_pilot"; }
