@@ -143,7 +143,9 @@ acts_within_2s() {  # CONDITION ARGUMENT... -- COMMAND...
     while [[ $1 != -- ]]; do condition+=("$1"); shift; done
     shift
     "$@" >/dev/null || return
-    wait_until 2 "${condition[*]}" "${condition[@]}"
+    local began=${EPOCHREALTIME/[.,]/}
+    wait_until 2 "${condition[*]}" "${condition[@]}" || return
+    echo "   ${condition[*]} after $(((${EPOCHREALTIME/[.,]/} - began) / 1000)) ms"
 }
 
 # The environment for a test program: the one GLIDEPOD_ENV names, which then stays up, or a new one until the program
