@@ -43,3 +43,4 @@ check "get lists it" contains "$(env_podhost get)" "by-client                   
 check "get prints it" equal "$(env_podhost get by-client | jq -r .metadata.name)" by-client
 check "get of none" exits 1 'pods "nope" not found' env_podhost_all get nope
 check "delete" equal "$(env_podhost delete by-client --grace-period 0)" "pod/by-client deleted"
+check "  and gone" wait_until 15 "the end of by-client" gone by-client
