@@ -11,6 +11,8 @@
 #
 #   env_node_stop PROGRAM, env_node_start PROGRAM, env_node_kill PROGRAM [SIGNAL]
 
+env_kind=kubernetes
+env_images=(glidepod/pilot:dev glidepod/pool:dev glidepod/provisioner:dev "${env_images[@]}")
 env_namespace=glidepod
 env_manifests=$env_tree/manifests
 env_not_found=": not found"  # of a registry's answer, as this environment passes it on
@@ -65,8 +67,10 @@ END
 # Runs a command where the processes of all pods are seen: on the node, or, where that
 # is out of reach, in the pilot container.
 in_env() {
+    local node
     if [[ -n ${env_cluster:-} ]]; then
-        nsenter --target "$(cut -d' ' -f1 "$env_cluster/pid")" --mount --net --ipc --pid -- "$@"
+        read -r node _ <"$env_cluster/pid"
+        nsenter --target "$node" --mount --net --ipc --pid -- "$@"
     else
         env_in_pilot pilot "$@"
     fi
@@ -91,34 +95,22 @@ env_node_restarted() { [[ $(env_node_pid "$1") != "$2" ]]; }
 env_node_pid() { cat "$env_cluster/run/$1.pid"; }
 env_gone() { ! in_env kill -0 "$1" 2>/dev/null; }
 
-# Puts images of images/build into the cluster's registry. Their layers are compressed once and kept in the cache.
+# Puts an image of images/build into a registry.
 env_push() {  # IMAGE NAME [OPTION...]
-    local id layers
-    id=$(containers_conf_of_cache podman image inspect --format '{{.Id}}' "localhost/$1") || return
-    layers=$env_cache/layers/${1//[\/:]/-}
-    mkdir -p "$layers"
-    (
-        flock 9
-        [[ -d $layers/$id ]] && exit
-        rm -rf "${layers:?}"/*
-        containers_conf_of_cache skopeo copy --quiet --dest-compress "containers-storage:localhost/$1" "dir:$layers/new" &&
-            mv "$layers/new" "$layers/$id"
-    ) 9>"$layers.lock" || return
-    skopeo copy --quiet --dest-tls-verify=false "${@:3}" "dir:$layers/$id" "docker://$2"
-}
-containers_conf_of_cache() {
-    CONTAINERS_CONF=$env_cache/podman/etc/containers.conf \
-        CONTAINERS_STORAGE_CONF=$env_cache/podman/etc/storage.conf "$@"
+    local from=containers-storage:localhost/$1
+    # Where it is already, it is compressed.
+    [[ $2 == "$env_registry/$1" || " ${env_images[*]} " != *" $1 "* ]] || from=docker://$env_registry/$1
+    containers_conf_of_cache skopeo copy --quiet --src-tls-verify=false --dest-tls-verify=false "${@:3}" "$from" "docker://$2"
 }
 
 env_start_registry() {
-    local image
     [[ -e $env_cache/podman/etc/storage.conf ]] || env_die "no images yet: see images/build --help" || return
-    for image in glidepod/pool:dev glidepod/pilot:dev demo/busybox:1 demo/busybox:2 demo/tools:1 demo/static:1 \
-        demo/run:1 demo/none:1; do
-        env_push "$image" "$env_registry/$image" || return
-    done
-    env_say "registry $env_registry has glidepod/pilot:dev, pool:dev, demo/busybox:1, :2, demo/tools:1, demo/static:1, demo/run:1, none:1"
+    if [[ -n ${env_cluster:-} ]]; then
+        env_fill_registry "$env_cluster/registry" || return
+    else
+        env_push_images || return
+    fi
+    env_say "registry $env_registry has ${env_images[*]}"
 }
 
 # The pool: central manager and access point in one pod; and the token for pilots, as

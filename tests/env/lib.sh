@@ -55,13 +55,18 @@ env_identity() {  # PID
 # Runs a command where a process of a container is, with its environment: a runtime takes a tenth of a second and more for
 # that, and kubectl needs what tests stop.
 env_beside() {  # PID COMMAND...
-    local environment
-    mapfile -d '' environment < <(in_env cat "/proc/$1/environ")
+    local environment kept=$GLIDEPOD_ENV/environment-$1
+    if [[ ! -s $kept ]]; then
+        in_env cat "/proc/$1/environ" >"$kept.$BASHPID" && mv "$kept.$BASHPID" "$kept" || return
+    fi
+    mapfile -d '' environment <"$kept"
     in_env nsenter --target "$1" --mount --uts --net --ipc --pid -- env --ignore-environment "${environment[@]}" "${@:2}"
 }
 env_exec_in_pool() {
+    local pid
     if [[ -s $GLIDEPOD_ENV/pool-pid ]]; then
-        env_beside "$(cat "$GLIDEPOD_ENV/pool-pid")" "$@"
+        read -r pid <"$GLIDEPOD_ENV/pool-pid"
+        env_beside "$pid" "$@"
     else
         env_kubectl exec --stdin pool -- "$@"
     fi
@@ -72,6 +77,32 @@ env_as() {  # USER COMMAND...
         env -C "/home/$1" "HOME=/home/$1" "USER=$1" "${@:2}"
 }
 env_put_jobs() { tar -C "$1" -c . | env_exec_in_pool sh -c 'mkdir -p /jobs && tar -C /jobs -x'; }  # DIR
+
+# Gives a registry what images/build made. What the first one got is kept in the cache for the others, which take its
+# layers, that nobody changes, as links.
+env_images=(demo/busybox:1 demo/busybox:2 demo/tools:1 demo/static:1 demo/run:1 demo/none:1)
+env_push_images() {
+    local image
+    for image in "${env_images[@]}"; do env_push "$image" "$env_registry/$image" || return; done
+}
+env_fill_registry() {  # FOLDER
+    local ids kept=$env_cache/registry-$env_kind content=docker/registry/v2
+    ids=$(containers_conf_of_cache podman image inspect --format '{{.Id}}' "${env_images[@]/#/localhost/}") || return
+    (
+        flock 9
+        if [[ $(cat "$kept/images" 2>/dev/null) != "${env_images[*]} $ids" ]]; then
+            env_push_images && rm -rf "$kept" && cp -a "$1/$content" "$kept" && echo "${env_images[*]} $ids" >"$kept/images"
+            exit
+        fi
+        mkdir -p "$1/$content" || exit
+        cp -aln "$kept/blobs" "$1/$content/" 2>/dev/null || cp -an "$kept/blobs" "$1/$content/" || exit
+        cp -a "$kept/repositories" "$1/$content/"
+    ) 9>"$kept.lock"
+}
+containers_conf_of_cache() {
+    CONTAINERS_CONF=$env_cache/podman/etc/containers.conf \
+        CONTAINERS_STORAGE_CONF=$env_cache/podman/etc/storage.conf "$@"
+}
 
 # Submits a job description read from standard input; prints the job's id.
 env_submit() {  # [USER]

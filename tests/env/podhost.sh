@@ -6,6 +6,7 @@
 # are private: whatever happens, when the keeper ends, so does every process,
 # mount and interface. Files lie in one folder, GLIDEPOD_ENV.
 
+env_kind=podhost
 env_registry=127.0.0.1:5000
 env_pod_registry=10.88.0.1:5000  # the same, as pods reach it too
 env_pool_address=10.88.0.2
@@ -13,7 +14,9 @@ env_not_found="manifest unknown"  # of a registry's answer, as this environment 
 
 # Runs a command inside the environment.
 in_env() {
-    nsenter --target "$(cat "$GLIDEPOD_ENV/keeper")" --mount --net --pid -- "$@"
+    local keeper
+    read -r keeper <"$GLIDEPOD_ENV/keeper"
+    nsenter --target "$keeper" --mount --net --pid -- "$@"
 }
 
 # Podman with the environment's own storage.
@@ -41,7 +44,7 @@ env_start() {  # NAME COMMAND...
 # Ends a program started by env_start and waits until it is gone.
 env_stop() {  # NAME [SIGNAL]
     local pid
-    pid=$(cat "$GLIDEPOD_ENV/log/$1.pid")
+    read -r pid <"$GLIDEPOD_ENV/log/$1.pid"
     in_env kill -s "${2:-TERM}" "$pid" 2>/dev/null || return 0
     wait_until 20 "the end of $1" env_gone "$pid"
 }
@@ -105,7 +108,6 @@ env_find_keeper() {
 # A registry that holds the demo images, so that an image that does not exist
 # fails with a registry's own words. Nothing outside of the environment reaches it.
 env_start_registry() {
-    local image
     cat >"$GLIDEPOD_ENV/etc/registry.yaml" <<EOF
 version: 0.1
 log: {level: error, accesslog: {disabled: true}}
@@ -115,12 +117,12 @@ http: {addr: ":${env_registry##*:}"}
 EOF
     env_start registry docker-registry serve "$GLIDEPOD_ENV/etc/registry.yaml" || return
     wait_until 20 "the registry" in_env curl -fsS "http://$env_registry/v2/" || return
-    for image in busybox:1 busybox:2 tools:1 static:1 run:1 none:1; do
-        env_podman push --quiet --tls-verify=false "localhost/demo/$image" \
-            "$env_registry/demo/$image" >/dev/null || return
-    done
-    env_say "registry $env_registry has demo/busybox:1, :2, demo/tools:1, demo/static:1, demo/run:1, none:1"
+    env_fill_registry "$GLIDEPOD_ENV/registry" || return
+    env_say "registry $env_registry has ${env_images[*]}"
 }
+
+# Puts an image of images/build into the registry.
+env_push() { env_podman push --quiet --tls-verify=false "localhost/$1" "$2" >/dev/null; }  # IMAGE NAME
 
 # The pool: central manager and access point in one container, and the tokens it
 # issues in tokens/pilot and tokens/provisioner.
