@@ -29,7 +29,8 @@ env_load() {
 
 env_running() { [[ -n ${GLIDEPOD_ENV:-} && -s $GLIDEPOD_ENV/kubernetes ]]; }
 
-env_kubectl() { "$KUBECTL" --kubeconfig "$KUBECONFIG" --namespace "$env_namespace" "$@"; }
+# It ends before it is worth its while to collect garbage, which is a third of the processor time of most calls.
+env_kubectl() { GOGC=off "$KUBECTL" --kubeconfig "$KUBECONFIG" --namespace "$env_namespace" "$@"; }
 
 # Makes the folder, and the cluster unless there is one.
 env_init() {
