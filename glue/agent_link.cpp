@@ -59,7 +59,8 @@ Result<bool> AgentLink::try_connect() {
     if (code == ENOENT || code == ECONNREFUSED) return false;
     return socket.error();
   }
-  // Whoever listens decides what runs here as any user this one can become; only root of this pod may, or, with
+  // Whoever listens decides what runs here as any user this one can become; only root of this pod may, or,
+  // with
   // --unprivileged, that one user.
   const auto peer = TRY(wire::peer_of(socket.value()));
   if (peer.uid != 0 && peer.uid != ::geteuid()) {

@@ -35,7 +35,8 @@ Policy policy_with_nonce(const Settings& settings) {
 registry::Options registry_options(const Settings& settings) {
   utsname node{};
   (void)::uname(&node);  // cannot fail
-  return {settings.registry_auth, settings.insecure_hosts(), registry::Platform::of_machine(node.machine), {}};
+  return {
+      settings.registry_auth, settings.insecure_hosts(), registry::Platform::of_machine(node.machine), {}};
 }
 
 }  // namespace
@@ -316,8 +317,8 @@ void Agent::run(const AskImage& action) {
     questions_.erase(client);
     if (const auto* failure = std::get_if<registry::Failure>(&answer)) {
       const bool refused = failure->kind == registry::Failure::Kind::refused;
-      core_.on_image_unknown(client, refused ? wire::Fault::user : wire::Fault::infrastructure, failure->message,
-                             now());
+      core_.on_image_unknown(client, refused ? wire::Fault::user : wire::Fault::infrastructure,
+                             failure->message, now());
     } else {
       core_.on_image_known(client, std::get<registry::ImageCommand>(answer), now());
     }

@@ -31,8 +31,8 @@ class Agent {
   // Called once, as soon as the pod is known and a payload container is connected.
   void on_ready(std::function<void()> handler);
   std::size_t containers() const { return core_.containers(); }
-  // Has the kubelet end the whole pod as Failed, where restartPolicy OnFailure would start the pilot again for
-  // ever; done is called once the API has answered, or does not in time.
+  // Has the kubelet end the whole pod as Failed, where restartPolicy OnFailure would start the pilot again
+  // for ever; done is called once the API has answered, or does not in time.
   void fail_pod(std::function<void()> done);
   // Ends all jobs, sends every glue home and stops listening.
   void finish();
@@ -45,7 +45,7 @@ class Agent {
   struct ClientLink {
     std::unique_ptr<wire::Channel> channel;
     wire::Peer peer;
-    std::optional<wire::Launch> launch;  // until it goes to glue
+    std::optional<wire::Launch> launch;           // until it goes to glue
     std::optional<wire::SessionRequest> session;  // until it goes to glue
     std::vector<Fd> fds;
     bool asked = false;

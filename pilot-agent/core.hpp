@@ -336,7 +336,7 @@ class Core {
   std::deque<Container> containers_;
   std::deque<Waiting> queue_;
   std::vector<LostJob> lost_jobs_;
-  std::map<std::string, Known, std::less<>> known_;  // by image as jobs ask for it
+  std::map<std::string, Known, std::less<>> known_;                      // by image as jobs ask for it
   std::deque<std::pair<std::string, registry::ImageCommand>> commands_;  // by digest, the oldest first
   std::vector<Action> actions_;
   std::uint64_t last_attempt_ = 0;

@@ -35,8 +35,7 @@ Result<condor::JobIdentity> read_job_identity(const std::string& scratch, const 
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) return Error::system("stat .job.ad");
   if (!S_ISREG(info.st_mode)) return error(".job.ad is no plain file");
-  if (info.st_uid != 0 && info.st_uid != trusted)
-    return error(".job.ad belongs to user {}", info.st_uid);
+  if (info.st_uid != 0 && info.st_uid != trusted) return error(".job.ad belongs to user {}", info.st_uid);
   return condor::parse_job_ad(TRY(read_all(file, ".job.ad", k_longest_ad)));
 }
 

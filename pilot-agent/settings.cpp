@@ -1,6 +1,5 @@
 #include "pilot-agent/settings.hpp"
 
-
 #include "lib/base/text.hpp"
 
 namespace glidepod::agent {

@@ -41,8 +41,8 @@ class PodMaker {
   std::size_t pilot_ = 0;
   std::vector<std::size_t> payloads_;  // containers named payload-N; none: jobs run in the pilot's
   std::string image_;
-  // A device belongs to one container, so pods with GPUs have one payload container. Set where the template has
-  // more.
+  // A device belongs to one container, so pods with GPUs have one payload container. Set where the template
+  // has more.
   std::shared_ptr<const PodMaker> with_gpus_;
 };
 

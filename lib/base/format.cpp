@@ -1,6 +1,6 @@
-// libfmt, compiled once. Debian has it as a shared library, which a static program cannot use, and header-only
-// use puts a copy of its number formatting into every object file. These are the instantiations that fmt's
-// headers declare extern, as its own src/format.cc has them.
+// libfmt, compiled once. Debian has it as a shared library, which a static program cannot use, and
+// header-only use puts a copy of its number formatting into every object file. These are the instantiations
+// that fmt's headers declare extern, as its own src/format.cc has them.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE
@@ -15,7 +15,8 @@ template FMT_API auto locale_ref::get<std::locale>() const -> std::locale;
 template FMT_API auto thousands_sep_impl(locale_ref) -> thousands_sep_result<char>;
 template FMT_API auto decimal_point_impl(locale_ref) -> char;
 template FMT_API void buffer<char>::append(const char*, const char*);
-template FMT_API void vformat_to(buffer<char>&, string_view, basic_format_args<FMT_BUFFER_CONTEXT(char)>, locale_ref);
+template FMT_API void vformat_to(buffer<char>&, string_view, basic_format_args<FMT_BUFFER_CONTEXT(char)>,
+                                 locale_ref);
 
 }  // namespace detail
 FMT_END_NAMESPACE

@@ -50,8 +50,8 @@ struct Http::Transfer {
     HttpResponse response{static_cast<int>(status()), std::move(body), {}, {}};
     for (const auto& name : request.wanted_headers) {
       curl_header* header = nullptr;
-      for (std::size_t i = 0;
-           curl_easy_header(easy, name.c_str(), i, CURLH_HEADER, -1, &header) == CURLHE_OK; ++i)
+      for (std::size_t i = 0; curl_easy_header(easy, name.c_str(), i, CURLH_HEADER, -1, &header) == CURLHE_OK;
+           ++i)
         response.headers[name] += (i == 0 ? "" : ", ") + std::string(header->value);
     }
     curl_off_t wait = 0;  // curl reads both forms of Retry-After

@@ -5,9 +5,15 @@
 namespace glidepod::kube {
 namespace {
 
-bool lower_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
-bool word(char c) { return lower_or_digit(c) || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool hexadecimal(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
+bool lower_or_digit(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+bool word(char c) {
+  return lower_or_digit(c) || (c >= 'A' && c <= 'Z') || c == '_';
+}
+bool hexadecimal(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
 
 // Lower-case letters and digits, parted by one dot, one or two underscores, or any number of dashes.
 bool valid_component(std::string_view text) {
@@ -35,7 +41,8 @@ bool valid_registry(std::string_view text) {
   const auto colon = text.find(':');
   const auto host = text.substr(0, colon);
   if (host.empty() || host.front() == '-' || host.back() == '-') return false;
-  if (!std::ranges::all_of(host, [](char c) { return (word(c) && c != '_') || c == '.' || c == '-'; })) return false;
+  if (!std::ranges::all_of(host, [](char c) { return (word(c) && c != '_') || c == '.' || c == '-'; }))
+    return false;
   if (colon == std::string_view::npos) return true;
   const auto port = text.substr(colon + 1);
   return !port.empty() && std::ranges::all_of(port, [](char c) { return c >= '0' && c <= '9'; });
@@ -69,7 +76,8 @@ Result<ImageReference> ImageReference::parse(std::string_view text) {
   std::string_view rest = text;
   if (const auto at = rest.find('@'); at != std::string_view::npos) {
     const auto digest = rest.substr(at + 1);
-    if (!digest.starts_with("sha256:") || digest.size() != 71 || !std::ranges::all_of(digest.substr(7), hexadecimal)) {
+    if (!digest.starts_with("sha256:") || digest.size() != 71 ||
+        !std::ranges::all_of(digest.substr(7), hexadecimal)) {
       return invalid;
     }
     reference.digest = digest;

@@ -1,8 +1,8 @@
 #include "lib/kube/quantity.hpp"
 
 #include <array>
-#include <cstdlib>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <string>
 
@@ -30,10 +30,13 @@ constexpr std::array<Suffix, 15> k_suffixes = {{{"", 1.0L},
                                                 {"Pi", 1125899906842624.0L}}};
 
 Result<std::int64_t> scaled(std::string_view text, long double scale) {
-  const Error bad = error("quantities must match the regular expression "
-                          "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$', found \"{}\"", text);
+  const Error bad = error(
+      "quantities must match the regular expression "
+      "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$', found \"{}\"",
+      text);
   std::size_t digits = 0;
-  while (digits < text.size() && ((text[digits] >= '0' && text[digits] <= '9') || text[digits] == '.')) ++digits;
+  while (digits < text.size() && ((text[digits] >= '0' && text[digits] <= '9') || text[digits] == '.'))
+    ++digits;
   if (digits == 0 || digits > 30) return bad;
   const std::string number(text.substr(0, digits));
   char* end = nullptr;
@@ -60,7 +63,11 @@ Result<std::int64_t> scaled(std::string_view text, long double scale) {
 
 }  // namespace
 
-Result<std::int64_t> parse_milli(std::string_view text) { return scaled(text, 1000.0L); }
-Result<std::int64_t> parse_quantity(std::string_view text) { return scaled(text, 1.0L); }
+Result<std::int64_t> parse_milli(std::string_view text) {
+  return scaled(text, 1000.0L);
+}
+Result<std::int64_t> parse_quantity(std::string_view text) {
+  return scaled(text, 1.0L);
+}
 
 }  // namespace glidepod::kube

@@ -9,7 +9,7 @@ namespace glidepod::kube {
 namespace {
 
 constexpr std::array<std::string_view, 8> k_pod_fields = {
-    "metadata.name",      "metadata.namespace", "spec.nodeName", "spec.restartPolicy",
+    "metadata.name",      "metadata.namespace",      "spec.nodeName", "spec.restartPolicy",
     "spec.schedulerName", "spec.serviceAccountName", "status.phase",  "status.podIP"};
 
 // Splits at commas outside parentheses.
@@ -55,7 +55,8 @@ Result<LabelSelector> LabelSelector::parse(std::string_view text) {
     const std::string_view part = trim(raw);
     Requirement requirement{{}, Operator::exists, {}};
     if (const auto not_equal = part.find("!="); not_equal != std::string_view::npos) {
-      requirement = {std::string(trim(part.substr(0, not_equal))), Operator::not_in,
+      requirement = {std::string(trim(part.substr(0, not_equal))),
+                     Operator::not_in,
                      {std::string(trim(part.substr(not_equal + 2)))}};
     } else if (const auto equal = part.find('='); equal != std::string_view::npos) {
       auto value = part.substr(equal + 1);
@@ -87,10 +88,14 @@ bool LabelSelector::matches(const nlohmann::json& labels) const {
     }
     const bool listed = value && std::ranges::find(requirement.values, *value) != requirement.values.end();
     switch (requirement.op) {
-      case Operator::in: return listed;
-      case Operator::not_in: return !listed;
-      case Operator::exists: return value != nullptr;
-      case Operator::missing: return value == nullptr;
+      case Operator::in:
+        return listed;
+      case Operator::not_in:
+        return !listed;
+      case Operator::exists:
+        return value != nullptr;
+      case Operator::missing:
+        return value == nullptr;
     }
     return false;
   });

@@ -26,7 +26,8 @@ class LabelSelector {
   std::vector<Requirement> requirements_;
 };
 
-// fieldSelector of pods: "metadata.name=x,status.phase!=Running"; an unknown field is an error, as in Kubernetes.
+// fieldSelector of pods: "metadata.name=x,status.phase!=Running"; an unknown field is an error, as in
+// Kubernetes.
 class FieldSelector {
  public:
   static Result<FieldSelector> parse(std::string_view text);

@@ -157,8 +157,7 @@ int main(int argc, char** argv) {
     auto& took = command.took;
     std::printf("%s %.1f %.1f %.1f %.1f", command.name.c_str(), at(took, 0), at(took, 50), at(took, 90),
                 at(took, 100));
-    if (output != Output::inherited)
-      std::printf(" %.1f %.1f", at(command.writer, 0), at(command.started, 0));
+    if (output != Output::inherited) std::printf(" %.1f %.1f", at(command.writer, 0), at(command.started, 0));
     std::printf("\n");
   }
   return 0;

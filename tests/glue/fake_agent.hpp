@@ -14,8 +14,8 @@ namespace glidepod::glue::testing {
 
 constexpr const char* k_socket = "/glidepod/run/agent.sock";
 
-// Of the real glue: root, CAP_SETUID, CAP_SETGID, CAP_KILL and no_new_privs, as in a pod; or k_user and nothing,
-// with --unprivileged.
+// Of the real glue: root, CAP_SETUID, CAP_SETGID, CAP_KILL and no_new_privs, as in a pod; or k_user and
+// nothing, with --unprivileged.
 enum class Rights { of_a_pod, none };
 Child start_glue(std::vector<std::string> environment = {}, bool close_standard_descriptors = false,
                  Rights rights = Rights::of_a_pod);

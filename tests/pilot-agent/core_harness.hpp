@@ -79,8 +79,8 @@ struct Harness {
     return request.client;
   }
 
-  // The API took the newest patch, or what admission made of its image; its answer is the pod with that, as the
-  // kubelet last described it.
+  // The API took the newest patch, or what admission made of its image; its answer is the pod with that, as
+  // the kubelet last described it.
   void patched(const std::string& admitted = {}) { answer(last<Patch>(), admitted); }
   void patched_attempt(std::uint64_t attempt) {
     for (const Action& action : std::vector(all))

@@ -45,12 +45,14 @@ TEST_CASE("trouble: what the kubelet says, and whose fault it is") {
            Row{"CreateContainerError", "rpc error: code = Unavailable desc = transport is closing",
                Kind::passing},
            Row{"CreateContainerError",
-               "rpc error: code = Unavailable desc = connection error: desc = \"transport: Error while dialing "
+               "rpc error: code = Unavailable desc = connection error: desc = \"transport: Error while "
+               "dialing "
                "dial unix /run/containerd.sock: connect: no such file or directory\"",
                Kind::passing},
            Row{"CreateContainerError", "error reading from server: EOF", Kind::passing},
            Row{"CreateContainerError", "sandbox container \"0a1b\" is not running", Kind::passing},
-           Row{"RunContainerError", "failed to create containerd task: ttrpc: closed: unknown", Kind::passing},
+           Row{"RunContainerError", "failed to create containerd task: ttrpc: closed: unknown",
+               Kind::passing},
            Row{"RunContainerError", "no running task found: task 0a1b not found: not found", Kind::passing},
            Row{"RunContainerError", "context canceled", Kind::passing},
            Row{"CreateContainerConfigError", "secret \"x\" not found", Kind::passing},

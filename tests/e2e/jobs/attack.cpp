@@ -78,8 +78,8 @@ std::vector<Process> processes() {
     const int pid = std::atoi(entry.c_str());
     const std::string status = pid > 0 ? slurp("/proc/" + entry + "/status") : "";
     if (!status.empty())
-      result.push_back({pid, std::atoi(field(status, "PPid").c_str()), std::atoi(field(status, "Uid").c_str()),
-                        field(status, "Name")});
+      result.push_back({pid, std::atoi(field(status, "PPid").c_str()),
+                        std::atoi(field(status, "Uid").c_str()), field(status, "Name")});
   }
   return result;
 }
@@ -156,7 +156,8 @@ bool connects_to(const std::string& path) {
 void identity() {
   const std::string status = slurp("/proc/self/status");
   for (const char* set : {"CapInh", "CapPrm", "CapEff", "CapAmb"})
-    report(std::string("capabilities ") + set, field(status, set) == "0000000000000000" ? "" : field(status, set));
+    report(std::string("capabilities ") + set,
+           field(status, set) == "0000000000000000" ? "" : field(status, set));
   report("no_new_privs", field(status, "NoNewPrivs") == "1" ? "" : field(status, "NoNewPrivs"));
   report("seccomp filter", field(status, "Seccomp") == "2" ? "" : field(status, "Seccomp"));
   report("not root", getuid() != 0 && geteuid() != 0 && getgid() != 0 ? "" : "uid or gid 0");
@@ -165,15 +166,15 @@ void identity() {
            const uid_t other = getuid() == 20001 ? 20002 : 20001;
            return setresuid(other, other, other);
          })
-             ? "became the neighbour"
-             : "");
+                                           ? "became the neighbour"
+                                           : "");
   report("setgid(0)", succeeds([] { return setgid(0); }) ? "got group 0" : "");
   report("setgroups", succeeds([] {
            const gid_t root = 0;
            return setgroups(1, &root);
          })
-             ? "set groups"
-             : "");
+                          ? "set groups"
+                          : "");
   for (const auto& entry : entries("/proc/self/fd")) {
     const int fd = std::atoi(entry.c_str());
     char target[256] = {};
@@ -205,21 +206,24 @@ void other_processes() {
   report("process_vm_readv", against_foreign([](const Process& p) {
            char byte;
            const iovec local{&byte, 1}, remote{reinterpret_cast<void*>(0x400000), 1};
-           return process_vm_readv(p.pid, &local, 1, &remote, 1, 0) >= 0 || (errno != EPERM && errno != ESRCH);
+           return process_vm_readv(p.pid, &local, 1, &remote, 1, 0) >= 0 ||
+                  (errno != EPERM && errno != ESRCH);
          }));
   for (const char* file : {"environ", "mem", "maps", "auxv", "stack", "syscall", "io"})
     report(std::string("open /proc/PID/") + file, against_foreign([file](const Process& p) {
              const std::string path = "/proc/" + std::to_string(p.pid) + "/" + file;
              const int fd = open(path.c_str(), O_RDONLY);
              char byte;
-             const bool reads = fd >= 0 && pread(fd, &byte, 1, 0x400000 * (std::strcmp(file, "mem") == 0)) > 0;
+             const bool reads =
+                 fd >= 0 && pread(fd, &byte, 1, 0x400000 * (std::strcmp(file, "mem") == 0)) > 0;
              if (fd >= 0) close(fd);
              return reads;
            }));
   for (const char* link : {"root", "cwd", "exe", "ns/mnt", "ns/pid"})
     report(std::string("read link /proc/PID/") + link, against_foreign([link](const Process& p) {
              char target[64];
-             return readlink(("/proc/" + std::to_string(p.pid) + "/" + link).c_str(), target, sizeof target) >= 0;
+             return readlink(("/proc/" + std::to_string(p.pid) + "/" + link).c_str(), target,
+                             sizeof target) >= 0;
            }));
   for (const char* folder : {"fd", "root", "cwd", "map_files"})
     report(std::string("list /proc/PID/") + folder, against_foreign([folder](const Process& p) {
@@ -247,8 +251,9 @@ void other_processes() {
 }
 
 void sockets() {
-  for (const char* path : {"/glidepod/run/agent.sock", "/run/glidepod/exec.sock", "/var/run/glidepod/exec.sock",
-                           "/var/run/secrets/kubernetes.io/serviceaccount/api.sock"})
+  for (const char* path :
+       {"/glidepod/run/agent.sock", "/run/glidepod/exec.sock", "/var/run/glidepod/exec.sock",
+        "/var/run/secrets/kubernetes.io/serviceaccount/api.sock"})
     report(std::string("connect to ") + path, connects_to(path) ? "connected" : "");
   report("connect to the agent through /proc/PID/root", against_foreign([](const Process& p) {
            return connects_to("/proc/" + std::to_string(p.pid) + "/root/run/glidepod/exec.sock");
@@ -283,8 +288,8 @@ void send_descriptor(int socket, int fd) {
   sendmsg(socket, &message, MSG_NOSIGNAL);
 }
 
-// HTCondor's starter listens in the sandbox: three descriptors, and it starts a shell with them, as far as it knows in
-// the job's container. It would be one in the pilot's.
+// HTCondor's starter listens in the sandbox: three descriptors, and it starts a shell with them, as far as it
+// knows in the job's container. It would be one in the pilot's.
 void starter() {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -302,14 +307,16 @@ void starter() {
     pollfd answer{out[0], POLLIN, 0};
     char piece[512];
     ssize_t got = 0;
-    while (poll(&answer, 1, 5000) > 0 && (got = read(out[0], piece, sizeof piece)) > 0) shown.append(piece, got);
+    while (poll(&answer, 1, 5000) > 0 && (got = read(out[0], piece, sizeof piece)) > 0)
+      shown.append(piece, got);
   }
   close(fd);
   report("a shell in the pilot container, by the starter's socket",
          shown.find("breach") == std::string::npos ? "" : shown);
 }
 
-// The owner's ssh session, if the test has one come: its sshd runs under this job's user id in the pilot container.
+// The owner's ssh session, if the test has one come: its sshd runs under this job's user id in the pilot
+// container.
 void wait_for(const char* name) {
   const auto there = [&] {
     for (const auto& process : processes())
@@ -322,7 +329,8 @@ void wait_for(const char* name) {
 
 void files() {
   report("write glue", open("/glidepod/bin/glue", O_WRONLY) >= 0 ? "opened" : "");
-  report("replace glue", rename("/proc/self/exe", "/glidepod/bin/glue") == 0 || unlink("/glidepod/bin/glue") == 0 ||
+  report("replace glue", rename("/proc/self/exe", "/glidepod/bin/glue") == 0 ||
+                                 unlink("/glidepod/bin/glue") == 0 ||
                                  open("/glidepod/bin/other", O_CREAT | O_WRONLY, 0755) >= 0
                              ? "replaced"
                              : "");
@@ -342,8 +350,8 @@ void files() {
   if (std::getenv("EXPECT_NEIGHBOUR") != nullptr && tried == 0) breach = "no neighbour's sandbox to try";
   report("another job's sandbox", breach);
   for (const char* path : {"/var/run/secrets/kubernetes.io/serviceaccount/token", "/etc/condor/tokens.d",
-                           "/etc/condor/passwords.d", "/dev/mem", "/dev/kmsg", "/proc/kcore", "/proc/sysrq-trigger",
-                           "/etc/shadow"})
+                           "/etc/condor/passwords.d", "/dev/mem", "/dev/kmsg", "/proc/kcore",
+                           "/proc/sysrq-trigger", "/etc/shadow"})
     report(std::string("open ") + path, open(path, O_RDONLY) >= 0 ? "opened" : "");
   report("write /etc/passwd", open("/etc/passwd", O_WRONLY) >= 0 ? "opened" : "");
   report("mknod", mknod("disk", S_IFBLK | 0600, 0xfe00) == 0 ? "made a device" : "");
@@ -355,14 +363,16 @@ void system_calls() {
   report("clone with a new namespace", succeeds([] {
            return syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, nullptr, nullptr, nullptr, nullptr);
          })
-             ? "made"
-             : "");
+                                           ? "made"
+                                           : "");
   report("clone3", succeeds([] {
-           struct { unsigned long long flags, rest[10]; } arguments{CLONE_NEWUSER, {}};
+           struct {
+             unsigned long long flags, rest[10];
+           } arguments{CLONE_NEWUSER, {}};
            return syscall(SYS_clone3, &arguments, sizeof arguments);
          })
-             ? "made"
-             : "");
+                       ? "made"
+                       : "");
   report("setns", succeeds([] { return setns(open("/proc/self/ns/net", O_RDONLY), 0); }) ? "entered" : "");
   report("mount", succeeds([] { return mount("none", "/tmp", "tmpfs", 0, nullptr); }) ? "mounted" : "");
   report("fsopen", succeeds([] { return syscall(SYS_fsopen, "tmpfs", 0); }) ? "opened" : "");
@@ -376,16 +386,17 @@ void system_calls() {
            attributes.max_entries = 1;
            return syscall(SYS_bpf, BPF_MAP_CREATE, &attributes, sizeof attributes);
          })
-             ? "made a map"
-             : "");
-  report("keyctl", succeeds([] { return syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, -3, 1); }) ? "got a keyring" : "");
+                    ? "made a map"
+                    : "");
+  report("keyctl",
+         succeeds([] { return syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, -3, 1); }) ? "got a keyring" : "");
   report("init_module", succeeds([] { return syscall(SYS_init_module, "", 0, ""); }) ? "loaded" : "");
   report("perf_event_open", succeeds([] {
            char attributes[128] = {1, 0, 0, 0, 112};
            return syscall(SYS_perf_event_open, attributes, 0, -1, -1, 0);
          })
-             ? "opened"
-             : "");
+                                ? "opened"
+                                : "");
   const int terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY);
   report("TIOCSTI", terminal >= 0 && ioctl(terminal, TIOCSTI, "x") == 0 ? "pushed" : "");
   // What ordinary programs need must still work.
@@ -396,8 +407,8 @@ void system_calls() {
            int status;
            return pid > 0 && waitpid(pid, &status, 0) == pid ? 0L : -1L;
          })
-             ? ""
-             : "refused");
+                                              ? ""
+                                              : "refused");
 }
 
 }  // namespace

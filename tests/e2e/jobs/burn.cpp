@@ -1,5 +1,5 @@
-// A job that knows what it used: keeps a core busy in user mode and MEMORY MiB resident for SECONDS, then prints its
-// own CPU seconds and peak memory for the test to hold HTCondor's figures against.
+// A job that knows what it used: keeps a core busy in user mode and MEMORY MiB resident for SECONDS, then
+// prints its own CPU seconds and peak memory for the test to hold HTCondor's figures against.
 #include <sys/resource.h>
 #include <time.h>
 
@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
     for (std::size_t i = 0; i < memory.size(); i += 64) sum = sum + static_cast<unsigned char>(memory[i]);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  std::printf("user_seconds=%ld.%06ld peak_kib=%ld\n", usage.ru_utime.tv_sec, usage.ru_utime.tv_usec, usage.ru_maxrss);
+  std::printf("user_seconds=%ld.%06ld peak_kib=%ld\n", usage.ru_utime.tv_sec, usage.ru_utime.tv_usec,
+              usage.ru_maxrss);
   return 0;
 }

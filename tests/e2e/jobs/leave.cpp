@@ -1,5 +1,5 @@
-// A job that leaves things behind, one kind an argument, then exits 0. Each process left has MARK, the last argument,
-// in its command line, so that the test can look for it.
+// A job that leaves things behind, one kind an argument, then exits 0. Each process left has MARK, the last
+// argument, in its command line, so that the test can look for it.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/ipc.h>
