@@ -14,7 +14,7 @@ namespace glidepod::wire {
 
 // Raised with every change of a message. Hello, Bind and Enter carry it; a peer with another number is
 // refused.
-constexpr std::uint32_t k_protocol = 3;
+constexpr std::uint32_t k_protocol = 4;
 
 enum class Type : std::uint32_t {
   // glue -> agent
@@ -26,12 +26,15 @@ enum class Type : std::uint32_t {
   session_started,
   session_ended,
   session_failed,
+  exited,
   // agent -> glue
   launch = 32,
   signal,
   finish,
   open_session,
   close_session,
+  // both ways: the agent asks, glue sends it back
+  beat,
   // apptainer -> agent; it also sends signal, with job 0
   bind = 64,
   enter,
@@ -89,6 +92,19 @@ struct Started {
   std::int32_t pid = 0;  // in the pod's PID namespace
 };
 
+// Sent as soon as the main process has ended: from here on, how the job ended is known, whatever becomes of
+// glue. JobEnded follows, with the same status.
+struct Exited {
+  static constexpr Type k_type = Type::exited;
+  std::uint64_t job = 0;
+  ExitStatus status;
+  std::int64_t ended_ns = 0;  // CLOCK_REALTIME
+  // The container's memory, where its control group can be read; else 0.
+  std::uint32_t oom_kills = 0;        // processes of this container that the kernel killed since the launch
+  std::int64_t memory_limit_kib = 0;  // 0: none
+  std::int64_t memory_peak_kib = 0;   // the highest use that was not page cache, as far as it is known
+};
+
 // Sent when nothing of the job is left: no process, no file, no IPC object.
 struct JobEnded {
   static constexpr Type k_type = Type::job_ended;
@@ -124,6 +140,12 @@ struct Signal {
   static constexpr Type k_type = Type::signal;
   std::uint64_t job = 0;
   std::int32_t number = 0;
+};
+
+// Is glue well? Sent while a job or its end is under way; glue sends the same number back at once.
+struct Beat {
+  static constexpr Type k_type = Type::beat;
+  std::uint64_t number = 0;
 };
 
 // The pilot is done: end with success.
@@ -252,6 +274,12 @@ void fields(auto& io, Is<Launch> auto& m) {
 }
 void fields(auto& io, Is<Started> auto& m) {
   io(m.job, m.pid);
+}
+void fields(auto& io, Is<Exited> auto& m) {
+  io(m.job, m.status, m.ended_ns, m.oom_kills, m.memory_limit_kib, m.memory_peak_kib);
+}
+void fields(auto& io, Is<Beat> auto& m) {
+  io(m.number);
 }
 void fields(auto& io, Is<JobEnded> auto& m) {
   io(m.job, m.status, m.user_microseconds, m.system_microseconds, m.max_rss_kib, m.started_ns, m.ended_ns,

@@ -49,6 +49,15 @@ TEST_CASE("messages: every field survives, bytes included") {
   ended.started_ns = -1;
   CHECK(read<JobEnded>(bytes_of(ended)).value().status == ended.status);
   CHECK(read<JobEnded>(bytes_of(ended)).value().started_ns == -1);
+
+  const Exited exited{7, ExitStatus::exited(85), 12, 3, 4, 5};
+  const auto read_back = read<Exited>(bytes_of(exited)).value();
+  CHECK(read_back.status == ExitStatus::exited(85));
+  CHECK(read_back.ended_ns == 12);
+  CHECK(read_back.oom_kills == 3);
+  CHECK(read_back.memory_limit_kib == 4);
+  CHECK(read_back.memory_peak_kib == 5);
+  CHECK(read<Beat>(bytes_of(Beat{9})).value().number == 9);
 }
 
 TEST_CASE("messages: a session's request survives, for the agent and for glue") {
