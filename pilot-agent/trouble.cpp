@@ -9,32 +9,49 @@
 namespace glidepod::agent {
 namespace {
 
-// What registries and runtimes say of an image that nobody will ever get.
-constexpr std::array<std::string_view, 16> k_permanent = {"manifest unknown",
-                                                          "manifest_unknown",
-                                                          "name unknown",
-                                                          "name_unknown",
-                                                          "not found",
-                                                          "does not exist",
-                                                          "unauthorized",
-                                                          "denied",
-                                                          "authentication required",
-                                                          "authorization failed",
-                                                          "insufficient_scope",
-                                                          "403 forbidden",
-                                                          "no match for platform",
-                                                          "no matching manifest",
-                                                          "no image found in manifest list",
-                                                          "invalid reference"};
-// What goes away by itself, even beside the words above. The second line is how a runtime speaks that is
-// itself ending or starting.
-constexpr std::array<std::string_view, 15> k_passing = {
-    "too many requests",  "toomanyrequests",      "timeout",
-    "deadline exceeded",  "connection refused",   "is reserved for",
-
-    "code = unavailable", "transport is closing", "error reading from server",
-    "context canceled",   "code = aborted",       "ttrpc: closed",
-    "no running task",    "sandbox container",    "unknown state"};
+// What is known to be the image's fault or that of who named it: all words of a row must be said. The words
+// are those of containerd 1.6 to 2.1, CRI-O and podman (containers/image), runc and crun. What is not listed
+// is passing: to run a job elsewhere costs less than to hold it for what its owner cannot help.
+using Row = std::array<std::string_view, 3>;  // empty: any
+constexpr std::array k_pull_faults = {
+    // There is no such image.
+    Row{"manifest unknown"}, Row{"manifest_unknown"}, Row{"name unknown"}, Row{"name_unknown"},
+    Row{"repository name not known"}, Row{"failed to resolve", ": not found"}, Row{"invalid reference"},
+    Row{"invalid tag format"},
+    // The registry knows who asks, be it nobody, and does not give them this repository; Docker Hub, quay.io
+    // and ghcr.io say so of names that do not exist, too. Credentials that are no good fail before that, when
+    // a token is asked for, or are among k_passing. A bare 401 or 403 says neither.
+    Row{"pull access denied"}, Row{"insufficient_scope"}, Row{"requested access to the resource is denied"},
+    Row{"access to the requested resource is not authorized"},
+    Row{"failed to fetch anonymous token", "401 unauthorized"},
+    Row{"failed to fetch anonymous token", "403 forbidden"},
+    Row{"reference \"quay.io/", "manifests", "401 unauthorized"},
+    Row{"reference \"ghcr.io/", "manifests", "403 forbidden"},
+    // It is for other machines, or of a form that runtimes have given up.
+    Row{"no match for platform"}, Row{"no matching manifest"}, Row{"no image found in manifest list"},
+    Row{"no image found in image index"}, Row{"no longer supported since containerd"}};
+constexpr std::array k_start_faults = {
+    // A file, or a link to itself, where the pod's volume is to be seen.
+    Row{"not a directory"}, Row{"too many levels of symbolic links"},
+    // The image's WORKDIR or USER.
+    Row{"chdir to cwd"}, Row{"cannot chdir to"}, Row{"no matching entries in passwd file"},
+    Row{"unable to find user"},
+    // More layers than the kernel mounts; another kind of machine.
+    Row{"max depth exceeded"}, Row{"exec format error"}};
+// What goes away by itself, even beside the words above.
+constexpr std::array k_passing = {
+    // Perhaps of a mirror that was asked first, while the registry itself did not answer.
+    Row{"too many requests"}, Row{"toomanyrequests"}, Row{"timeout"}, Row{"deadline exceeded"},
+    Row{"connection refused"}, Row{"connection reset"}, Row{"no such host"}, Row{"service unavailable"},
+    Row{"bad gateway"}, Row{"unexpected eof"},
+    // Credentials that the site has to renew.
+    Row{"expired"}, Row{"invalid_token"}, Row{"oauth token"}, Row{"no basic auth credentials"},
+    // A node in want of something.
+    Row{"content digest"}, Row{"no space left"}, Row{"is reserved for"},
+    // A runtime that is itself ending or starting.
+    Row{"code = unavailable"}, Row{"transport is closing"}, Row{"error reading from server"},
+    Row{"context canceled"}, Row{"code = aborted"}, Row{"ttrpc: closed"}, Row{"no running task"},
+    Row{"sandbox container"}, Row{"unknown state"}};
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -43,17 +60,18 @@ std::string lower(std::string_view text) {
 }
 
 template <std::size_t N>
-bool has_any(const std::string& text, const std::array<std::string_view, N>& words) {
-  return std::ranges::any_of(words,
-                             [&text](std::string_view word) { return text.find(word) != std::string::npos; });
+bool has_row(const std::string& text, const std::array<Row, N>& rows) {
+  return std::ranges::any_of(rows, [&text](const Row& row) {
+    return std::ranges::all_of(
+        row, [&text](std::string_view words) { return text.find(words) != std::string::npos; });
+  });
 }
 
-Trouble by_words(std::string_view reason, std::string_view message, Trouble::Kind otherwise) {
+template <std::size_t N>
+Trouble by_words(std::string_view reason, std::string_view message, const std::array<Row, N>& faults) {
   const std::string text = lower(message);
-  auto line = message.empty() ? std::string(reason) : one_line(message);
-  if (has_any(text, k_passing)) return {Trouble::Kind::passing, std::move(line)};
-  if (has_any(text, k_permanent)) return {Trouble::Kind::user, std::move(line)};
-  return {otherwise, std::move(line)};
+  return {!has_row(text, k_passing) && has_row(text, faults) ? Trouble::Kind::user : Trouble::Kind::passing,
+          message.empty() ? std::string(reason) : one_line(message)};
 }
 
 }  // namespace
@@ -62,18 +80,19 @@ Trouble trouble_of(const kube::ContainerStatus& status) {
   if (status.state != kube::ContainerStatus::State::waiting) return {};
   const std::string& reason = status.reason;
   if (reason == "ErrImagePull" || reason == "ImagePullBackOff" || reason == "ImageInspectError" ||
-      reason == "RegistryUnavailable" || reason == "SignatureValidationFailed")
-    return by_words(reason, status.message, Trouble::Kind::passing);
-  if (reason == "InvalidImageName" || reason == "ErrImageNeverPull")
+      reason == "RegistryUnavailable")
+    return by_words(reason, status.message, k_pull_faults);
+  // The node checks signatures, and this image has none that it wants.
+  if (reason == "InvalidImageName" || reason == "ErrImageNeverPull" || reason == "SignatureValidationFailed")
     return {Trouble::Kind::user, status.message.empty() ? reason : one_line(status.message)};
   if (reason == "CreateContainerError" || reason == "RunContainerError")
-    return by_words(reason, status.message, Trouble::Kind::user);
+    return by_words(reason, status.message, k_start_faults);
   if (reason == "CrashLoopBackOff") {
     // By itself it only says that the kubelet waits before it starts this image again. What the last start
     // came to is said apart.
     const auto& last = status.last_terminated;
     if (last && (last->reason == "StartError" || last->reason == "ContainerCannotRun"))
-      return by_words(last->reason, last->message, Trouble::Kind::user);
+      return by_words(last->reason, last->message, k_start_faults);
     return {Trouble::Kind::passing, one_line(status.message)};
   }
   if (reason == "CreateContainerConfigError") return {Trouble::Kind::passing, one_line(status.message)};

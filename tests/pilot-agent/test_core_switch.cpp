@@ -213,7 +213,7 @@ TEST_CASE("switch: a request during the way home waits for it and no longer") {
   h.ask(k_image_a);
   h.patched();
   h.goodbye();
-  h.waits(0, "ErrImagePull", "not found");
+  h.waits(0, "ErrImagePull", "manifest unknown");
   const ClientId next = h.ask(k_image_b);
   CHECK(h.count<Patch>() == 2);
   h.patched();
@@ -401,7 +401,7 @@ TEST_CASE("switch: a young pod's empty status is no obstacle") {
   CHECK(h.last<Patch>().image == k_image_a);
   h.patched();
   h.goodbye();
-  h.waits(0, "ErrImagePull", "not found");
+  h.waits(0, "ErrImagePull", "manifest unknown");
   // Told of meanwhile.
   CHECK(h.last<Patch>().image == k_home + "1@" + k_digest_home);
 }
