@@ -1,6 +1,8 @@
 #include "pilot-agent/agent.hpp"
 
 #include <pwd.h>
+#include <signal.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -11,6 +13,7 @@
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
 #include "pilot-agent/bind_plan.hpp"
+#include "pilot-agent/glue_process.hpp"
 #include "pilot-agent/image_rules.hpp"
 #include "pilot-agent/sandbox.hpp"
 #include "pilot-agent/words.hpp"
@@ -101,7 +104,6 @@ void Agent::get_first_pod() {
       loop_.after(k_first_get_pause, [this] { get_first_pod(); });
     } else {
       core_.on_first_pod(std::get<kube::Pod>(answer), earlier_agents_, now());
-      pod_seen_ = true;
     }
     pump();
   });
@@ -137,11 +139,15 @@ void Agent::accept_glue() {
   if (!socket) return spdlog::error("event=accept_failed reason={}", quoted(socket.error().message()));
   if (!socket->valid()) return;
   const GlueId id = ++last_id_;
+  GlueProcess process = find_glue_process(*socket);
   auto channel = wire::Channel::create(loop_, std::move(*socket),
                                        {[this, id](wire::Frame frame) { glue_frame(id, std::move(frame)); },
                                         [this, id](const Error& reason) { close_glue(id, reason); }});
   if (!channel) return spdlog::error("event=accept_failed reason={}", quoted(channel.error().message()));
-  glues_[id].channel = std::move(*channel);
+  GlueLink& link = glues_[id];
+  link.channel = std::move(*channel);
+  link.process = std::move(process.pidfd);
+  link.instance = process.container_id;
 }
 
 void Agent::accept_client() {
@@ -179,7 +185,7 @@ Result<void> Agent::take_glue_frame(GlueId glue, const wire::Frame& frame) {
     if (hello.protocol != wire::k_protocol)
       return error("protocol {} instead of {}", hello.protocol, wire::k_protocol);
     link->second.said_hello = true;
-    core_.on_hello(glue, hello.container, now());
+    core_.on_hello(glue, hello.container, link->second.instance, now());
     return {};
   }
   if (frame.type == wire::Type::goodbye) {
@@ -188,6 +194,10 @@ Result<void> Agent::take_glue_frame(GlueId glue, const wire::Frame& frame) {
   } else if (frame.type == wire::Type::started) {
     const auto started = TRY(frame.decode<wire::Started>());
     core_.on_started(glue, started.job, started.pid, now());
+  } else if (frame.type == wire::Type::exited) {
+    core_.on_exited(glue, TRY(frame.decode<wire::Exited>()), now());
+  } else if (frame.type == wire::Type::beat) {
+    core_.on_beat(glue, TRY(frame.decode<wire::Beat>()).number, now());
   } else if (frame.type == wire::Type::job_ended) {
     core_.on_job_ended(glue, TRY(frame.decode<wire::JobEnded>()), now());
   } else if (frame.type == wire::Type::launch_failed) {
@@ -281,7 +291,8 @@ void Agent::pump() {
   pumping_ = false;
   adjust_watch();
   adjust_timer();
-  if (ready_ && pod_seen_ && core_.connected() > 0) std::exchange(ready_, {})();
+  if (ready_ && core_.usable()) std::exchange(ready_, {})();
+  if (given_up_ && give_up_.idle && !core_.busy()) std::exchange(give_up_.idle, {})();
 }
 
 void Agent::run(const Patch& action) {
@@ -363,6 +374,27 @@ void Agent::run(const FinishGlue& action) {
 
 void Agent::run(const DropGlue& action) {
   glues_.erase(action.glue);
+}
+
+// Its container ends with it. A stopped process, too, takes this signal.
+void Agent::run(const KillGlue& action) {
+  const auto glue = glues_.find(action.glue);
+  if (glue == glues_.end()) return;
+  const int pidfd = glue->second.process.get();
+  if (pidfd < 0 || ::syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0) != 0)
+    spdlog::warn("event=signal_failed what=glue reason={}", quoted(Error::system("kill").message()));
+  glues_.erase(glue);
+}
+
+void Agent::run(const SendBeat& action) {
+  const auto glue = glues_.find(action.glue);
+  if (glue != glues_.end()) (void)glue->second.channel->send(wire::Beat{action.number});
+}
+
+void Agent::run(const GiveUp& action) {
+  spdlog::error("event=given_up reason={}", quoted(action.reason));
+  given_up_ = true;
+  if (give_up_.given_up) std::exchange(give_up_.given_up, {})(action.reason);
 }
 
 void Agent::run(const Note& action) {

@@ -13,7 +13,7 @@
 #include "lib/wire/channel.hpp"
 #include "lib/wire/socket.hpp"
 #include "pilot-agent/bind_plan.hpp"
-#include "pilot-agent/core.hpp"
+#include "pilot-agent/core/core.hpp"
 #include "pilot-agent/settings.hpp"
 #include "pilot-agent/starter.hpp"
 
@@ -28,8 +28,17 @@ class Agent {
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
-  // Called once, as soon as the pod is known and a payload container is connected.
+  // Called once, as soon as jobs can come: the pod is known and a payload container has been switched.
   void on_ready(std::function<void()> handler);
+  // Called once, when this pilot fails one job after another and takes no more; idle, when the last job that
+  // it still has is over.
+  struct GiveUpHandlers {
+    std::function<void(const std::string& reason)> given_up;
+    std::function<void()> idle;
+  };
+  void on_give_up(GiveUpHandlers handlers) { give_up_ = std::move(handlers); }
+  // Why it is not ready: for people.
+  std::string state() const { return core_.snapshot().to_string(); }
   std::size_t containers() const { return core_.containers(); }
   // Has the kubelet end the whole pod as Failed, where restartPolicy OnFailure would start the pilot again
   // for ever; done is called once the API has answered, or does not in time.
@@ -41,6 +50,8 @@ class Agent {
   struct GlueLink {
     std::unique_ptr<wire::Channel> channel;
     bool said_hello = false;
+    Fd process;            // a pidfd
+    std::string instance;  // the id of its container; empty: it cannot be told
   };
   struct ClientLink {
     std::unique_ptr<wire::Channel> channel;
@@ -79,6 +90,9 @@ class Agent {
   void run(const Fail& action);
   void run(const FinishGlue& action);
   void run(const DropGlue& action);
+  void run(const KillGlue& action);
+  void run(const SendBeat& action);
+  void run(const GiveUp& action);
   void run(const Note& action);
   void run(const OpenSession& action);
   void run(const CloseSession& action);
@@ -111,9 +125,10 @@ class Agent {
   Loop::TimerId timer_ = 0;
   std::optional<Time> timer_due_;
   bool pumping_ = false;
-  bool pod_seen_ = false;
   Core::Earlier earlier_agents_ = Core::Earlier::none;
   std::function<void()> ready_;
+  GiveUpHandlers give_up_;
+  bool given_up_ = false;
 };
 
 }  // namespace glidepod::agent

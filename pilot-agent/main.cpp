@@ -83,9 +83,11 @@ class Program {
     spdlog::info("event=listening exec_socket={} agent_socket={}", settings_.exec_socket,
                  settings_.agent_socket);
     if (!settings_.command_words().empty()) {
-      start_timer_ = loop_.after(settings_.start_wait, [this] { start_command(); });
+      start_timer_ = loop_.after(settings_.start_wait, [this] { not_ready(); });
       agent_->on_ready([this] { start_command(); });
     }
+    agent_->on_give_up(
+        {[this](const std::string& reason) { take_no_more(reason); }, [this] { end_as_failed(); }});
     TRY(loop_.run());
     agent_->finish();
     if (failure_) return *failure_;
@@ -107,6 +109,31 @@ class Program {
       loop_.stop();
   }
 
+  // A pilot that cannot switch a container would fail one job after another: it does not join.
+  void not_ready() {
+    spdlog::error("event=not_ready state={}", quoted(agent_->state()));
+    fail(fmt::format("no payload container could be switched in {} s: see the log",
+                     settings_.start_wait.count()));
+  }
+
+  // The pool learns by the slots' ads; jobs that run may end.
+  void take_no_more(const std::string& reason) {
+    trouble_ = reason;
+    leave_message(settings_.termination_log, reason);
+    if (settings_.trouble_config.empty() || !supervisor_->running()) return;
+    const auto file = open_file(settings_.trouble_config, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    const auto written =
+        file ? write_all(file.value(), trouble_configuration(reason)) : Result<void>(file.error());
+    if (!written) return spdlog::warn("event=not_told reason={}", quoted(written.error().message()));
+    supervisor_->reconfigure();
+  }
+  void end_as_failed() {
+    if (supervisor_->running())
+      supervisor_->stop();
+    else
+      fail(trouble_);
+  }
+
   void start_command() {
     loop_.cancel(start_timer_);
     if (stopping_ || started_) return;
@@ -120,6 +147,7 @@ class Program {
     const std::string command = settings_.command_words().front();
     const std::string end =
         fmt::format("{} ended with {}", command.substr(command.rfind('/') + 1), status.to_string());
+    if (!trouble_.empty()) return fail(trouble_);
     if (stopping_) return loop_.stop();
     ending_ = end;
     if (status.success()) return loop_.stop();
@@ -142,6 +170,7 @@ class Program {
   bool started_ = false;
   bool stopping_ = false;
   std::optional<Error> failure_;
+  std::string trouble_;  // why it takes no more jobs
   std::string ending_;
 };
 

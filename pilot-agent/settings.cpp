@@ -1,5 +1,7 @@
 #include "pilot-agent/settings.hpp"
 
+#include <algorithm>
+
 #include "lib/base/text.hpp"
 
 namespace glidepod::agent {
@@ -38,6 +40,17 @@ void Settings::declare(Config& config) {
   config.duration("reservation", &reservation, "how long a container is kept after `apptainer test`");
   config.duration("status_patience", &status_patience,
                   "with a pod status that has yet to tell what happened");
+  config.duration("calm", &calm,
+                  "without a change, after which the kubelet has acted on all that it was told");
+  config.duration("beat", &beat, "between two questions to a glue that has a job");
+  config.duration("beat_patience", &beat_patience, "with a glue that does not answer");
+  config.duration("ending_patience", &ending_patience,
+                  "from a job's end, or the order to kill it, until glue has nothing left of it");
+  config.choice("first", &first, {"prove", "use"},
+                "prove: a test switch of a payload container comes before the command is started");
+  config.integer(
+      "give_up_after", &give_up_after, 0, 1000,
+      "failures of the infrastructure in a row, after which the pilot takes no more jobs; 0: never");
   config.duration("vacate_patience", &vacate_patience, "with a starter asked to give its job back");
   config.text("registry_auth", &registry_auth,
               "docker config.json for what `apptainer run` asks of registries; need not exist");
@@ -45,12 +58,14 @@ void Settings::declare(Config& config) {
               "HOST[:PORT] ... that it speaks to by plain HTTP; all others by HTTPS");
   config.text("command", &command, "what to run and watch over; none: nothing");
   config.duration("start_wait", &start_wait,
-                  "for a first payload container, before the command is started anyway");
+                  "for a first payload container and its test switch, before the pilot fails");
   config.duration("shutdown_grace", &shutdown_grace,
                   "from SIGTERM to the command to SIGQUIT; 5 s later SIGKILL");
   config.text("trusted_user", &trusted_user, "besides root, whose .job.ad is believed");
   config.text("termination_log", &termination_log, "file for the reason why the pilot ended");
   config.text("failure_file", &failure_file, "where the command may say why it failed");
+  config.text("trouble_config", &trouble_config,
+              "file for HTCondor's configuration once the pilot takes no more jobs; empty: none");
 }
 
 Policy Settings::policy() const {
@@ -60,6 +75,12 @@ Policy Settings::policy() const {
   policy.pull_patience = pull_patience;
   policy.reservation = reservation;
   policy.status_patience = status_patience;
+  policy.calm = calm;
+  policy.beat = beat;
+  policy.beat_patience = beat_patience;
+  policy.ending_patience = ending_patience;
+  policy.give_up_after = static_cast<int>(give_up_after);
+  policy.first = first == 0 ? Policy::First::prove : Policy::First::use;
   return policy;
 }
 
@@ -93,6 +114,16 @@ std::vector<std::string> command_environment(const char* const* own, std::size_t
     if (!std::string_view(*own).starts_with(k_count)) result.emplace_back(*own);
   if (containers > 0) result.push_back(fmt::format("{}{}", k_count, containers));
   return result;
+}
+
+std::string trouble_configuration(std::string_view reason) {
+  // A macro's $ and a string's quotes would mean something to HTCondor.
+  std::string text = one_line(reason, 500);
+  std::erase(text, '$');
+  std::ranges::replace(text, '"', '\'');
+  std::ranges::replace(text, '\\', '/');
+  return fmt::format(
+      "START = False\nGlidepodTrouble = \"{}\"\nSTARTD_ATTRS = $(STARTD_ATTRS) GlidepodTrouble\n", text);
 }
 
 }  // namespace glidepod::agent

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lib/base/config.hpp"
-#include "pilot-agent/core.hpp"
+#include "pilot-agent/core/types.hpp"
 #include "pilot-agent/image_rules.hpp"
 
 namespace glidepod::agent {
@@ -27,15 +27,22 @@ struct Settings {
   std::chrono::seconds pull_patience{120};
   std::chrono::seconds reservation{60};
   std::chrono::seconds status_patience{10};
+  std::chrono::seconds calm{90};
+  std::chrono::seconds beat{20};
+  std::chrono::seconds beat_patience{30};
+  std::chrono::seconds ending_patience{90};
+  int first = 0;
+  std::int64_t give_up_after = 5;
   std::chrono::seconds vacate_patience{120};
   std::string registry_auth = "/etc/glidepod/registry/config.json";
   std::string insecure_registries;
   std::string command = "/usr/sbin/condor_master -f";
-  std::chrono::seconds start_wait{60};
+  std::chrono::seconds start_wait{300};
   std::chrono::seconds shutdown_grace{20};
   std::string trusted_user = "condor";
   std::string termination_log = "/dev/termination-log";
   std::string failure_file = "/run/glidepod/failure";
+  std::string trouble_config = "/etc/condor/config.d/99-trouble.config";
 
   // The keys, their meaning, and where their values go.
   void declare(Config& config);
@@ -52,5 +59,8 @@ struct Settings {
 // The command's environment: ours, with the number of payload containers, if there are any, as
 // GLIDEPOD_PAYLOAD_CONTAINERS.
 std::vector<std::string> command_environment(const char* const* own, std::size_t containers);
+
+// HTCondor's configuration of a pilot that takes no more jobs: START, and GlidepodTrouble in its slots' ads.
+std::string trouble_configuration(std::string_view reason);
 
 }  // namespace glidepod::agent

@@ -37,6 +37,12 @@ void Supervisor::stop() {
   escalate(SIGTERM);
 }
 
+void Supervisor::reconfigure() {
+  if (!child_ || stopping_) return;
+  const auto sent = child_->signal(SIGHUP);
+  if (!sent) spdlog::warn("event=signal_failed reason={}", quoted(sent.error().message()));
+}
+
 void Supervisor::escalate(int number) {
   spdlog::info("event=command_signalled pid={} signal={}", child_->pid(), number);
   const auto sent = child_->signal(number);

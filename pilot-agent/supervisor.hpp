@@ -22,6 +22,8 @@ class Supervisor {
 
   Result<void> start(const std::vector<std::string>& command, const std::vector<std::string>& environment);
   bool running() const { return child_.has_value(); }
+  // Has the command read its configuration again (SIGHUP).
+  void reconfigure();
   // Has the command end; further calls change nothing.
   void stop();
 

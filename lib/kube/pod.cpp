@@ -1,6 +1,7 @@
 #include "lib/kube/pod.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 namespace glidepod::kube {
@@ -51,6 +52,7 @@ Result<std::optional<Termination>> termination(const Json& state) {
   result.message = TRY(text(json, "message"));
   result.exit_code = static_cast<int>(TRY(integer(json, "exitCode")));
   result.signal = static_cast<int>(TRY(integer(json, "signal")));
+  result.container_id = TRY(text(json, "containerID"));
   return std::optional(result);
 }
 
@@ -167,6 +169,13 @@ Result<Status> parse_status(std::string_view document) {
   const auto json = parse(document);
   if (!json) return json.error().in("status");
   return status_of(json.value()).in("status");
+}
+
+std::int64_t version_number(std::string_view resource_version) {
+  std::int64_t number = 0;
+  const auto* end = resource_version.data() + resource_version.size();
+  const auto parsed = std::from_chars(resource_version.data(), end, number);
+  return parsed.ec == std::errc() && parsed.ptr == end ? number : 0;
 }
 
 std::string image_patch(std::string_view container, std::string_view image) {

@@ -16,6 +16,7 @@ struct Termination {
   std::string message;
   int exit_code = 0;
   int signal = 0;
+  std::string container_id;  // "containerd://ID"
 };
 
 // What the kubelet last said of one container.
@@ -74,6 +75,10 @@ struct Status {
   std::int64_t retry_after_seconds = 0;
 };
 Result<Status> parse_status(std::string_view json);
+
+// A resourceVersion as a number, to tell an older state from a newer one; 0 if it is none. The API calls it
+// opaque, but it has always been etcd's revision, and Kubernetes 1.35 says that it may be compared.
+std::int64_t version_number(std::string_view resource_version);
 
 // The strategic merge patch that changes one container's image and nothing else.
 std::string image_patch(std::string_view container, std::string_view image);

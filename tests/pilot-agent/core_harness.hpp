@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "pilot-agent/core.hpp"
+#include "pilot-agent/core/core.hpp"
 
 namespace glidepod::agent {
 
@@ -44,22 +44,30 @@ struct Harness {
     status.image = image;
     status.image_id = "reg.example/pilot@" + k_digest_home;
     status.restart_count = restarts;
+    status.container_id = "test://" + container;
     pod.statuses.push_back(status);
   }
   ContainerStatus& status(int i) { return pod.statuses.at(static_cast<std::size_t>(i) + 1); }
 
+  // The id of the container whose glue is connected or, after a goodbye or a loss, of the next one.
+  std::string id(int i) {
+    if (std::exchange(over[i], false)) ++instances[i];
+    return instances[i] == 0 ? name(i) : fmt::format("{}.{}", name(i), instances[i]);
+  }
   GlueId hello(int i = 0) {
     glue[i] = ++last_id;
-    core.on_hello(glue[i], name(i), now);
+    core.on_hello(glue[i], name(i), ids_known ? id(i) : std::string(), now);
     take();
     return glue[i];
   }
   void goodbye(int i = 0) {
+    over[i] = true;
     core.on_goodbye(glue[i], now);
     core.on_glue_lost(glue[i], now);
     take();
   }
   void lose(int i = 0) {
+    over[i] = true;
     core.on_glue_lost(glue[i], now);
     take();
   }
@@ -109,7 +117,7 @@ struct Harness {
     s.reason = s.message = "";
     s.image = image;
     s.image_id = image_id;
-    ++s.restart_count;
+    s.container_id = "test://" + id(i);
     tell();
   }
   void waits(int i, const std::string& reason, const std::string& message) {
@@ -173,6 +181,9 @@ struct Harness {
   kube::Pod pod;
   Time now{1000s};
   std::map<int, GlueId> glue;
+  std::map<int, int> instances;
+  std::map<int, bool> over;
+  bool ids_known = true;
   std::uint64_t last_id = 0;
   std::vector<Action> all;
 };

@@ -144,6 +144,8 @@ void SmallCluster::start_agent() {
                          "GLIDEPOD_POD_NAME=pilot-1",
                          "GLIDEPOD_COMMAND=none",
                          "GLIDEPOD_STATUS_PATIENCE=2s",
+                         "GLIDEPOD_CALM=1s",
+                         "GLIDEPOD_FIRST=use",
                          "GLIDEPOD_TERMINATION_LOG=" + folder() + "/termination-log",
                          "GLIDEPOD_FAILURE_FILE=" + folder() + "/failure"};
   for (const std::string& setting : settings_) options.environment.push_back("GLIDEPOD_" + setting);

@@ -93,7 +93,10 @@ TEST_CASE("core: a test reserves the container for its caller, for a while") {
   SUBCASE("its glue goes") {
     h.goodbye();
     CHECK(h.state() == State::absent);
+    // Nobody here has stopped it, so it is looked at before it is used.
     h.hello();
+    CHECK(h.state() == State::switching);
+    h.runs(0, k_image_a, "docker.io/library/a@" + k_digest_a);
     CHECK(h.state() == State::idle);
   }
   SUBCASE("at the test the owner was not known yet") {
@@ -140,24 +143,29 @@ TEST_CASE("core: requests wait in order and take the coldest container") {
   CHECK(first != fourth);
 }
 
-TEST_CASE("core: a probe runs in any idle container without a switch") {
+TEST_CASE("core: a probe runs where nobody's job has been, and leaves no trace") {
   Harness h;
-  h.ask(k_image_a);
-  h.switch_to(0, k_image_a, k_digest_a);
-  h.end_job();
   const ClientId probe = h.ask("", wire::Verb::exec, "uid:105", 105);
-  CHECK(h.count<Patch>() == 1);
+  CHECK(h.count<Patch>() == 0);
   CHECK(h.last<Launch>().client == probe);
   h.end_job(0, ExitStatus::exited(37));
   CHECK(h.last<Answer>().status == ExitStatus::exited(37));
   h.ask(k_image_a);
-  CHECK(h.noted("how=warm"));
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.end_job();
+  // Alice's files may be there.
+  const ClientId late = h.ask("", wire::Verb::exec, "uid:105", 105);
+  CHECK(h.last<Patch>().image == "reg.example/pilot:g-1@" + k_digest_home);
+  h.patched();
+  h.goodbye();
+  h.hello();
+  CHECK(h.last<Launch>().client == late);
 }
 
 TEST_CASE("core: before the pod is known probes run and jobs wait") {
   Harness h(0);
   Core core{Policy{}};
-  core.on_hello(1, "payload-0", h.now);
+  core.on_hello(1, "payload-0", "", h.now);
   Request job;
   job.client = 2;
   job.image = k_image_a;
@@ -169,7 +177,7 @@ TEST_CASE("core: before the pod is known probes run and jobs wait") {
   int launches = 0;
   for (const auto& action : core.take_actions()) launches += std::holds_alternative<Launch>(action) ? 1 : 0;
   CHECK(launches == 1);
-  CHECK(core.next_deadline() == h.now + 600s);
+  CHECK(core.next_deadline() == h.now + 20s);  // the probe's glue is asked
   core.on_time(h.now + 600s);
   bool failed = false;
   for (const auto& action : core.take_actions())

@@ -14,23 +14,25 @@ TEST_CASE("jobs: a lost glue is explained by the pod's status") {
   CHECK(h.state() == State::switching);
   h.tell();  // not noticed by the kubelet yet
   CHECK(h.count<Answer>() + h.count<Fail>() == 0);
+  const std::string lost = h.status(0).container_id;
   SUBCASE("out of memory: the job's own end") {
     h.status(0).state = ContainerStatus::State::terminated;
-    h.status(0).terminated = kube::Termination{"OOMKilled", "", 137, 0};
+    h.status(0).terminated = kube::Termination{"OOMKilled", "", 137, 0, lost};
     h.tell();
     CHECK(h.last<Answer>().client == client);
     CHECK(h.last<Answer>().status == ExitStatus::signaled(SIGKILL));
     CHECK(h.noted("OOMKilled"));
   }
   SUBCASE("out of memory, seen when the next one runs already") {
-    h.status(0).last_terminated = kube::Termination{"OOMKilled", "", 137, 0};
+    h.status(0).last_terminated = kube::Termination{"OOMKilled", "", 137, 0, "test://another"};
     h.patched();
-    CHECK(h.count<Answer>() == 0);  // of the instance before the lost one
+    CHECK(h.count<Answer>() == 0);
+    h.status(0).last_terminated->container_id = lost;
     h.runs_home(0);
     CHECK(h.last<Answer>().status == ExitStatus::signaled(SIGKILL));
   }
   SUBCASE("anything else is the infrastructure's") {
-    h.status(0).last_terminated = kube::Termination{"Error", "", 137, 0};
+    h.status(0).last_terminated = kube::Termination{"Error", "", 137, 0, lost};
     h.waits(0, "CrashLoopBackOff", "back-off 10s");
     CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
   }
@@ -69,8 +71,13 @@ TEST_CASE("jobs: a container stopped from outside did not end the job") {
   CHECK(h.last<Fail>().client == client);
   CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
   CHECK(h.state() == State::absent);
+  // Whoever stopped it may have changed more.
+  h.over[0] = true;
   h.hello();
+  CHECK(h.state() == State::switching);
+  h.runs(0, k_image_a, "docker.io/library/a@" + k_digest_a);
   CHECK(h.state() == State::idle);
+  CHECK(h.count<Patch>() == 1);
 }
 
 TEST_CASE("jobs: a job that kills itself did so") {

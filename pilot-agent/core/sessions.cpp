@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "lib/base/log.hpp"
-#include "pilot-agent/core.hpp"
+#include "pilot-agent/core/core.hpp"
 #include "pilot-agent/words.hpp"
 
 namespace glidepod::agent {
@@ -16,33 +16,34 @@ void Core::on_enter(const Visit& visit) {
   if (finishing_) return refuse("the pilot is ending");
   // The user decides; the sandbox only tells one of that user's jobs from another.
   const auto may_enter = [&](const Container& container) {
-    if (container.state != State::running || !container.running || container.running->goodbye) return false;
-    const Request& request = container.running->request;
+    const auto* running = std::get_if<Running>(&container.state);
+    if (running == nullptr || running->job.goodbye) return false;
+    const Request& request = running->job.request;
     return !request.any_image && request.client != 0 && request.uid == visit.uid && !visit.sandbox.empty() &&
            request.sandbox == visit.sandbox;
   };
   const auto found = std::ranges::find_if(containers_, may_enter);
   if (found == containers_.end()) return refuse("no job of this user runs there");
-  Running& running = *found->running;
-  running.sessions.push_back({++last_session_, visit.client, visit.what});
+  Job& job = *found->job();
+  job.sessions.push_back({++last_session_, visit.client, visit.what});
   if (visit.what == wire::Enter::What::watch) return;
-  note("event=session job={} owner={} container={} session={}", word(running.request.job),
-       word(running.request.owner), found->name, last_session_);
-  act(OpenSession{found->glue, running.job, last_session_, visit.client});
+  note("event=session job={} owner={} container={} session={}", word(job.request.job),
+       word(job.request.owner), found->name, last_session_);
+  act(OpenSession{found->glue, job.id, last_session_, visit.client});
 }
 
 ClientId Core::on_session_started(GlueId glue, JobId job, SessionId id) {
-  const Container* container = find_glue(glue);
-  if (!container || !container->running || container->running->job != job) return 0;
-  const auto& sessions = container->running->sessions;
+  const Container* container = find_job(glue, job);
+  if (container == nullptr) return 0;
+  const auto& sessions = container->job()->sessions;
   const auto found = std::ranges::find(sessions, id, &Session::id);
   return found == sessions.end() ? 0 : found->client;
 }
 
-std::optional<Core::Session> Core::take_session(GlueId glue, JobId job, SessionId id) {
-  Container* container = find_glue(glue);
-  if (!container || !container->running || container->running->job != job) return std::nullopt;
-  auto& sessions = container->running->sessions;
+std::optional<Session> Core::take_session(GlueId glue, JobId job, SessionId id) {
+  Container* container = find_job(glue, job);
+  if (container == nullptr) return std::nullopt;
+  auto& sessions = container->job()->sessions;
   const auto found = std::ranges::find(sessions, id, &Session::id);
   if (found == sessions.end()) return std::nullopt;
   const Session session = *found;
@@ -67,23 +68,23 @@ void Core::on_session_failed(GlueId glue, const wire::SessionFailed& failed) {
 void Core::leave_session(ClientId client) {
   if (client == 0) return;
   for (Container& container : containers_) {
-    if (!container.running) continue;
-    Running& running = *container.running;
-    const auto found = std::ranges::find(running.sessions, client, &Session::client);
-    if (found == running.sessions.end()) continue;
+    Job* job = container.job();
+    if (job == nullptr) continue;
+    const auto found = std::ranges::find(job->sessions, client, &Session::client);
+    if (found == job->sessions.end()) continue;
     if (found->what == wire::Enter::What::watch) {
-      running.sessions.erase(found);
+      job->sessions.erase(found);
     } else {
       found->client = 0;
-      act(CloseSession{container.glue, running.job, found->id});
+      act(CloseSession{container.glue, job->id, found->id});
     }
     return;
   }
 }
 
 // Nothing of a job's sessions outlives it: glue has seen to that, or is gone with all of them.
-void Core::end_visits(const Running& running) {
-  for (const Session& session : running.sessions) {
+void Core::end_visits(const Job& job) {
+  for (const Session& session : job.sessions) {
     if (session.client == 0) continue;
     if (session.what == wire::Enter::What::watch)
       act(Answer{session.client, ExitStatus::exited(0)});

@@ -5,7 +5,7 @@
 
 #include "lib/base/log.hpp"
 #include "lib/kube/image_reference.hpp"
-#include "pilot-agent/core.hpp"
+#include "pilot-agent/core/core.hpp"
 #include "pilot-agent/words.hpp"
 
 namespace glidepod::agent {
@@ -54,27 +54,26 @@ bool Core::take_command(Waiting& waiting, const registry::ImageCommand& command)
   return true;
 }
 
-Core::Waiting* Core::find_waiting(ClientId client) {
+Waiting* Core::find_waiting(ClientId client) {
   const auto is_it = [client](const Waiting& waiting) { return waiting.request.client == client; };
   for (Container& container : containers_) {
-    if (container.change && container.change->waiting && is_it(*container.change->waiting))
-      return &*container.change->waiting;
-    if (container.asking && is_it(container.asking->waiting)) return &container.asking->waiting;
+    if (auto* step = std::get_if<Switching>(&container.state))
+      if (step->waiting && is_it(*step->waiting)) return &*step->waiting;
+    if (auto* asking = std::get_if<Asking>(&container.state))
+      if (is_it(asking->waiting)) return &asking->waiting;
   }
   const auto found = std::ranges::find_if(queue_, is_it);
   return found == queue_.end() ? nullptr : &*found;
 }
 
-void Core::drop_waiting(ClientId client) {
+void Core::drop_waiting(ClientId client, EventKind event) {
   std::erase_if(queue_, [client](const Waiting& waiting) { return waiting.request.client == client; });
   for (Container& container : containers_) {
     // The switch goes on: the next job may want that image, and stopping half-way gains nothing.
-    if (container.change && container.change->waiting && container.change->waiting->request.client == client)
-      container.change->waiting.reset();
-    if (container.asking && container.asking->waiting.request.client == client) {
-      container.asking.reset();
-      container.state = State::idle;
-    }
+    if (auto* step = std::get_if<Switching>(&container.state))
+      if (step->waiting && step->waiting->request.client == client) step->waiting.reset();
+    if (const auto* asking = std::get_if<Asking>(&container.state))
+      if (asking->waiting.request.client == client) become(container, Idle{}, event);
   }
 }
 
@@ -87,31 +86,24 @@ void Core::on_image_known(ClientId client, const registry::ImageCommand& command
     if (commands_.size() > k_most_commands) commands_.pop_front();
   }
   if (!take_command(*waiting, command)) {
-    drop_waiting(client);
-    return dispatch(now);
+    drop_waiting(client, EventKind::unknown);
+    return settle(now);
   }
   for (Container& container : containers_) {
-    if (!container.asking || container.asking->waiting.request.client != client) continue;
-    Asking asking = *std::exchange(container.asking, std::nullopt);
-    return ready(container, std::move(asking.waiting), asking.how, asking.before, now);
+    auto* asking = std::get_if<Asking>(&container.state);
+    if (asking == nullptr || asking->waiting.request.client != client) continue;
+    Asking known = std::move(*asking);
+    return ready(container, std::move(known.waiting), known.how, known.before, EventKind::known, now);
   }
 }
 
 void Core::on_image_unknown(ClientId client, wire::Fault fault, const std::string& message, Time now) {
   const Waiting* waiting = find_waiting(client);
   if (!waiting || waiting->asked.empty() || !waiting->argv.empty()) return;
-  fail(waiting->request, fault, message);
-  drop_waiting(client);
-  dispatch(now);
-}
-
-void Core::give_up_asking(Time now) {
-  for (Container& container : containers_) {
-    if (!container.asking || now < container.asking->waiting.arrived + policy_.bind_deadline) continue;
-    const Asking asking = *std::exchange(container.asking, std::nullopt);
-    container.state = State::idle;
-    fail(asking.waiting.request, wire::Fault::infrastructure, "the registry did not say what the image runs");
-  }
+  const Request request = waiting->request;
+  drop_waiting(client, EventKind::unknown);
+  fail(request, fault, message);
+  settle(now);
 }
 
 }  // namespace glidepod::agent

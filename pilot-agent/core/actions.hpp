@@ -1,0 +1,86 @@
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "lib/base/child.hpp"
+#include "pilot-agent/core/types.hpp"
+
+namespace glidepod::agent {
+
+// What the core wants done. The driver does these in order.
+struct Patch {
+  std::uint64_t attempt = 0;  // on_patched() is told this
+  std::string container, image;
+  Time deadline;
+};
+struct Launch {
+  GlueId glue = 0;
+  JobId job = 0;
+  ClientId client = 0;
+  std::vector<std::string> argv;  // of run; empty: what the client asked for
+};
+// What does this image run by itself? on_image_known() or on_image_unknown() is told, at the deadline at the
+// latest; of a client that is gone, nobody wants to know any more.
+struct AskImage {
+  ClientId client = 0;
+  std::string image;
+  Time deadline;
+};
+struct SignalJob {
+  GlueId glue = 0;
+  JobId job = 0;
+  int number = 0;
+};
+struct SendBeat {  // on_beat() is told the same number when glue has sent it back
+  GlueId glue = 0;
+  std::uint64_t number = 0;
+};
+struct Answer {
+  ClientId client = 0;
+  ExitStatus status;
+};
+struct Fail {
+  ClientId client = 0;
+  wire::Verb verb = wire::Verb::exec;
+  wire::Fault fault = wire::Fault::infrastructure;
+  std::string message;
+};
+struct OpenSession {
+  GlueId glue = 0;
+  JobId job = 0;
+  SessionId session = 0;
+  ClientId client = 0;
+};
+struct CloseSession {
+  GlueId glue = 0;
+  JobId job = 0;
+  SessionId session = 0;
+};
+struct Refuse {  // a visit, or what is left of it
+  ClientId client = 0;
+  wire::Fault fault = wire::Fault::infrastructure;
+  std::string message;
+};
+struct FinishGlue {
+  GlueId glue = 0;
+};
+struct DropGlue {  // close its connection
+  GlueId glue = 0;
+};
+struct KillGlue {  // it does not answer: kill its process, and with it the container; close its connection
+  GlueId glue = 0;
+};
+struct GiveUp {  // this pilot fails one job after another: take no more, end as failed
+  std::string reason;
+};
+struct Note {
+  enum class Level : std::uint8_t { info, warning };
+  Level level = Level::info;
+  std::string text;
+};
+using Action = std::variant<Patch, Launch, AskImage, SignalJob, SendBeat, Answer, Fail, OpenSession,
+                            CloseSession, Refuse, FinishGlue, DropGlue, KillGlue, GiveUp, Note>;
+
+}  // namespace glidepod::agent

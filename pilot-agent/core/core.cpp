@@ -1,0 +1,206 @@
+#include "pilot-agent/core/core.hpp"
+
+#include <algorithm>
+#include <csignal>
+
+#include "pilot-agent/words.hpp"
+
+namespace glidepod::agent {
+
+Core::Core(Policy policy, const std::vector<std::string>& containers)
+    : policy_(std::move(policy)), names_given_(!containers.empty()) {
+  for (const std::string& name : containers) containers_.emplace_back().name = name;
+}
+
+Container* Core::find(std::string_view name) {
+  const auto found = std::ranges::find(containers_, name, &Container::name);
+  return found == containers_.end() ? nullptr : &*found;
+}
+
+std::optional<State> Core::state_of(std::string_view name) const {
+  const auto found = std::ranges::find(containers_, name, &Container::name);
+  return found == containers_.end() ? std::nullopt : std::optional(found->kind());
+}
+
+Container* Core::find_glue(GlueId glue) {
+  if (glue == 0) return nullptr;
+  const auto found = std::ranges::find(containers_, glue, &Container::glue);
+  return found == containers_.end() ? nullptr : &*found;
+}
+
+Container* Core::find_job(GlueId glue, JobId job) {
+  Container* container = find_glue(glue);
+  const Job* own = container != nullptr ? container->job() : nullptr;
+  return own != nullptr && own->id == job ? container : nullptr;
+}
+
+Container* Core::find_client(ClientId client) {
+  if (client == 0) return nullptr;
+  const auto found = std::ranges::find_if(containers_, [client](const Container& container) {
+    return container.job() != nullptr && container.job()->request.client == client;
+  });
+  return found == containers_.end() ? nullptr : &*found;
+}
+
+// Every change of state passes here.
+void Core::become(Container& container, AnyState state, EventKind event) {
+  const Transition transition{container.kind(), event, static_cast<State>(state.index())};
+  container.state = std::move(state);
+  if (!allowed(transition))
+    warn("event=unexpected_transition container={} from={} by={} to={}", container.name,
+         name_of(transition.from), name_of(event), name_of(transition.to));
+  if (observer_) observer_(container, transition);
+}
+
+// The kubelet may yet act on something that it was told before.
+void Core::unsettle(Container& container, Time now) {
+  container.calm_at = now + policy_.calm;
+}
+
+// After each event: the queue, and the test switch that a new pilot owes.
+void Core::settle(Time now) {
+  if (finishing_) return;
+  check_first(now);
+  dispatch(now);
+  if (given_up_ || policy_.give_up_after == 0 || failures_ < policy_.give_up_after) return;
+  given_up_ = true;
+  act(GiveUp{fmt::format("{} failures in a row, the last: {}", failures_, last_failure_)});
+  for (const Waiting& waiting : std::exchange(queue_, {}))
+    fail(waiting.request, wire::Fault::infrastructure, "this pilot has given up");
+}
+
+void Core::on_bind(Request request, Time now) {
+  if (finishing_) return fail(request, wire::Fault::infrastructure, "the pilot is ending");
+  if (given_up_) return fail(request, wire::Fault::infrastructure, "this pilot has given up");
+  queue_.push_back({std::move(request), now, {}, {}});
+  settle(now);
+}
+
+void Core::on_client_gone(ClientId client, Time now) {
+  leave_session(client);
+  std::erase_if(lost_jobs_, [client](const LostJob& lost) { return lost.request.client == client; });
+  drop_waiting(client, EventKind::gone);
+  if (Container* container = find_client(client)) {
+    container->job()->request.client = 0;
+    if (container->kind() == State::running) {
+      note("event=abandoned job={} container={} action=kill", word(container->job()->request.job),
+           container->name);
+      container->job()->signalled = true;
+      kill_job(*container, EventKind::gone, now);
+    }
+  }
+  settle(now);
+}
+
+void Core::on_client_signal(ClientId client, int number, Time now) {
+  if (Container* container = find_client(client)) {
+    container->job()->signalled = true;
+    // What cannot be refused must have an end.
+    if (number == SIGKILL && container->kind() == State::running)
+      return kill_job(*container, EventKind::gone, now);
+    return act(SignalJob{container->glue, container->job()->id, number});
+  }
+  // No job yet: a signal that ends a process ends the request, as if the job had just begun.
+  if (!ends_a_process(number)) return;
+  if (find_waiting(client) != nullptr) act(Answer{client, ExitStatus::signaled(number)});
+  on_client_gone(client, now);
+}
+
+void Core::fail(const Request& request, wire::Fault fault, std::string message) {
+  warn("event=bind_failed job={} owner={} image={} fault={} reason={}", word(request.job),
+       word(request.owner), word(request.image), fault == wire::Fault::user ? "user" : "infrastructure",
+       quoted(message));
+  if (request.client != 0) act(Fail{request.client, request.verb, fault, std::move(message)});
+}
+
+// In a row: a job that starts ends the row.
+void Core::count_failure(const std::string& reason) {
+  ++failures_;
+  last_failure_ = reason;
+}
+
+void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
+  if (pod_known_ || pod.containers.empty()) return;
+  home_container_ = pod.containers.front().name;
+  home_.image = pod.containers.front().image;
+  look_at_home(pod);
+  const kube::ContainerStatus* own = pod.status(home_container_);
+  const bool fresh = agents == Earlier::none && (own == nullptr || own->restart_count == 0);
+  if (!names_given_) {
+    for (std::size_t i = 1; i < pod.containers.size(); ++i) {
+      const kube::ContainerSpec& spec = pod.containers[i];
+      const bool payload = !spec.command.empty() && spec.command.front().ends_with("/glue");
+      if (payload && find(spec.name) == nullptr) containers_.emplace_back().name = spec.name;
+    }
+  }
+  pod_known_ = true;
+  note("event=pod containers={} restarted={}", containers_.size(), fresh ? "no" : "yes");
+  for (Container& container : containers_) {
+    if (const kube::ContainerSpec* spec = pod.container(container.name))
+      container.told = container.admitted = spec->image;
+    if (const kube::ContainerStatus* status = pod.status(container.name)) container.status = *status;
+    if (fresh) continue;
+    unsettle(container, now);
+    if (container.kind() == State::idle || container.kind() == State::absent)
+      begin(container, {}, std::nullopt, EventKind::pod, now);
+  }
+  settle(now);
+}
+
+void Core::on_pod(const kube::Pod& pod, Time now) {
+  // Another API server may be behind the one that answered before.
+  const std::int64_t version = kube::version_number(pod.resource_version);
+  if (version < version_) return;
+  version_ = version;
+  look_at_home(pod);
+  for (Container& container : containers_) {
+    const kube::ContainerStatus* status = pod.status(container.name);
+    if (status == nullptr) continue;
+    container.status = *status;
+    const bool running = status->state == kube::ContainerStatus::State::running;
+    if (container.glue != 0 && (container.instance.empty() ? running : is_of(*status, container.instance)))
+      container.shown_running = true;
+    if (container.kind() == State::switching)
+      judge(container, EventKind::status, now);
+    else
+      look_at(container, now);
+  }
+  check_lost(pod);
+  settle(now);
+}
+
+void Core::on_patched(std::uint64_t attempt, const std::variant<kube::Pod, kube::Failure>& answer, Time now) {
+  const auto found = std::ranges::find_if(containers_, [attempt](const Container& container) {
+    const auto* step = std::get_if<Switching>(&container.state);
+    return step != nullptr && step->attempt == attempt;
+  });
+  if (found == containers_.end()) return;
+  if (const auto* pod = std::get_if<kube::Pod>(&answer)) {
+    patched(*found, *pod, now);
+    return on_pod(*pod, now);
+  }
+  not_patched(*found, std::get<kube::Failure>(answer), now);
+  settle(now);
+}
+
+void Core::finish() {
+  finishing_ = true;
+  const auto refuse = [this](const Request& request) {
+    fail(request, wire::Fault::infrastructure, "the pilot is ending");
+  };
+  for (const Waiting& waiting : std::exchange(queue_, {})) refuse(waiting.request);
+  for (const LostJob& lost : std::exchange(lost_jobs_, {})) settle_lost(lost, nullptr);
+  for (Container& container : containers_) {
+    if (auto* step = std::get_if<Switching>(&container.state)) {
+      if (const auto waiting = std::exchange(step->waiting, std::nullopt)) refuse(waiting->request);
+    } else if (const auto* asking = std::get_if<Asking>(&container.state)) {
+      refuse(asking->waiting.request);
+      container.state = Idle{};
+    } else if (container.job() != nullptr) {
+      act(SignalJob{container.glue, container.job()->id, SIGKILL});
+    }
+    if (container.glue != 0) act(FinishGlue{container.glue});
+  }
+}
+
+}  // namespace glidepod::agent

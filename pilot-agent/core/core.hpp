@@ -1,0 +1,208 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "lib/base/log.hpp"
+#include "lib/kube/failure.hpp"
+#include "lib/kube/pod.hpp"
+#include "lib/registry/document.hpp"
+#include "lib/wire/messages.hpp"
+#include "pilot-agent/core/actions.hpp"
+#include "pilot-agent/core/proof.hpp"
+#include "pilot-agent/core/snapshot.hpp"
+#include "pilot-agent/core/state.hpp"
+#include "pilot-agent/core/transitions.hpp"
+#include "pilot-agent/core/types.hpp"
+
+namespace glidepod::agent {
+
+// The state of all payload containers and of all who want one. No input or output: events and the time come
+// in, actions go out. Each event is taken by the container that it is about, in one function for each state;
+// then the queue is looked at, once. pilot-agent/README.md has the states and the rules.
+class Core {
+ public:
+  explicit Core(Policy policy, const std::vector<std::string>& containers = {});
+
+  void on_bind(Request request, Time now);
+  void on_client_gone(ClientId client, Time now);
+  void on_client_signal(ClientId client, int number, Time now);
+
+  void on_image_known(ClientId client, const registry::ImageCommand& command, Time now);
+  void on_image_unknown(ClientId client, wire::Fault fault, const std::string& message, Time now);
+
+  // instance is the id of the container that this glue is in, empty where that cannot be told.
+  void on_hello(GlueId glue, const std::string& container, const std::string& instance, Time now);
+  void on_goodbye(GlueId glue, Time now);
+  void on_glue_lost(GlueId glue, Time now);
+  void on_beat(GlueId glue, std::uint64_t number, Time now);
+  void on_started(GlueId glue, JobId job, int pid, Time now);
+  void on_exited(GlueId glue, const wire::Exited& exited, Time now);
+  void on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now);
+  void on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time now);
+
+  void on_enter(const Visit& visit);
+  // Whose session it is; 0 if they are gone.
+  ClientId on_session_started(GlueId glue, JobId job, SessionId session);
+  void on_session_ended(GlueId glue, const wire::SessionEnded& ended);
+  void on_session_failed(GlueId glue, const wire::SessionFailed& failed);
+
+  // The pod as it was when the agent started. Until then no image is switched. An earlier agent of this pod
+  // may have ended in the middle of a switch; a young pod's status may still be empty.
+  enum class Earlier : std::uint8_t { none, some };
+  void on_first_pod(const kube::Pod& pod, Earlier agents, Time now);
+  void on_pod(const kube::Pod& pod, Time now);
+  void on_patched(std::uint64_t attempt, const std::variant<kube::Pod, kube::Failure>& answer, Time now);
+
+  void on_time(Time now);
+  // The pilot ends: jobs are killed, glues sent home, requests refused.
+  void finish();
+
+  std::vector<Action> take_actions() { return std::exchange(actions_, {}); }
+  // Whether the pod's status is of interest now.
+  bool watching() const;
+  // When on_time() must be called at the latest.
+  std::optional<Time> next_deadline() const;
+  // Jobs can come: the pod is known, a glue is connected and, where policy wants it, a switch has worked.
+  bool usable() const;
+  bool busy() const;  // a job is under way
+  std::size_t containers() const { return containers_.size(); }
+  std::optional<State> state_of(std::string_view container) const;
+  Snapshot snapshot() const;
+  // Is told of every transition, for tests.
+  using Observer = std::function<void(const Container&, const Transition&)>;
+  void observe(Observer observer) { observer_ = std::move(observer); }
+
+ private:
+  // A job whose glue vanished: the pod's status will tell why.
+  struct LostJob {
+    std::string container, instance;
+    std::int64_t restarts = 0;  // as last told
+    Request request;
+    std::optional<wire::Exited> exited;
+    Time until;
+  };
+  struct Known {
+    std::string repository, digest;
+  };
+
+  // core.cpp
+  void settle(Time now);
+  void become(Container& container, AnyState state, EventKind event);
+  void unsettle(Container& container, Time now);
+  Container* find(std::string_view name);
+  Container* find_glue(GlueId glue);
+  Container* find_job(GlueId glue, JobId job);
+  Container* find_client(ClientId client);
+  void fail(const Request& request, wire::Fault fault, std::string message);
+  void count_failure(const std::string& reason);
+  void act(Action action) { actions_.push_back(std::move(action)); }
+
+  // queue.cpp: requests and their containers
+  void dispatch(Time now);
+  bool place(Waiting& waiting, Time now);
+  Container* reserved_for(const Request& request);
+  Container* warm_for(const Request& request);
+  Container* coldest(State state);
+  Container* for_probe();
+  void ready(Container& container, Waiting waiting, std::string_view how, std::chrono::microseconds before,
+             EventKind event, Time now);
+  void launch(Container& container, const Waiting& waiting, std::string_view how,
+              std::chrono::microseconds bound_in, EventKind event, Time now);
+
+  // images.cpp: what an image runs by itself
+  enum class Command : std::uint8_t { known, asked, failed };
+  Command ask(Waiting& waiting, Time now);
+  bool take_command(Waiting& waiting, const registry::ImageCommand& command);
+  const registry::ImageCommand* cached(std::string_view image) const;
+  Waiting* find_waiting(ClientId client);
+  void drop_waiting(ClientId client, EventKind event);
+  std::string exact_name(const std::string& image) const;
+
+  // glues.cpp: who comes and goes
+  void greet(Container& container, Time now);
+  void part(Container& container, EventKind event, Time now);
+  void look_at(Container& container, Time now);
+  void learn(Container& container, const kube::ContainerStatus& status);
+  void check_first(Time now);
+
+  // switching.cpp
+  void begin(Container& container, std::string target, std::optional<Waiting> waiting, EventKind event,
+             Time now);
+  void check_again(Container& container, EventKind event, Time now);
+  void next_step(Container& container, Switching& step, Time now);
+  void step_done(Container& container, EventKind event, Time now);
+  void fail_switch(Container& container, wire::Fault fault, const std::string& message, State next,
+                   EventKind event, Time now);
+  void patched(Container& container, const kube::Pod& pod, Time now);
+  void not_patched(Container& container, const kube::Failure& failure, Time now);
+  void judge(Container& container, EventKind event, Time now);
+  void check_switch(Container& container, Time now);
+  bool shows_instance(const Container& container, const kube::ContainerStatus& status, Time now) const;
+  bool shows_wanted(const Container& container, const kube::ContainerStatus& status) const;
+
+  // references.cpp: what is patched
+  std::optional<std::string> reference_for(const Container& container, const std::string& image);
+  std::string home_reference();
+  std::string nonce();
+  void look_at_home(const kube::Pod& pod);
+
+  // jobs.cpp: running and draining
+  void conclude(const Job& job, const ExitStatus& status);
+  void drain(Container& container, EventKind event, Time now);
+  void kill_job(Container& container, EventKind event, Time now);
+  void finish_job(Container& container, EventKind event, Time now);
+  void check_job(Container& container, Time now);
+  void give_up_glue(Container& container, std::string_view why, Time now);
+  // lost.cpp: jobs whose glue vanished
+  void lose_job(Container& container, EventKind event, Time now);
+  void check_lost(const kube::Pod& pod);
+  void check_lost(Time now);
+  void settle_lost(const LostJob& lost, const kube::Termination* end);
+
+  // sessions.cpp
+  void end_visits(const Job& job);
+  void leave_session(ClientId client);
+  std::optional<Session> take_session(GlueId glue, JobId job, SessionId session);
+
+  template <typename... Args>
+  void note(fmt::format_string<Args...> format, Args&&... args) {
+    act(Note{Note::Level::info, fmt::format(format, std::forward<Args>(args)...)});
+  }
+  template <typename... Args>
+  void warn(fmt::format_string<Args...> format, Args&&... args) {
+    act(Note{Note::Level::warning, fmt::format(format, std::forward<Args>(args)...)});
+  }
+
+  Policy policy_;
+  bool names_given_ = false;
+  bool pod_known_ = false;
+  bool finishing_ = false;
+  bool proven_ = false;  // a switch has worked
+  bool given_up_ = false;
+  int failures_ = 0;  // of the infrastructure, since a job was started
+  std::string last_failure_;
+  Time first_again_{};          // when a test switch may be tried
+  std::string home_container_;  // the pilot's own
+  Home home_;
+  std::int64_t version_ = 0;  // of the newest pod seen
+  std::deque<Container> containers_;
+  std::deque<Waiting> queue_;
+  std::vector<LostJob> lost_jobs_;
+  std::map<std::string, Known, std::less<>> known_;                      // by image as jobs ask for it
+  std::deque<std::pair<std::string, registry::ImageCommand>> commands_;  // by digest, the oldest first
+  std::vector<Action> actions_;
+  Observer observer_;
+  std::uint64_t last_attempt_ = 0;
+  std::uint64_t last_nonce_ = 0;
+  std::uint64_t last_beat_ = 0;
+  JobId last_job_ = 0;
+  SessionId last_session_ = 0;
+};
+
+}  // namespace glidepod::agent

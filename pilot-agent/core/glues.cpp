@@ -1,0 +1,187 @@
+// Glues come and go, and the pod's status tells what their containers run.
+
+#include <csignal>
+
+#include "lib/kube/image_reference.hpp"
+#include "pilot-agent/core/core.hpp"
+#include "pilot-agent/words.hpp"
+
+namespace glidepod::agent {
+
+using kube::ContainerStatus;
+using kube::ImageReference;
+
+namespace {
+constexpr std::chrono::seconds k_first_again{10};
+}
+
+void Core::on_hello(GlueId glue, const std::string& name, const std::string& instance, Time now) {
+  Container* container = find(name);
+  if (container == nullptr && !names_given_ && !pod_known_) {
+    container = &containers_.emplace_back();
+    container->name = name;
+  }
+  if (container == nullptr) {
+    warn("event=refused container={} reason=\"not a payload container of this pod\"", word(name));
+    return act(DropGlue{glue});
+  }
+  // One container has one glue: an older connection is dead, though its end has not been seen.
+  if (container->glue != 0) {
+    act(DropGlue{container->glue});
+    part(*container, EventKind::lost, now);
+  }
+  container->glue = glue;
+  container->instance = container->last_instance = instance;
+  container->since = now;
+  container->shown_running = false;
+  container->earlier = std::exchange(container->shown, {});
+  note("event=hello container={} state={} id={}", container->name, name_of(container->kind()),
+       word(instance.substr(0, 12)));
+  if (finishing_) return act(FinishGlue{glue});
+  greet(*container, now);
+  settle(now);
+}
+
+void Core::greet(Container& container, Time now) {
+  if (container.calm_at) unsettle(container, now);
+  if (auto* step = std::get_if<Switching>(&container.state)) {
+    step->unclear_until.reset();
+    if (proven_by_goodbye(*step)) return step_done(container, EventKind::hello, now);
+    // Before the API has answered, the kubelet need not have heard of this image; and after a crash whatever
+    // comes may as well be the old one.
+    if (step->proof == Switching::Proof::goodbye) {
+      step->proof = Switching::Proof::status;
+      unsettle(container, now);
+    }
+    // The status may have been faster.
+    return judge(container, EventKind::hello, now);
+  }
+  if (container.kind() == State::broken) return check_again(container, EventKind::hello, now);
+  // No patch is on its way: the same image again, on a fresh file system.
+  if (container.settled()) {
+    container.owner.clear();
+    container.earlier.clear();
+    container.spoiled = false;
+    return become(container, Idle{}, EventKind::hello);
+  }
+  check_again(container, EventKind::hello, now);
+}
+
+void Core::on_goodbye(GlueId glue, Time now) {
+  Container* container = find_glue(glue);
+  if (container == nullptr) return;
+  if (Job* job = container->job()) {  // it may yet say how the job ended
+    job->goodbye = true;
+    const auto* draining = std::get_if<Draining>(&container->state);
+    if (draining == nullptr || !draining->ended) return;
+    // The end that was in doubt was not the job's own.
+    job->stopped = true;
+  } else {
+    note("event=goodbye container={} state={}", container->name, name_of(container->kind()));
+  }
+  part(*container, EventKind::goodbye, now);
+  settle(now);
+}
+
+void Core::on_glue_lost(GlueId glue, Time now) {
+  Container* container = find_glue(glue);
+  if (container == nullptr) return;  // it said goodbye, or was replaced
+  const bool expected = container->job() != nullptr && container->job()->goodbye;
+  if (!expected) warn("event=glue_lost container={} state={}", container->name, name_of(container->kind()));
+  part(*container, expected ? EventKind::goodbye : EventKind::lost, now);
+  settle(now);
+}
+
+// Its glue is gone.
+void Core::part(Container& container, EventKind event, Time now) {
+  container.glue = 0;
+  container.instance.clear();
+  container.learning_until.reset();
+  if (finishing_) return;
+  switch (container.kind()) {
+    case State::absent:
+    case State::broken:
+      return;
+    case State::running:
+    case State::draining:
+      return lose_job(container, event, now);
+    case State::switching: {
+      auto& step = std::get<Switching>(container.state);
+      step.goodbye = event == EventKind::goodbye;
+      step.unclear_until.reset();
+      if (step.leg == Switching::Leg::calm) step.leg = Switching::Leg::check;
+      if (event == EventKind::lost && step.proof == Switching::Proof::goodbye) {
+        step.proof = Switching::Proof::status;
+        unsettle(container, now);
+      }
+      return;
+    }
+    case State::asking:
+      // Its answer, if it comes meanwhile, finds it there.
+      queue_.push_front(std::move(std::get<Asking>(container.state).waiting));
+      break;
+    case State::idle:
+    case State::reserved:
+      break;
+  }
+  // A container that nobody here has ended on purpose: somebody else may have changed its image.
+  if (event == EventKind::goodbye) unsettle(container, now);
+  become(container, Absent{}, event);
+}
+
+// What the status says of a container that has been proven already: its imageID, and whether all is well.
+void Core::look_at(Container& container, Time now) {
+  if (!container.learning_until || !container.status || container.glue == 0) return;
+  const ContainerStatus& status = *container.status;
+  if (!shows_instance(container, status, now)) return;
+  container.learning_until.reset();
+  container.shown = status.image_id;
+  switch (check(container, status)) {
+    case Check::as_told:
+      return learn(container, status);
+    case Check::unknown:
+      return;
+    case Check::doubtful:
+      break;
+  }
+  warn("event=doubtful container={} image={} shown={}", container.name, word(container.image),
+       word(status.image_id));
+  container.spoiled = true;
+  unsettle(container, now);
+  if (container.kind() == State::reserved) return become(container, Idle{}, EventKind::status);
+  if (container.kind() != State::running) return;
+  Job& job = *container.job();
+  if (job.request.client != 0)
+    fail(job.request, wire::Fault::infrastructure, "the container did not get the image that was asked for");
+  job.request.client = 0;
+  job.signalled = true;
+  kill_job(container, EventKind::status, now);
+}
+
+void Core::learn(Container& container, const ContainerStatus& status) {
+  const auto asked = ImageReference::parse(container.image);
+  const auto admitted = ImageReference::parse(container.admitted);
+  const auto shown = ImageReference::parse(kube::repository_of(status.image_id));
+  const std::string digest = kube::digest_of(status.image_id);
+  // An image that the node also has under another name may be shown by that one, which the registry asked for
+  // need not know.
+  if (digest.empty() || !asked || !admitted || !shown) return;
+  if (shown->full_repository() != admitted->full_repository()) return;
+  if (!known_.emplace(container.image, Known{asked->repository, digest}).second) return;
+  note("event=digest image={} digest={}", word(container.image), digest);
+}
+
+// A pilot that has not switched a container yet does so before its first job: whether it may, and whether the
+// kubelet does, must not be a job's risk.
+void Core::check_first(Time now) {
+  if (policy_.first == Policy::First::use || proven_ || !pod_known_ || now < first_again_) return;
+  for (const Container& container : containers_)
+    if (container.kind() == State::switching) return;
+  Container* container = coldest(State::idle);
+  if (container == nullptr) container = coldest(State::broken);
+  if (container == nullptr) return;
+  first_again_ = now + k_first_again;
+  begin(*container, {}, std::nullopt, EventKind::pod, now);
+}
+
+}  // namespace glidepod::agent

@@ -1,0 +1,140 @@
+// The jobs in the payload containers: under way, and on their way out.
+
+#include <csignal>
+
+#include "pilot-agent/core/core.hpp"
+#include "pilot-agent/words.hpp"
+
+namespace glidepod::agent {
+
+namespace {
+// From a job's end to that of its glue where a kernel or a node's shutdown signals all processes of a
+// container, in any order. A container that is stopped in the ordinary way says goodbye before its job ends.
+constexpr Milliseconds k_doubt{200};
+
+bool stops_containers(const ExitStatus& status) {
+  return status.how == ExitStatus::How::signaled && (status.number == SIGTERM || status.number == SIGKILL);
+}
+}  // namespace
+
+bool own_end(const Job& job, const ExitStatus& status) {
+  return job.signalled || !stops_containers(status);
+}
+
+void Core::on_started(GlueId glue, JobId id, int pid, Time now) {
+  const Container* container = find_job(glue, id);
+  if (container == nullptr) return;
+  failures_ = 0;
+  note("event=started job={} container={} pid={} ms={:.1f}", word(container->job()->request.job),
+       container->name, pid, std::chrono::duration<double, std::milli>(now - container->last_used).count());
+}
+
+void Core::on_beat(GlueId glue, std::uint64_t number, Time) {
+  Container* container = find_glue(glue);
+  Job* job = container != nullptr ? container->job() : nullptr;
+  if (job != nullptr && job->pulse.number == number) job->pulse.until.reset();
+}
+
+// From here on, how the job ended is known, whatever becomes of its glue.
+void Core::on_exited(GlueId glue, const wire::Exited& exited, Time now) {
+  Container* container = find_job(glue, exited.job);
+  if (container == nullptr || container->job()->exited) return;
+  Job& job = *container->job();
+  job.exited = exited;
+  job.stopped = job.goodbye && !job.signalled;
+  if (container->kind() == State::running) drain(*container, EventKind::exited, now);
+}
+
+void Core::drain(Container& container, EventKind event, Time now) {
+  Draining draining{std::move(*container.job()), false, now + policy_.ending_patience};
+  become(container, std::move(draining), event);
+}
+
+void Core::kill_job(Container& container, EventKind event, Time now) {
+  act(SignalJob{container.glue, container.job()->id, SIGKILL});
+  drain(container, event, now);
+}
+
+void Core::on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now) {
+  Container* container = find_job(glue, ended.job);
+  if (container == nullptr) return;
+  Job& job = *container->job();
+  note(
+      "event=ended job={} owner={} container={} status={} cpu_s={:.3f} rss_kib={} wall_s={:.3f} killed={} "
+      "removed={} clean={}",
+      word(job.request.job), word(job.request.owner), container->name, quoted(ended.status.to_string()),
+      static_cast<double>(ended.user_microseconds + ended.system_microseconds) / 1e6, ended.max_rss_kib,
+      static_cast<double>(ended.ended_ns - ended.started_ns) / 1e9, ended.processes_killed,
+      ended.files_removed, ended.clean ? "yes" : "no");
+  if (!ended.clean) container->spoiled = true;
+  container->last_used = now;
+  end_visits(job);
+  job.sessions.clear();
+  if (!job.exited) {
+    job.exited = wire::Exited{ended.job, ended.status, ended.ended_ns, 0, 0, 0};
+    job.stopped = job.goodbye && !job.signalled;
+  }
+  if (job.goodbye || finishing_ || own_end(job, job.exited->status))
+    finish_job(*container, EventKind::ended, now);
+  else  // until it is known whether its container goes away
+    become(*container, Draining{std::move(job), true, now + k_doubt}, EventKind::ended);
+  settle(now);
+}
+
+// Nothing of it is left, and its meaning is known.
+void Core::finish_job(Container& container, EventKind event, Time now) {
+  const Job job = std::move(*container.job());
+  become(container, Idle{}, event);
+  conclude(job, job.exited->status);
+  if (job.goodbye) part(container, EventKind::goodbye, now);
+}
+
+void Core::conclude(const Job& job, const ExitStatus& status) {
+  if (job.request.client == 0) return;
+  if (job.stopped)
+    fail(job.request, wire::Fault::infrastructure, "the payload container was stopped from outside");
+  else
+    act(Answer{job.request.client, status});
+}
+
+void Core::on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time now) {
+  Container* container = find_job(glue, failed.job);
+  if (container == nullptr) return;
+  const Job job = std::move(*container->job());
+  end_visits(job);
+  container->last_used = now;
+  // What glue cannot do here it may be able to do in a fresh container.
+  if (failed.fault == wire::Fault::infrastructure) {
+    container->spoiled = true;
+    count_failure(failed.message);
+  }
+  become(*container, Idle{}, EventKind::no_launch);
+  if (job.request.client != 0) fail(job.request, failed.fault, failed.message);
+  if (job.goodbye) part(*container, EventKind::goodbye, now);
+  settle(now);
+}
+
+void Core::check_job(Container& container, Time now) {
+  if (const auto* draining = std::get_if<Draining>(&container.state); draining && now >= draining->until) {
+    if (draining->ended) return finish_job(container, EventKind::time, now);
+    return give_up_glue(container, "did not end its job", now);
+  }
+  Pulse& pulse = container.job()->pulse;
+  if (pulse.until && now >= *pulse.until) return give_up_glue(container, "does not answer", now);
+  if (now < pulse.next) return;
+  pulse.next = now + policy_.beat;
+  if (pulse.until) return;
+  pulse.number = ++last_beat_;
+  pulse.until = now + policy_.beat_patience;
+  act(SendBeat{container.glue, pulse.number});
+}
+
+// Stopped, or caught in the kernel: what cannot be talked to is made anew.
+void Core::give_up_glue(Container& container, std::string_view why, Time now) {
+  warn("event=glue_wedged container={} job={} reason=\"glue {}\"", container.name,
+       word(container.job()->request.job), why);
+  act(KillGlue{container.glue});
+  part(container, EventKind::lost, now);
+}
+
+}  // namespace glidepod::agent

@@ -1,0 +1,86 @@
+// Jobs whose glue vanished: what the pod's status says of that container tells why.
+
+#include <algorithm>
+#include <csignal>
+
+#include "pilot-agent/core/core.hpp"
+#include "pilot-agent/words.hpp"
+
+namespace glidepod::agent {
+
+using kube::ContainerStatus;
+
+// The glue of a running or ending job is gone.
+void Core::lose_job(Container& container, EventKind event, Time now) {
+  const Job job = std::move(*container.job());
+  end_visits(job);
+  if (job.request.client == 0) {
+    // Nobody wants to know.
+  } else if (job.exited && (job.stopped || own_end(job, job.exited->status))) {
+    conclude(job, job.exited->status);
+  } else if (job.goodbye) {
+    fail(job.request, wire::Fault::infrastructure, "the payload container was stopped from outside");
+  } else {
+    // Known by its id in the status, which is of the container before as soon as the kubelet has noticed.
+    const std::int64_t restarts = container.status ? container.status->restart_count : 0;
+    lost_jobs_.push_back({container.name, container.last_instance, restarts, job.request, job.exited,
+                          now + policy_.status_patience});
+  }
+  // Nobody here stops a container that has a job.
+  if (event == EventKind::goodbye) unsettle(container, now);
+  if (event == EventKind::goodbye || !pod_known_) return become(container, Absent{}, event);
+  // The kubelet would start the same image string again, each time after a longer pause.
+  begin(container, {}, std::nullopt, event, now);
+}
+
+namespace {
+bool is_end_of(const std::optional<kube::Termination>& end, std::string_view instance) {
+  if (!end) return false;
+  const std::string_view id = end->container_id;
+  const auto slashes = id.find("://");
+  return slashes != std::string_view::npos && id.substr(slashes + 3) == instance;
+}
+
+// How that container ended. Where its id is not known, the next end that the status shows is taken for it.
+const kube::Termination* end_of(const ContainerStatus& status, std::string_view instance,
+                                std::int64_t restarts) {
+  if (instance.empty()) {
+    if (status.terminated) return &*status.terminated;
+    const bool next = status.state == ContainerStatus::State::waiting || status.restart_count > restarts;
+    return next && status.last_terminated ? &*status.last_terminated : nullptr;
+  }
+  if (is_end_of(status.terminated, instance)) return &*status.terminated;
+  return is_end_of(status.last_terminated, instance) ? &*status.last_terminated : nullptr;
+}
+}  // namespace
+
+void Core::check_lost(const kube::Pod& pod) {
+  std::erase_if(lost_jobs_, [&](const LostJob& lost) {
+    const ContainerStatus* status = pod.status(lost.container);
+    const kube::Termination* end =
+        status != nullptr ? end_of(*status, lost.instance, lost.restarts) : nullptr;
+    if (end != nullptr) settle_lost(lost, end);
+    return end != nullptr;
+  });
+}
+
+void Core::check_lost(Time now) {
+  std::erase_if(lost_jobs_, [&](const LostJob& lost) {
+    if (now < lost.until) return false;
+    settle_lost(lost, nullptr);
+    return true;
+  });
+}
+
+void Core::settle_lost(const LostJob& lost, const kube::Termination* end) {
+  if (end != nullptr && end->reason == "OOMKilled") {
+    warn("event=ended job={} owner={} container={} status=\"signal 9 (KILL)\" reason=OOMKilled",
+         word(lost.request.job), word(lost.request.owner), lost.container);
+    return act(Answer{lost.request.client, ExitStatus::signaled(SIGKILL)});
+  }
+  std::string why = "the payload container was lost";
+  if (end != nullptr) why += fmt::format(": {} (exit code {})", end->reason, end->exit_code);
+  fail(lost.request, wire::Fault::infrastructure, std::move(why));
+}
+
+}  // namespace glidepod::agent

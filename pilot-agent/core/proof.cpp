@@ -1,0 +1,73 @@
+#include "pilot-agent/core/proof.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "lib/kube/image_reference.hpp"
+
+namespace glidepod::agent {
+
+using kube::ContainerStatus;
+using kube::ImageReference;
+
+namespace {
+constexpr std::size_t k_id_length = 64;
+
+std::string full_name(const std::string& text) {
+  const auto reference = ImageReference::parse(text);
+  return reference ? reference->full_name() : std::string();
+}
+
+std::set<std::string_view> ids_in(std::string_view cgroup) {
+  const auto hexadecimal = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  std::set<std::string_view> ids;
+  for (std::size_t begin = 0; begin < cgroup.size();) {
+    const auto rest = cgroup.substr(begin);
+    const auto length = static_cast<std::size_t>(std::ranges::find_if_not(rest, hexadecimal) - rest.begin());
+    if (length == k_id_length) ids.insert(rest.substr(0, length));
+    begin += std::max<std::size_t>(length, 1);
+  }
+  return ids;
+}
+}  // namespace
+
+bool is_of(const ContainerStatus& status, std::string_view container_id) {
+  if (container_id.empty()) return false;
+  if (status.state != ContainerStatus::State::running) return false;
+  const std::string_view shown = status.container_id;  // "containerd://ID"
+  const auto slashes = shown.find("://");
+  return slashes != std::string_view::npos && shown.substr(slashes + 3) == container_id;
+}
+
+bool shows_home(const ContainerStatus& status, const Home& home) {
+  return !home.image_id.empty() && status.image_id == home.image_id;
+}
+
+bool shows_image(const ContainerStatus& status, const std::string& reference) {
+  const auto wanted = ImageReference::parse(reference);
+  if (!wanted) return false;
+  if (!wanted->digest.empty()) return kube::digest_of(status.image_id) == wanted->digest;
+  return full_name(status.image) == wanted->full_name();
+}
+
+bool proven_by_goodbye(const Switching& step) {
+  return step.proof == Switching::Proof::goodbye && step.goodbye && step.answered;
+}
+
+Switching::Proof proof_for(const Container& container) {
+  return container.settled() && container.glue != 0 ? Switching::Proof::goodbye : Switching::Proof::status;
+}
+
+Check check(const Container& container, const ContainerStatus& status) {
+  if (shows_image(status, container.admitted)) return Check::as_told;
+  if (container.earlier.empty()) return Check::unknown;
+  return container.earlier == status.image_id ? Check::doubtful : Check::as_told;
+}
+
+std::string container_id_in(std::string_view cgroup, std::string_view own_cgroup) {
+  std::set<std::string_view> ids = ids_in(cgroup);
+  for (const std::string_view own : ids_in(own_cgroup)) ids.erase(own);
+  return ids.size() == 1 ? std::string(*ids.begin()) : std::string();
+}
+
+}  // namespace glidepod::agent

@@ -1,0 +1,132 @@
+// Requests, and which container serves each.
+
+#include <algorithm>
+
+#include "pilot-agent/core/core.hpp"
+#include "pilot-agent/words.hpp"
+
+namespace glidepod::agent {
+
+using std::chrono::duration_cast;
+using std::chrono::microseconds;
+
+void Core::dispatch(Time now) {
+  for (std::size_t i = 0; i < queue_.size();) {
+    if (place(queue_[i], now))
+      queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(i));
+    else
+      ++i;
+  }
+}
+
+Container* Core::reserved_for(const Request& request) {
+  for (Container& container : containers_) {
+    const auto* reserved = std::get_if<Reserved>(&container.state);
+    if (reserved == nullptr) continue;
+    // At the test the job's ad may not have been there yet, so the owner may be known better now.
+    const Request& by = reserved->request;
+    const bool for_owner = container.owner.empty() || container.owner == request.owner;
+    if (by.uid == request.uid && by.image == request.image && for_owner) return &container;
+  }
+  return nullptr;
+}
+
+Container* Core::warm_for(const Request& request) {
+  Container* found = nullptr;
+  for (Container& container : containers_) {
+    if (container.kind() != State::idle || container.spoiled || container.image != request.image) continue;
+    if (!container.owner.empty() && container.owner != request.owner) continue;
+    // One that the kubelet may yet stop is better than none.
+    if (found == nullptr || (container.settled() && !found->settled())) found = &container;
+  }
+  return found;
+}
+
+Container* Core::coldest(State state) {
+  Container* found = nullptr;
+  for (Container& container : containers_)
+    if (container.kind() == state && (found == nullptr || container.last_used < found->last_used))
+      found = &container;
+  return found;
+}
+
+// A probe runs a program of the pilot's, in whatever container nobody's job has used.
+Container* Core::for_probe() {
+  Container* found = nullptr;
+  for (Container& container : containers_) {
+    if (container.kind() != State::idle || !container.owner.empty() || container.spoiled) continue;
+    if (found == nullptr || container.last_used < found->last_used) found = &container;
+  }
+  return found;
+}
+
+// False if the request has to wait.
+bool Core::place(Waiting& waiting, Time now) {
+  const Request& request = waiting.request;
+  if (request.any_image) {
+    if (Container* container = for_probe()) {
+      ready(*container, std::move(waiting), "any", {}, EventKind::assigned, now);
+      return true;
+    }
+  }
+  if (!pod_known_) return false;
+  if (!request.any_image) {
+    if (Container* container = reserved_for(request)) {
+      const Reserved reserved = std::get<Reserved>(container->state);
+      ready(*container, std::move(waiting), reserved.how, reserved.bound_in, EventKind::assigned, now);
+      return true;
+    }
+    if (Container* container = warm_for(request)) {
+      ready(*container, std::move(waiting), "warm", {}, EventKind::assigned, now);
+      return true;
+    }
+  }
+  Container* container = coldest(State::idle);
+  if (container == nullptr) container = coldest(State::broken);
+  if (container == nullptr) return false;
+  std::string target = request.image;
+  begin(*container, std::move(target), std::move(waiting), EventKind::assigned, now);
+  return true;
+}
+
+// The container is what the request wants.
+void Core::ready(Container& container, Waiting waiting, std::string_view how, microseconds before,
+                 EventKind event, Time now) {
+  switch (ask(waiting, now)) {
+    case Command::known:
+      break;
+    case Command::asked:
+      return become(container, Asking{std::move(waiting), std::string(how), before}, event);
+    case Command::failed:
+      return become(container, Idle{}, event);
+  }
+  const Request& request = waiting.request;
+  const auto bound_in = before + duration_cast<microseconds>(now - waiting.arrived);
+  if (request.verb != wire::Verb::test) return launch(container, waiting, how, bound_in, event, now);
+  become(container, Reserved{request, std::string(how), bound_in, now + policy_.reservation}, event);
+  note("event=prepared job={} owner={} image={} container={} how={} bind_ms={:.1f}", word(request.job),
+       word(request.owner), word(request.image), container.name, how,
+       static_cast<double>(bound_in.count()) / 1000);
+  act(Answer{request.client, ExitStatus::exited(0)});
+}
+
+void Core::launch(Container& container, const Waiting& waiting, std::string_view how, microseconds bound_in,
+                  EventKind event, Time now) {
+  const Request& request = waiting.request;
+  Running running;
+  running.job.request = request;
+  running.job.id = ++last_job_;
+  running.job.pulse.next = now + policy_.beat;
+  become(container, std::move(running), event);
+  container.last_used = now;
+  if (!request.any_image) {
+    container.owner = request.owner;
+    if (policy_.reuse == Policy::Reuse::never) container.spoiled = true;
+  }
+  act(Launch{container.glue, last_job_, request.client, waiting.argv});
+  note("event=bound job={} owner={} image={} container={} how={} bind_ms={:.1f} uid={}", word(request.job),
+       word(request.owner), word(request.image), container.name, how,
+       static_cast<double>(bound_in.count()) / 1000, request.uid);
+}
+
+}  // namespace glidepod::agent

@@ -1,0 +1,46 @@
+// What is patched: the name of an image, so that the kubelet starts it at once and starts the right one.
+
+#include "lib/kube/image_reference.hpp"
+#include "pilot-agent/core/core.hpp"
+
+namespace glidepod::agent {
+
+using kube::ImageReference;
+
+namespace {
+// A tag that was never used before: the kubelet then sees another image string, and restarts the container
+// without the pause that it makes before a string it has seen fail or end. The digest alone says what is run.
+std::string with_nonce(std::string_view repository, std::string_view nonce, std::string_view digest) {
+  return fmt::format("{}:{}@{}", repository, nonce, digest);
+}
+}  // namespace
+
+std::string Core::nonce() {
+  return fmt::format("{}-{}", policy_.nonce_prefix, ++last_nonce_);
+}
+
+void Core::look_at_home(const kube::Pod& pod) {
+  const kube::ContainerStatus* status = pod.status(home_container_);
+  if (status == nullptr || status->image_id.empty()) return;
+  home_.image_id = status->image_id;
+  home_.repository = kube::repository_of(status->image_id);
+  home_.digest = kube::digest_of(status->image_id);
+}
+
+std::string Core::home_reference() {
+  if (home_.digest.empty()) return home_.image;
+  return with_nonce(home_.repository, nonce(), home_.digest);
+}
+
+// None if the container can only get the image by way of another: its name is what the pod says already, and
+// nothing else is known to mean the same.
+std::optional<std::string> Core::reference_for(const Container& container, const std::string& image) {
+  const auto known = known_.find(image);
+  if (known != known_.end()) return with_nonce(known->second.repository, nonce(), known->second.digest);
+  const auto reference = ImageReference::parse(image);
+  if (reference && !reference->digest.empty())
+    return with_nonce(reference->repository, nonce(), reference->digest);
+  return container.told == image ? std::nullopt : std::optional(image);
+}
+
+}  // namespace glidepod::agent

@@ -1,0 +1,52 @@
+#include "pilot-agent/core/snapshot.hpp"
+
+#include "lib/base/log.hpp"
+#include "pilot-agent/core/core.hpp"
+#include "pilot-agent/words.hpp"
+
+namespace glidepod::agent {
+
+Snapshot Core::snapshot() const {
+  Snapshot result;
+  for (const Container& container : containers_) {
+    auto& one = result.containers.emplace_back();
+    one.name = container.name;
+    one.state = container.kind();
+    one.instance = container.instance;
+    one.image = container.image;
+    one.digest = kube::digest_of(container.shown);
+    one.settled = container.settled();
+    const auto is_for = [&one](const Request& request) {
+      one.job = request.job;
+      one.owner = request.owner;
+    };
+    if (const Job* job = container.job()) is_for(job->request);
+    if (const auto* reserved = std::get_if<Reserved>(&container.state)) is_for(reserved->request);
+    if (const auto* asking = std::get_if<Asking>(&container.state)) is_for(asking->waiting.request);
+    const auto* step = std::get_if<Switching>(&container.state);
+    if (step == nullptr) continue;
+    if (step->waiting) is_for(step->waiting->request);
+    one.wanted = step->target;
+    one.step = fmt::format("{} by {}", name_of(step->leg), name_of(step->proof));
+    one.trouble = step->trouble;
+  }
+  for (const Waiting& waiting : queue_) result.waiting.push_back(waiting.request.job);
+  result.failures = failures_;
+  result.given_up = given_up_;
+  return result;
+}
+
+std::string Snapshot::to_string() const {
+  std::string text;
+  for (const One& one : containers)
+    text += fmt::format(
+        "container={} state={} id={} image={} digest={} settled={} job={} owner={} wanted={} step={} "
+        "trouble={}\n",
+        one.name, name_of(one.state), word(one.instance.substr(0, 12)), word(one.image), word(one.digest),
+        one.settled ? "yes" : "no", word(one.job), word(one.owner), word(one.wanted), word(one.step),
+        word(one.trouble));
+  return text + fmt::format("waiting={} failures={} given_up={}\n", waiting.size(), failures,
+                            given_up ? "yes" : "no");
+}
+
+}  // namespace glidepod::agent

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pilot-agent/core/state.hpp"
+
+namespace glidepod::agent {
+
+// What the core knows, for people: the log, tests, a status page.
+struct Snapshot {
+  struct One {
+    std::string name;
+    State state = State::absent;
+    std::string instance;  // the container's id, if a glue is connected and it is known
+    std::string image;     // as jobs ask for it; empty: none of theirs, or not known
+    std::string digest;    // of what runs, once the status has told
+    bool settled = true;
+    std::string job, owner;  // that it runs, drains, or is made ready for
+    std::string wanted;      // of a switch: the image it is for
+    std::string step;        // of a switch: leg and proof, as "target by goodbye"
+    std::string trouble;     // of a switch: last heard of pulling or starting
+  };
+  std::vector<One> containers;
+  std::vector<std::string> waiting;  // the jobs in the queue
+  int failures = 0;                  // of the infrastructure in a row
+  bool given_up = false;
+
+  // One line a container, key=value.
+  std::string to_string() const;
+};
+
+}  // namespace glidepod::agent

@@ -1,0 +1,37 @@
+#include "pilot-agent/core/state.hpp"
+
+#include <array>
+
+namespace glidepod::agent {
+
+std::string_view name_of(State state) {
+  constexpr std::array<std::string_view, k_states> k_names = {"absent", "idle",    "switching", "reserved",
+                                                              "asking", "running", "draining",  "broken"};
+  return k_names.at(static_cast<std::size_t>(state));
+}
+
+std::string_view name_of(Switching::Leg leg) {
+  switch (leg) {
+    case Switching::Leg::home:
+      return "home";
+    case Switching::Leg::target:
+      return "target";
+    case Switching::Leg::check:
+      return "check";
+    case Switching::Leg::calm:
+      return "calm";
+  }
+  return "?";
+}
+
+std::string_view name_of(Switching::Proof proof) {
+  return proof == Switching::Proof::goodbye ? "goodbye" : "status";
+}
+
+Job* Container::job() {
+  if (auto* running = std::get_if<Running>(&state)) return &running->job;
+  if (auto* draining = std::get_if<Draining>(&state)) return &draining->job;
+  return nullptr;
+}
+
+}  // namespace glidepod::agent

@@ -1,0 +1,153 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "lib/kube/pod.hpp"
+#include "pilot-agent/core/types.hpp"
+
+namespace glidepod::agent {
+
+// What a container is doing. Each state holds its own data and no other's; what is known of the container in
+// every state stands in Container.
+
+// Its glue is not connected; the kubelet will start it again.
+struct Absent {};
+
+// Can take a job.
+struct Idle {};
+
+// What runs in it, or will, is not known, and the way home failed: the next request tries again.
+struct Broken {};
+
+// Its image is being changed, or it is being found out what runs in it.
+struct Switching {
+  enum class Leg : std::uint8_t {
+    home,    // to the pilot's own image, which is on the node for certain and which the status always proves
+    target,  // to the image that is wanted
+    check,   // nothing is patched: is what started by itself what the pod says?
+    calm,    // at home until the kubelet has acted on all that it was told
+  };
+  enum class Proof : std::uint8_t {
+    goodbye,  // glue said goodbye after the patch, so the next Hello is of the new image
+    status,   // the pod's status must show what the connected glue's container runs
+  };
+  std::string target;  // empty: the pilot's own image is the goal
+  std::optional<Waiting> waiting;
+  bool same_image = false;  // the container had this image, for another owner
+  Time deadline;
+  // The present step.
+  Leg leg = Leg::home;
+  Proof proof = Proof::status;
+  std::string reference;      // as patched
+  std::uint64_t attempt = 0;  // of the patch; 0: none
+  bool answered = false;      // the API has taken the patch
+  bool goodbye = false;       // the glue that was connected then has said goodbye
+  GlueId before = 0;          // the glue of proven content, connected when the patch was sent
+  std::optional<Time> pull_deadline;
+  std::optional<Time> unclear_until;
+  bool goodbye_needed = false;  // the status cannot prove the target
+  std::string trouble;          // last heard of pulling or starting
+};
+
+// Ready for whoever had it tested.
+struct Reserved {
+  Request request;
+  std::string how;
+  std::chrono::microseconds bound_in{};
+  Time until;
+};
+
+// Ready, but for what its image runs by itself.
+struct Asking {
+  Waiting waiting;
+  std::string how;
+  std::chrono::microseconds before{};
+};
+
+struct Session {
+  SessionId id = 0;
+  ClientId client = 0;  // 0: gone, and glue is told
+  wire::Enter::What what = wire::Enter::What::session;
+};
+
+// Is glue well? It is asked now and then, and must answer.
+struct Pulse {
+  Time next{};
+  std::uint64_t number = 0;
+  std::optional<Time> until;  // an answer is due
+};
+
+struct Job {
+  Request request;  // its client is 0 once that is gone
+  JobId id = 0;
+  bool goodbye = false;    // its container is being stopped from outside
+  bool stopped = false;    // and that is why it ended
+  bool signalled = false;  // at its client's wish
+  std::vector<Session> sessions = {};
+  Pulse pulse = {};
+  std::optional<wire::Exited> exited = {};  // the main process has ended so
+};
+
+// Whether an end is the job's own, whatever becomes of its container: not by a signal that containers get
+// when they are stopped, or at its client's wish.
+bool own_end(const Job& job, const ExitStatus& status);
+
+// A job is under way.
+struct Running {
+  Job job;
+};
+
+// A job is being killed or cleaned up after, or it is being found out why it ended.
+struct Draining {
+  Job job;
+  bool ended = false;  // glue has nothing of it left; only its meaning is open
+  Time until;
+};
+
+using AnyState = std::variant<Absent, Idle, Switching, Reserved, Asking, Running, Draining, Broken>;
+
+// In the order of AnyState.
+enum class State : std::uint8_t { absent, idle, switching, reserved, asking, running, draining, broken };
+constexpr std::size_t k_states = 8;
+static_assert(std::variant_size_v<AnyState> == k_states);
+std::string_view name_of(State state);
+std::string_view name_of(Switching::Leg leg);
+std::string_view name_of(Switching::Proof proof);
+
+struct Container {
+  std::string name;
+  // Who is connected.
+  GlueId glue = 0;
+  std::string instance;       // the id of its container; empty: it cannot be told
+  std::string last_instance;  // the same, also when it has gone
+  Time since{};               // its Hello
+  // What it runs, which is certain in every state but absent, switching and broken.
+  std::string image;  // as jobs ask for it; empty: none of theirs
+  // What the kubelet was told last: the reference in the patch, its image as jobs ask for it, and what
+  // admission made of it, which may lead to a mirror. Empty after a patch of which nobody knows whether it
+  // was taken.
+  std::string told, told_image, admitted;
+  std::string owner;           // of the last job since it started; empty: it had none
+  bool spoiled = false;        // must be made fresh before its next use
+  std::string shown;           // its imageID, once the status has told it
+  std::string earlier;         // that of the container before it, where the two should differ
+  bool shown_running = false;  // the status has told of this very container
+  // Unsettled until then: the kubelet may yet act on an earlier patch.
+  std::optional<Time> calm_at;
+  std::optional<kube::ContainerStatus> status;  // the last one told; old unless the pod is watched
+  std::optional<Time> learning_until;           // its imageID is awaited
+  Time last_used{};
+  AnyState state;
+
+  State kind() const { return static_cast<State>(state.index()); }
+  bool settled() const { return !calm_at; }
+  // The job that it has, or is getting rid of.
+  Job* job();
+  const Job* job() const { return const_cast<Container*>(this)->job(); }
+};
+
+}  // namespace glidepod::agent

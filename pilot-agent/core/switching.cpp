@@ -1,0 +1,207 @@
+// How a payload container gets another image, and how the core knows that it has it.
+
+#include <algorithm>
+
+#include "pilot-agent/core/core.hpp"
+#include "pilot-agent/trouble.hpp"
+#include "pilot-agent/words.hpp"
+
+namespace glidepod::agent {
+
+using kube::ContainerStatus;
+using Leg = Switching::Leg;
+using Proof = Switching::Proof;
+
+namespace {
+// A patch may or may not have been taken: nothing that the status shows can be compared with it.
+void forget_told(Container& container) {
+  container.told.clear();
+  container.told_image.clear();
+  container.admitted.clear();
+}
+}  // namespace
+
+void Core::begin(Container& container, std::string target, std::optional<Waiting> waiting, EventKind event,
+                 Time now) {
+  Switching step;
+  step.same_image = !target.empty() && container.image == target && container.kind() != State::broken;
+  step.target = std::move(target);
+  step.deadline = (waiting ? waiting->arrived : now) + policy_.bind_deadline;
+  step.waiting = std::move(waiting);
+  if (container.kind() == State::idle) step.before = container.glue;
+  become(container, std::move(step), event);
+  auto& own = std::get<Switching>(container.state);
+  next_step(container, own, now);
+  // While the node is busy. A request that fails here leaves a switch that somebody else may want.
+  if (own.waiting && ask(*own.waiting, now) == Command::failed) own.waiting.reset();
+}
+
+// Nothing is patched: the status must show that what started by itself is what the pod says.
+void Core::check_again(Container& container, EventKind event, Time now) {
+  Switching step;
+  step.leg = Leg::check;
+  step.target = container.told_image;
+  step.deadline = now + policy_.bind_deadline;
+  become(container, std::move(step), event);
+  unsettle(container, now);
+  judge(container, event, now);
+}
+
+void Core::next_step(Container& container, Switching& step, Time now) {
+  step.proof = proof_for(container);
+  std::optional<std::string> reference;
+  const bool provable = step.proof == Proof::goodbye || !step.goodbye_needed;
+  if (!step.target.empty() && provable) reference = reference_for(container, step.target);
+  step.leg = reference ? Leg::target : Leg::home;
+  step.reference = reference ? *std::move(reference) : home_reference();
+  step.answered = step.goodbye = false;
+  step.pull_deadline.reset();
+  step.unclear_until.reset();
+  step.trouble.clear();
+  step.attempt = ++last_attempt_;
+  container.learning_until.reset();
+  container.last_used = now;
+  note("event=switch container={} image={} job={} proof={}", container.name, word(step.reference),
+       word(step.waiting ? step.waiting->request.job : ""), name_of(step.proof));
+  act(Patch{step.attempt, container.name, step.reference, step.deadline});
+}
+
+// What runs in the container is what this step asked for.
+void Core::step_done(Container& container, EventKind event, Time now) {
+  auto& step = std::get<Switching>(container.state);
+  container.spoiled = false;
+  container.owner.clear();
+  container.image = container.told_image;
+  proven_ |= step.attempt != 0;
+  if (step.same_image || step.leg == Leg::check) container.earlier.clear();
+  if (step.leg == Leg::home) note("event=home container={}", container.name);
+  if (container.image != step.target) {  // half-way
+    step.before = container.glue;
+    if (step.goodbye_needed && !container.settled()) {
+      step.leg = Leg::calm;
+      return;
+    }
+    return next_step(container, step, now);
+  }
+  Switching done = std::move(step);
+  const auto until_told = container.instance.empty() ? policy_.calm : std::chrono::seconds(0);
+  container.learning_until = now + until_told + 3 * policy_.status_patience;
+  if (done.waiting)
+    ready(container, *std::move(done.waiting),
+          done.same_image       ? "fresh"
+          : done.target.empty() ? "any"
+                                : "switched",
+          {}, event, now);
+  else
+    become(container, Idle{}, event);
+  look_at(container, now);
+}
+
+void Core::fail_switch(Container& container, wire::Fault fault, const std::string& message, State next,
+                       EventKind event, Time now) {
+  const Switching step = std::move(std::get<Switching>(container.state));
+  become(container, next == State::idle ? AnyState(Idle{}) : AnyState(Broken{}), event);
+  if (fault == wire::Fault::infrastructure) count_failure(message);
+  if (step.waiting)
+    fail(step.waiting->request, fault, message);
+  else
+    warn("event=switch_failed container={} image={} reason={}", container.name, word(step.reference),
+         quoted(message));
+  // Home at once, so that the kubelet stops trying and the next job finds the container ready.
+  if (next == State::broken && step.leg == Leg::target) begin(container, {}, std::nullopt, event, now);
+}
+
+void Core::patched(Container& container, const kube::Pod& pod, Time now) {
+  auto& step = std::get<Switching>(container.state);
+  step.answered = true;
+  container.told = step.reference;
+  container.told_image = step.leg == Leg::home ? std::string() : step.target;
+  const kube::ContainerSpec* spec = pod.container(container.name);
+  container.admitted = spec != nullptr ? spec->image : step.reference;
+  if (step.proof == Proof::status) unsettle(container, now);
+  judge(container, EventKind::answered, now);
+}
+
+void Core::not_patched(Container& container, const kube::Failure& failure, Time now) {
+  const auto& step = std::get<Switching>(container.state);
+  // Refused, so nothing has changed; without an answer, it may have.
+  const bool refused = failure.rejected();
+  const bool unchanged = refused && step.before != 0 && step.before == container.glue;
+  if (!refused) forget_told(container);
+  if (!unchanged) unsettle(container, now);
+  fail_switch(container, step.leg == Leg::home ? wire::Fault::infrastructure : fault_of(failure),
+              failure.to_string(), unchanged ? State::idle : State::broken, EventKind::refused, now);
+}
+
+// Whether the status is of the container whose glue is connected. Where its id is not known, time has to
+// tell: what has run for so long without a change is what the status shows.
+bool Core::shows_instance(const Container& container, const ContainerStatus& status, Time now) const {
+  if (!container.instance.empty()) return is_of(status, container.instance);
+  return status.state == ContainerStatus::State::running && now >= container.since + policy_.calm &&
+         (!container.calm_at || now >= *container.calm_at);
+}
+
+bool Core::shows_wanted(const Container& container, const ContainerStatus& status) const {
+  if (container.told_image.empty() && shows_home(status, home_)) return true;
+  return shows_image(status, container.admitted);
+}
+
+void Core::judge(Container& container, EventKind event, Time now) {
+  auto& step = std::get<Switching>(container.state);
+  if (!container.status || step.leg == Leg::calm) return;
+  const ContainerStatus& status = *container.status;
+  if (status.state == ContainerStatus::State::running) step.pull_deadline.reset();
+  const bool waiting = status.state == ContainerStatus::State::waiting;
+  // A glue whose container has been shown running, and now is not, is about to be gone.
+  if (container.glue != 0 && !(waiting && container.shown_running)) {
+    if (step.proof != Proof::status || (!step.answered && step.leg != Leg::check)) return;
+    if (!shows_instance(container, status, now)) return;
+    if (container.instance.empty()) container.calm_at.reset();
+    if (shows_wanted(container, status)) return step_done(container, event, now);
+    if (step.leg != Leg::home && !step.unclear_until) step.unclear_until = now + policy_.status_patience;
+    return;
+  }
+  // Of a container that does not start.
+  const Trouble trouble = trouble_of(status);
+  if (trouble.kind == Trouble::Kind::none || !step.answered) return;
+  if (trouble.message != step.trouble && step.waiting)
+    note("event=trouble container={} image={} job={} reason={}", container.name, word(step.reference),
+         word(step.waiting->request.job), quoted(trouble.message));
+  step.trouble = trouble.message;
+  if (trouble.kind == Trouble::Kind::user && step.leg == Leg::target)
+    return fail_switch(container, wire::Fault::user, trouble.message, State::broken, event, now);
+  if (!step.pull_deadline) step.pull_deadline = now + policy_.pull_patience;
+}
+
+void Core::check_switch(Container& container, Time now) {
+  auto& step = std::get<Switching>(container.state);
+  if (now >= step.deadline) {
+    const std::string why = step.trouble.empty() ? std::string("no answer from the node") : step.trouble;
+    const bool at_home = step.leg == Leg::calm && container.glue != 0;
+    if (step.attempt != 0 && !step.answered) forget_told(container);
+    if (!at_home) unsettle(container, now);
+    return fail_switch(container, wire::Fault::infrastructure,
+                       fmt::format("not ready in {} s: {}", policy_.bind_deadline.count(), why),
+                       at_home ? State::idle : State::broken, EventKind::time, now);
+  }
+  if (step.pull_deadline && now >= *step.pull_deadline) {
+    const std::string why = step.trouble;
+    return fail_switch(container, fault_after_patience(why), why, State::broken, EventKind::time, now);
+  }
+  const bool calm = container.glue != 0 && container.calm_at && now >= *container.calm_at;
+  if (calm && step.leg == Leg::calm) {
+    container.calm_at.reset();
+    return next_step(container, step, now);
+  }
+  if (calm && container.instance.empty()) return judge(container, EventKind::time, now);
+  // The status names the running container otherwise than the pod does. The pilot's own image is known by
+  // what the status says of the pilot's own container; from there the next step can be proven by goodbye.
+  if (step.unclear_until && now >= *step.unclear_until) {
+    step.goodbye_needed = true;
+    // Nobody waits for what turned out not to be what the pod says.
+    if (step.leg == Leg::check) step.target.clear();
+    next_step(container, step, now);
+  }
+}
+
+}  // namespace glidepod::agent

@@ -1,0 +1,101 @@
+// What the passing of time does, and when something is next due.
+
+#include <algorithm>
+
+#include "pilot-agent/core/core.hpp"
+
+namespace glidepod::agent {
+
+void Core::on_time(Time now) {
+  if (finishing_) return;
+  for (auto waiting = queue_.begin(); waiting != queue_.end();) {
+    if (now < waiting->arrived + policy_.bind_deadline) {
+      ++waiting;
+      continue;
+    }
+    const Request request = waiting->request;
+    waiting = queue_.erase(waiting);
+    fail(request, wire::Fault::infrastructure,
+         pod_known_ ? fmt::format("no payload container became free in {} s", policy_.bind_deadline.count())
+                    : std::string("the Kubernetes API has not been reached yet"));
+  }
+  for (Container& container : containers_) {
+    if (const auto* reserved = std::get_if<Reserved>(&container.state); reserved && now >= reserved->until)
+      become(container, Idle{}, EventKind::time);
+    if (const auto* asking = std::get_if<Asking>(&container.state);
+        asking && now >= asking->waiting.arrived + policy_.bind_deadline) {
+      const Request request = asking->waiting.request;
+      become(container, Idle{}, EventKind::time);
+      fail(request, wire::Fault::infrastructure, "the registry did not say what the image runs");
+    }
+    if (container.kind() == State::switching) {
+      check_switch(container, now);
+      continue;
+    }
+    if (container.job() != nullptr) check_job(container, now);
+    if (container.glue != 0) look_at(container, now);
+    if (container.learning_until && now >= *container.learning_until) container.learning_until.reset();
+    // Whatever runs there has run through all that the kubelet was told.
+    const bool known = container.glue != 0 && container.kind() != State::broken;
+    if (known && container.calm_at && now >= *container.calm_at) container.calm_at.reset();
+  }
+  check_lost(now);
+  settle(now);
+}
+
+bool Core::watching() const {
+  return !lost_jobs_.empty() || std::ranges::any_of(containers_, [](const Container& container) {
+    if (container.learning_until) return true;
+    const auto* step = std::get_if<Switching>(&container.state);
+    return step != nullptr && (step->answered || step->leg == Switching::Leg::check);
+  });
+}
+
+bool Core::usable() const {
+  const auto connected = [](const Container& container) { return container.glue != 0; };
+  return pod_known_ && std::ranges::any_of(containers_, connected) &&
+         (proven_ || policy_.first == Policy::First::use);
+}
+
+bool Core::busy() const {
+  return std::ranges::any_of(containers_, [](const Container& c) { return c.job() != nullptr; });
+}
+
+std::optional<Time> Core::next_deadline() const {
+  std::optional<Time> first;
+  const auto consider = [&first](std::optional<Time> time) {
+    if (time && (!first || *time < *first)) first = time;
+  };
+  if (finishing_) return first;
+  for (const Waiting& waiting : queue_) consider(waiting.arrived + policy_.bind_deadline);
+  for (const LostJob& lost : lost_jobs_) consider(lost.until);
+  const bool resting = std::ranges::any_of(containers_, [](const Container& container) {
+    return container.kind() == State::idle || container.kind() == State::broken;
+  });
+  if (policy_.first == Policy::First::prove && !proven_ && pod_known_ && resting) consider(first_again_);
+  for (const Container& container : containers_) {
+    if (const auto* reserved = std::get_if<Reserved>(&container.state)) consider(reserved->until);
+    if (const auto* asking = std::get_if<Asking>(&container.state))
+      consider(asking->waiting.arrived + policy_.bind_deadline);
+    if (const auto* step = std::get_if<Switching>(&container.state)) {
+      consider(step->deadline);
+      consider(step->pull_deadline);
+      consider(step->unclear_until);
+      const bool waits_for_calm = step->leg == Switching::Leg::calm ||
+                                  (step->proof == Switching::Proof::status && container.instance.empty());
+      if (waits_for_calm && container.glue != 0) consider(container.calm_at);
+      continue;
+    }
+    if (const Job* job = container.job()) {
+      consider(job->pulse.next);
+      consider(job->pulse.until);
+      if (const auto* draining = std::get_if<Draining>(&container.state)) consider(draining->until);
+    }
+    consider(container.learning_until);
+    const bool known = container.glue != 0 && container.kind() != State::broken;
+    if (known) consider(container.calm_at);
+  }
+  return first;
+}
+
+}  // namespace glidepod::agent

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "pilot-agent/core/state.hpp"
+
+namespace glidepod::agent {
+
+// What can happen to a container.
+enum class EventKind : std::uint8_t {
+  hello,      // a glue has connected
+  goodbye,    // its glue has been told to end
+  lost,       // its glue is gone without goodbye, or does not answer
+  status,     // the pod's status says something of it
+  answered,   // the API has taken the patch
+  refused,    // the API has not, or nobody knows
+  assigned,   // the queue has something for it
+  known,      // what an image runs by itself is known
+  unknown,    // it cannot be had
+  exited,     // the job's main process has ended
+  ended,      // nothing of the job is left
+  no_launch,  // glue could not start the job
+  gone,       // the client that it works for is gone
+  time,       // a deadline has passed
+  pod,        // the pod is known: an earlier agent may have left it anywhere
+};
+constexpr std::size_t k_events = 15;
+std::string_view name_of(EventKind event);
+
+struct Transition {
+  State from;
+  EventKind event;
+  State to;
+  friend bool operator==(const Transition&, const Transition&) = default;
+};
+
+// All that there are; pilot-agent/README.md has the same table for people, which a test compares.
+std::span<const Transition> transitions();
+bool allowed(const Transition& transition);
+
+}  // namespace glidepod::agent

@@ -1,0 +1,176 @@
+// What runs is proven: the sequences by which a wrong image could run unnoticed.
+#include "tests/pilot-agent/core_harness.hpp"
+
+using namespace glidepod;
+using namespace glidepod::agent;
+
+namespace {
+const std::string k_v1 = "reg.example/app:v1";
+const std::string k_v2 = "reg.example/app:v2";
+const std::string k_id_v1 = "reg.example/app@" + k_digest_a;
+const std::string k_id_v2 = "reg.example/app@" + k_digest_b;
+const std::string k_bad = "reg.example/bad:1";
+
+// A container that was created for an image that cannot start: it counts as a restart and never says Hello.
+void cannot_start(Harness& h) {
+  ContainerStatus& status = h.status(0);
+  status.restart_count += 1;
+  status.container_id = "test://never-started";
+  h.waits(0, "RunContainerError", "mkdir /glidepod: not a directory");
+}
+}  // namespace
+
+TEST_CASE("proof: after an image that cannot start, the next one's digest is learnt from its own container") {
+  Harness h;
+  h.ask(k_v1);
+  h.switch_to(0, k_v1, k_digest_a);
+  h.end_job();
+  const ContainerStatus first = h.status(0);
+  h.ask(k_bad);
+  h.patched();
+  h.goodbye();
+  cannot_start(h);
+  CHECK(h.last<Fail>().fault == wire::Fault::user);
+  h.patched();
+  h.hello();
+  h.runs_home(0);
+  h.pass(90s);
+  h.ask(k_v2);
+  h.patched();
+  h.goodbye();
+  h.hello();
+  CHECK(h.count<Launch>() == 2);
+  // The status of the first container comes again, late, with a count as high as one likes.
+  ContainerStatus late = first;
+  late.restart_count = 99;
+  h.status(0) = late;
+  h.tell();
+  CHECK(h.core.watching());
+  CHECK_FALSE(h.noted("event=digest image=reg.example/app:v2"));
+  h.runs(0, k_v2, k_id_v2);
+  h.end_job();
+  h.ask(k_v2, wire::Verb::exec, "bob");
+  CHECK(h.last<Patch>().image == "reg.example/app:g-2@" + k_digest_b);
+}
+
+TEST_CASE("proof: a late status of another container does not prove home after an unanswered patch") {
+  Harness h;
+  h.ask(k_v1);
+  h.patch_failed(0);
+  h.patched();
+  h.goodbye();
+  h.hello();  // of v1: the patch was taken after all
+  h.status(0).restart_count = 99;
+  h.tell();  // still of the container before it, which ran home
+  CHECK(h.state() == State::switching);
+  h.runs(0, k_v1, k_id_v1);
+  CHECK(h.state() == State::switching);
+}
+
+TEST_CASE("proof: an agent that is answered before glue's hello learns and comes home") {
+  kube::Pod pod;
+  Harness h(1, {}, 3);
+  CHECK(h.state() == State::switching);
+  h.core = Core(Policy{});
+  h.core.on_first_pod(h.pod, Core::Earlier::some, h.now);
+  h.take();
+  h.hello();
+  h.patched();
+  CHECK(h.state() == State::idle);
+  h.pass(90s);
+  h.ask(k_v1);
+  h.switch_to(0, k_v1, k_digest_a);
+  CHECK(h.noted("event=digest image=reg.example/app:v1"));
+}
+
+TEST_CASE("proof: somebody who ends the container at that moment is noticed") {
+  Harness h;
+  h.ask(k_v1);
+  h.switch_to(0, k_v1, k_digest_a);
+  h.end_job();
+  const ClientId client = h.ask("reg.example/app@" + k_digest_b);
+  h.patched();
+  h.goodbye();  // not at the kubelet's wish, which starts the old image once more
+  h.hello();
+  CHECK(h.last<Launch>().client == client);
+  h.runs(0, k_v1, k_id_v1);
+  CHECK(h.last<Fail>().client == client);
+  CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+  CHECK(h.last<SignalJob>().number == SIGKILL);
+  CHECK(h.noted("event=doubtful"));
+}
+
+TEST_CASE("proof: where container ids cannot be told, time proves home and nothing is learnt before") {
+  Harness h;
+  h.ids_known = false;
+  h.hello();
+  h.ask(k_v1);
+  h.switch_to(0, k_v1, k_digest_a);
+  CHECK(h.count<Launch>() == 1);
+  CHECK_FALSE(h.noted("event=digest"));
+  h.lose();
+  h.patched();
+  h.hello();
+  h.runs_home(0);
+  CHECK(h.state() == State::switching);
+  h.pass(90s);
+  CHECK(h.state() == State::idle);
+}
+
+TEST_CASE("proof: an older state of the pod is not believed") {
+  Harness h;
+  h.pod.resource_version = "9";
+  h.tell();
+  h.ask(k_v1);
+  h.patched();
+  h.goodbye();
+  h.pod.resource_version = "8";
+  h.waits(0, "ErrImagePull", "not found");
+  CHECK(h.count<Fail>() == 0);
+  h.pod.resource_version = "10";
+  h.tell();
+  CHECK(h.count<Fail>() == 1);
+}
+
+TEST_CASE("proof: trouble that is told before its container was shown running is old") {
+  Harness h;
+  SUBCASE("not shown") {
+    h.lose();
+    h.hello();
+    h.ask(k_v1);
+    h.patched();
+    h.waits(0, "ErrImagePull", "not found");
+    CHECK(h.count<Fail>() == 0);
+    h.goodbye();
+    h.tell();
+  }
+  SUBCASE("shown, and the status is faster than the goodbye") {
+    h.ask(k_v1);
+    h.patched();
+    h.waits(0, "ErrImagePull", "not found");
+  }
+  CHECK(h.count<Fail>() == 1);
+}
+
+TEST_CASE("proof: the container's id in the names of control groups") {
+  const std::string id(64, 'c'), pod(64, 'd');
+  struct Row {
+    std::string cgroup, own, found;
+  };
+  for (const Row& row : {
+           Row{"0::/kubepods/besteffort/pod1-2-3/" + id + "\n", "0::/\n", id},
+           Row{"0::/../cri-containerd-" + id + ".scope\n", "0::/\n", id},
+           Row{"0::/kubepods.slice/kubepods-podx.slice/crio-" + id + ".scope\n", "0::/\n", id},
+           Row{"9:pids:/libpod_parent/libpod_pod_" + pod + "/libpod-" + id + "\n0::/\n",
+               "9:pids:/libpod_parent/libpod_pod_" + pod + "/libpod-" + std::string(64, 'e') + "\n", id},
+           Row{"4:memory:/" + id + "\n9:pids:/" + id + "\n", "", id},
+           Row{"0::/user.slice\n", "0::/\n", ""},
+           Row{"0::/" + id + "0\n", "0::/\n", ""},
+           Row{"0::/" + pod + "/" + id + "\n", "0::/\n", ""},
+           Row{"0::/" + id + "\n", "0::/" + id + "\n", ""},
+           Row{"", "", ""},
+       }) {
+    CAPTURE(row.cgroup);
+    CHECK(container_id_in(row.cgroup, row.own) == row.found);
+  }
+}

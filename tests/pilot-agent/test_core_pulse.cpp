@@ -1,0 +1,196 @@
+// Glues that do not answer, jobs whose end is known, pilots that fail.
+#include "tests/pilot-agent/core_harness.hpp"
+
+using namespace glidepod;
+using namespace glidepod::agent;
+
+namespace {
+void exit_job(Harness& h, ExitStatus status) {
+  h.core.on_exited(h.glue[0], {h.last<Launch>().job, status, 1, 0, 0, 0}, h.now);
+  h.take();
+}
+}  // namespace
+
+TEST_CASE("pulse: only a glue with a job is asked, and one that answers is left alone") {
+  Harness h;
+  CHECK_FALSE(h.core.next_deadline().has_value());
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  for (int i = 1; i <= 20; ++i) {
+    h.pass(20s);
+    CHECK(h.count<SendBeat>() == i);
+    h.core.on_beat(h.glue[0], h.last<SendBeat>().number, h.now);
+  }
+  h.end_job();
+  CHECK_FALSE(h.core.next_deadline().has_value());
+  CHECK(h.count<KillGlue>() == 0);
+}
+
+TEST_CASE("pulse: a wedged glue costs one switch, not the slot") {
+  Harness h;
+  const ClientId client = h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.pass(20s);
+  const GlueId wedged = h.glue[0];
+  SUBCASE("it never answers") {}
+  SUBCASE("it answers another question") {
+    h.core.on_beat(wedged, 77, h.now);
+  }
+  h.pass(30s);
+  CHECK(h.last<KillGlue>().glue == wedged);
+  CHECK(h.state() == State::switching);
+  h.pass(10s);
+  CHECK(h.last<Fail>().client == client);
+  CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+  h.over[0] = true;
+  h.patched();
+  h.hello();
+  h.runs_home(0);
+  CHECK(h.state() == State::idle);
+}
+
+TEST_CASE("pulse: after a kill, glue has only so much time") {
+  Harness h;
+  const ClientId client = h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  SUBCASE("the client is gone") {
+    h.core.on_client_gone(client, h.now);
+  }
+  SUBCASE("the client asks for it") {
+    h.core.on_client_signal(client, SIGKILL, h.now);
+  }
+  SUBCASE("the job has ended by itself") {
+    exit_job(h, ExitStatus::exited(3));
+  }
+  h.take();
+  CHECK(h.state() == State::draining);
+  for (int i = 0; i < 9; ++i) {
+    h.pass(10s);
+    if (h.count<SendBeat>() > 0) h.core.on_beat(h.glue[0], h.last<SendBeat>().number, h.now);
+  }
+  CHECK(h.count<KillGlue>() == 1);
+  CHECK(h.state() == State::switching);
+}
+
+TEST_CASE("jobs: an end that is known survives its glue") {
+  Harness h;
+  const ClientId client = h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  exit_job(h, ExitStatus::exited(7));
+  CHECK(h.count<Answer>() == 0);
+  SUBCASE("glue is killed while it cleans") {
+    h.lose();
+  }
+  SUBCASE("its container is stopped while it cleans") {
+    h.goodbye();
+  }
+  SUBCASE("nothing happens") {
+    h.end_job(0, ExitStatus::exited(7));
+  }
+  CHECK(h.last<Answer>().client == client);
+  CHECK(h.last<Answer>().status == ExitStatus::exited(7));
+  CHECK(h.count<Fail>() == 0);
+}
+
+TEST_CASE("jobs: a kill that nobody asked for is explained by the status, not taken for the job's end") {
+  Harness h;
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  const std::string lost = h.status(0).container_id;
+  exit_job(h, ExitStatus::signaled(SIGKILL));
+  h.lose();
+  CHECK(h.count<Answer>() == 0);
+  h.status(0).state = ContainerStatus::State::terminated;
+  SUBCASE("out of memory") {
+    h.status(0).terminated = kube::Termination{"OOMKilled", "", 137, 0, lost};
+    h.tell();
+    CHECK(h.last<Answer>().status == ExitStatus::signaled(SIGKILL));
+  }
+  SUBCASE("anything else") {
+    h.status(0).terminated = kube::Termination{"Error", "", 137, 0, lost};
+    h.tell();
+    CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+  }
+}
+
+TEST_CASE("pilot: one that fails one job after another gives up, and says why") {
+  Harness h;
+  for (int i = 0; i < 5; ++i) {
+    CHECK(h.count<GiveUp>() == 0);
+    h.ask(k_image_a);
+    h.patch_failed(403, "pods \"pilot-1\" is forbidden: User cannot patch");
+  }
+  CHECK(h.last<GiveUp>().reason.find("5 failures in a row, the last: 403") == 0);
+  const int patches = h.count<Patch>();
+  const ClientId client = h.ask(k_image_a);
+  CHECK(h.last<Fail>().client == client);
+  CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+  CHECK(h.count<Patch>() == patches);
+  CHECK(h.count<GiveUp>() == 1);
+}
+
+TEST_CASE("pilot: a user's fault and a job that starts do not count") {
+  Harness h;
+  for (int i = 0; i < 9; ++i) {
+    h.ask(k_image_a);
+    h.patch_failed(422, "denied request: registry");
+  }
+  CHECK(h.count<GiveUp>() == 0);
+  for (int i = 0; i < 9; ++i) {
+    h.ask(k_image_a);
+    if (i == 3) {
+      h.patched();
+      h.goodbye();
+      h.hello();
+      h.core.on_started(h.glue[0], h.last<Launch>().job, 1, h.now);
+      h.end_job();
+      h.ask(k_image_b);
+    }
+    h.patch_failed(403, "cannot patch");
+    if (i == 7) CHECK(h.count<GiveUp>() == 0);
+  }
+}
+
+TEST_CASE("pilot: it does not join before a switch has worked") {
+  Policy policy;
+  policy.first = Policy::First::prove;
+  Harness h(2, policy);
+  CHECK_FALSE(h.core.usable());
+  CHECK(h.count<Patch>() == 1);
+  CHECK(h.last<Patch>().image == "reg.example/pilot:g-1@" + k_digest_home);
+  SUBCASE("it works") {
+    h.patched();
+    h.goodbye();
+    h.hello();
+    CHECK(h.core.usable());
+    CHECK(h.count<Patch>() == 1);
+  }
+  SUBCASE("it is refused, and tried again after a while") {
+    h.patch_failed(403, "cannot patch");
+    CHECK(h.count<Patch>() == 1);
+    CHECK(h.core.next_deadline() == h.now + 10s);
+    for (int i = 2; i <= 5; ++i) {
+      h.pass(10s);
+      CHECK(h.count<Patch>() == i);
+      h.patch_failed(403, "cannot patch");
+    }
+    CHECK(h.count<GiveUp>() == 1);
+    CHECK_FALSE(h.core.usable());
+  }
+}
+
+TEST_CASE("core: what a snapshot says") {
+  Harness h;
+  h.ask(k_image_a);
+  auto one = h.core.snapshot().containers.at(0);
+  CHECK(one.state == State::switching);
+  CHECK(one.step == "target by goodbye");
+  CHECK(one.wanted == k_image_a);
+  CHECK(one.job == "1.0");
+  h.switch_to(0, k_image_a, k_digest_a);
+  one = h.core.snapshot().containers.at(0);
+  CHECK(one.state == State::running);
+  CHECK(one.digest == k_digest_a);
+  CHECK(one.owner == "alice");
+  CHECK(h.core.snapshot().to_string().find("container=payload-0 state=running") == 0);
+}
