@@ -125,7 +125,7 @@ TEST_CASE("proof: an older state of the pod is not believed") {
   h.patched();
   h.goodbye();
   h.pod.resource_version = "8";
-  h.waits(0, "ErrImagePull", "not found");
+  h.waits(0, "ErrImagePull", "manifest unknown");
   CHECK(h.count<Fail>() == 0);
   h.pod.resource_version = "10";
   h.tell();
@@ -139,7 +139,7 @@ TEST_CASE("proof: trouble that is told before its container was shown running is
     h.hello();
     h.ask(k_v1);
     h.patched();
-    h.waits(0, "ErrImagePull", "not found");
+    h.waits(0, "ErrImagePull", "manifest unknown");
     CHECK(h.count<Fail>() == 0);
     h.goodbye();
     h.tell();
@@ -147,7 +147,7 @@ TEST_CASE("proof: trouble that is told before its container was shown running is
   SUBCASE("shown, and the status is faster than the goodbye") {
     h.ask(k_v1);
     h.patched();
-    h.waits(0, "ErrImagePull", "not found");
+    h.waits(0, "ErrImagePull", "manifest unknown");
   }
   CHECK(h.count<Fail>() == 1);
 }
