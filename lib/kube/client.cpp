@@ -61,6 +61,8 @@ class Exchange : public Client::Operation {
     const bool expired_token = failure.status == 401 && attempts_ == 1;
     const Milliseconds wait = backoff(attempts_, client_.random(), failure);
     const bool in_time = std::chrono::steady_clock::now() + wait < deadline_;
+    failure.earlier = earlier_;
+    if (!failure.rejected()) earlier_ = Failure::Effect::unknown;
     if ((!failure.retriable() && !expired_token) || !in_time) return finish(std::move(failure));
     timer_ = client_.loop().after(wait, [this] { attempt(); });
   }
@@ -75,6 +77,7 @@ class Exchange : public Client::Operation {
   SteadyTime deadline_;
   PodHandler handler_;
   int attempts_ = 0;
+  Failure::Effect earlier_ = Failure::Effect::none;
   Loop::TimerId timer_ = 0;
   std::unique_ptr<Http::Call> call_;
 };

@@ -12,7 +12,9 @@ bool Failure::retriable() const {
 }
 
 bool Failure::rejected() const {
-  return kind == Kind::status && status >= 400 && status < 500 && status != 408;
+  // A gateway's 408 and any 5xx may follow an effect (a lost answer of the store, a webhook after it); what
+  // is refused with another 4xx, 429 included, was refused before.
+  return earlier == Effect::none && kind == Kind::status && status >= 400 && status < 500 && status != 408;
 }
 
 std::string Failure::to_string() const {

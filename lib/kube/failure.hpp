@@ -22,10 +22,13 @@ struct Failure {
   std::string reason;   // the Status object's, "Forbidden", if there was one
   std::string message;  // its message, or what went wrong
   std::optional<std::chrono::seconds> retry_after;
+  // What earlier attempts of the same request may have done: this answer speaks for the last one only.
+  enum class Effect : std::uint8_t { none, unknown };
+  Effect earlier = Effect::none;
 
   // The same request may succeed later.
   bool retriable() const;
-  // The request cannot have had an effect.
+  // Neither this attempt nor an earlier one can have had an effect.
   bool rejected() const;
   // One line: "403 Forbidden: pods "x" is forbidden: ...".
   std::string to_string() const;

@@ -28,7 +28,8 @@ struct Http::Transfer {
   std::string body;
   std::size_t header_bytes = 0;
   bool too_long = false;
-  bool refused = false;            // an address
+  bool refused = false;  // an address
+  bool sent = false;
   std::optional<CURLcode> result;  // once it is over
 
   ~Transfer() {
@@ -46,6 +47,7 @@ struct Http::Transfer {
   Result<HttpResponse> outcome() {
     if (too_long) return Error(fmt::format("answer longer than {} bytes", request.longest_body), EMSGSIZE);
     if (*result != CURLE_OK && refused) return Error("an address that must not be contacted", EACCES);
+    if (*result == CURLE_ABORTED_BY_CALLBACK) return error("the connection was closed without an answer");
     if (*result != CURLE_OK) return error("{}", curl_easy_strerror(*result));
     HttpResponse response{static_cast<int>(status()), std::move(body), {}, {}};
     for (const auto& name : request.wanted_headers) {
@@ -72,6 +74,13 @@ struct Http::Transfer {
     self.header_bytes += size;
     if (self.header_bytes > k_longest_headers) self.too_long = true;
     return self.too_long ? 0 : size;
+  }
+  // curl sends a request again by itself when a connection that it had kept turns out dead, though the server
+  // may have closed it after acting. Who asked for a change must know, so that is an error.
+  static int before_sending(void* user, char*, char*, int, int) {
+    auto& self = *static_cast<Transfer*>(user);
+    if (std::exchange(self.sent, true) && self.request.method != "GET") return CURL_PREREQFUNC_ABORT;
+    return CURL_PREREQFUNC_OK;
   }
   static curl_socket_t open_socket(void* user, curlsocktype, curl_sockaddr* address) {
     auto& self = *static_cast<Transfer*>(user);
@@ -172,6 +181,8 @@ std::unique_ptr<Http::Call> Http::start(HttpRequest request, Handlers handlers) 
   curl_easy_setopt(t.easy, CURLOPT_WRITEDATA, &t);
   curl_easy_setopt(t.easy, CURLOPT_HEADERFUNCTION, &Transfer::count_header);
   curl_easy_setopt(t.easy, CURLOPT_HEADERDATA, &t);
+  curl_easy_setopt(t.easy, CURLOPT_PREREQFUNCTION, &Transfer::before_sending);
+  curl_easy_setopt(t.easy, CURLOPT_PREREQDATA, &t);
   curl_easy_setopt(t.easy, CURLOPT_OPENSOCKETFUNCTION, &Transfer::open_socket);
   curl_easy_setopt(t.easy, CURLOPT_OPENSOCKETDATA, &t);
   curl_easy_setopt(t.easy, CURLOPT_PROTOCOLS_STR, "http,https");

@@ -41,6 +41,11 @@ struct Fixture {
   PodHandler handler() {
     return [this](PodAnswer got) { answer = std::move(got); };
   }
+  void patch(const std::string& image) {
+    operation = client->patch_image(pod, "payload-0", image,
+                                    std::chrono::steady_clock::now() + std::chrono::seconds(5), handler());
+    run_until([this] { return answer.has_value(); });
+  }
   void watch(const std::string& version) {
     operation = client->watch(
         pod, version,
@@ -65,9 +70,7 @@ TEST_CASE("client: get and patch, over the socket beside the token") {
   CHECK(f.server.requests[0].method == "GET");
   CHECK(f.server.requests[0].target == "/api/v1/namespaces/ns/pods/p");
   f.answer.reset();
-  f.operation = f.client->patch_image(
-      f.pod, "payload-0", "a:1", std::chrono::steady_clock::now() + std::chrono::seconds(5), f.handler());
-  f.run_until([&] { return f.answer.has_value(); });
+  f.patch("a:1");
   const auto& request = f.server.requests[1];
   CHECK(request.method == "PATCH");
   CHECK(request.headers.find("Content-Type: application/strategic-merge-patch+json") != std::string::npos);
@@ -129,6 +132,64 @@ TEST_CASE("client: nobody there, cut off, garbage, too much: an error in time, n
   CHECK(f.failure().retriable());
   CHECK_FALSE(f.failure().rejected());
   CHECK_FALSE(f.failure().to_string().empty());
+}
+
+TEST_CASE("client: a refusal does not speak for an earlier attempt whose effect is unknown") {
+  Fixture f;
+  FakeServer::Reply first;
+  bool rejected = false;
+  SUBCASE("stored, and closed without an answer") {
+    first = {"", true};
+  }
+  SUBCASE("stored, and cut off") {
+    first = {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", true};
+  }
+  SUBCASE("an answer that is none") {
+    first = FakeServer::json(200, "<html>");
+  }
+  SUBCASE("500") {
+    first = FakeServer::json(500, status_json(500, "InternalError", "etcd timed out"));
+  }
+  SUBCASE("504") {
+    first = FakeServer::json(504, status_json(504, "Timeout", "request did not complete"));
+  }
+  SUBCASE("408") {
+    first = FakeServer::json(408, "a gateway's words");
+  }
+  SUBCASE("429 is refused before any effect") {
+    first = FakeServer::json(429, status_json(429, "TooManyRequests", "slow down"));
+    rejected = true;
+  }
+  SUBCASE("409 is refused before any effect") {
+    first = FakeServer::json(409, status_json(409, "Conflict", "modified"));
+    rejected = true;
+  }
+  f.server.on_request = [&](const FakeServer::Request&) {
+    if (f.server.requests.size() == 1) return first;
+    return FakeServer::json(403, status_json(403, "Forbidden", "no more"));
+  };
+  f.patch("a:1");
+  CHECK(f.server.requests.size() == 2);
+  CHECK(f.failure().status == 403);
+  CHECK(f.failure().rejected() == rejected);
+}
+
+TEST_CASE("client: a change is not sent again behind our back when a kept connection dies under it") {
+  Fixture f;
+  std::string stored = "a:1";
+  f.server.on_request = [&](const FakeServer::Request& request) {
+    if (request.method == "GET") return FakeServer::json(200, pod_json("1"));
+    if (stored != "a:1") return FakeServer::json(403, status_json(403, "Forbidden", "no more"));
+    stored = request.body;
+    return FakeServer::Reply{"", true};
+  };
+  f.get();  // leaves a connection that the patch takes
+  f.answer.reset();
+  f.patch("b:1");
+  CHECK(stored.find("b:1") != std::string::npos);
+  CHECK(f.server.requests[0].connection == f.server.requests[1].connection);
+  CHECK(f.failure().status == 403);
+  CHECK_FALSE(f.failure().rejected());
 }
 
 TEST_CASE("client: the server's Retry-After is obeyed, within the deadline") {
