@@ -1,10 +1,12 @@
 #include "glue/agent_link.hpp"
 
 #include <sys/inotify.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "glue/events.hpp"
 #include "lib/wire/socket.hpp"
@@ -15,6 +17,13 @@ namespace {
 // An agent that hangs up at once, refusing this glue's version say, is not asked again in a tight loop.
 constexpr auto k_short_connection = std::chrono::seconds(5);
 constexpr int k_most_doublings = 5;
+// Where nothing tells that the agent's socket has appeared.
+constexpr auto k_look_again = std::chrono::seconds(1);
+
+// Instances and watches of inotify are counted for each user of a node, and root is one on all of it.
+bool is_shortage(int code) {
+  return code == EMFILE || code == ENFILE || code == ENOSPC || code == ENOMEM;
+}
 }  // namespace
 
 AgentLink::AgentLink(Loop& loop, std::string run_directory, std::string container, Handlers handlers)
@@ -42,21 +51,30 @@ void AgentLink::drop(std::string_view reason) {
 
 Result<void> AgentLink::connect() {
   loop_.cancel(retry_);
-  if (TRY(try_connect())) return {};
-  // The socket may have appeared before the watch was there: look once more.
-  if (!inotify_) {
-    TRY(watch_directory());
-    say("waiting for the agent run_directory={}", run_directory_);
-    TRY(try_connect());
+  if (TRY(try_connect()) || inotify_) return {};
+  const auto watched = watch_directory();
+  if (!watched && !is_shortage(watched.error().code())) return watched;
+  if (!waiting_) {
+    say("waiting for the agent run_directory={}{}", run_directory_,
+        watched ? "" : fmt::format(" once_a_second={}", value(watched.error().message())));
+    waiting_ = true;
   }
+  if (!watched) {
+    retry_after(k_look_again);
+    return {};
+  }
+  // The socket may have appeared before the watch was there: look once more.
+  TRY(try_connect());
   return {};
 }
 
 Result<bool> AgentLink::try_connect() {
-  auto socket = wire::connect_to(run_directory_ + "/agent.sock");
+  auto socket = wire::connect_to(run_directory_ + "/agent.sock", SOCK_NONBLOCK);
   if (!socket) {
     const int code = socket.error().code();
-    if (code == ENOENT || code == ECONNREFUSED) return false;
+    // An agent that does not accept has more connections waiting than its socket takes.
+    if (code == EAGAIN) retry_after(k_look_again);
+    if (code == ENOENT || code == ECONNREFUSED || code == EAGAIN) return false;
     return socket.error();
   }
   // Whoever listens decides what runs here as any user this one can become; only root of this pod may, or,
@@ -71,6 +89,8 @@ Result<bool> AgentLink::try_connect() {
   inotify_.reset();
   channel_ = TRY(wire::Channel::create(loop_, std::move(socket).value(),
                                        {handlers_.frame, [this](const Error& reason) { on_lost(reason); }}));
+  loop_.cancel(retry_);
+  waiting_ = false;
   connected_at_ = std::chrono::steady_clock::now();
   say("connected to the agent");
   send(wire::Hello{.container = container_, .version = GLIDEPOD_VERSION});
@@ -103,11 +123,21 @@ void AgentLink::on_lost(const Error& reason) {
   if (!channel_) return;
   channel_.reset();
   say("lost the agent reason={}", value(reason.message().empty() ? "closed" : reason.message()));
-  handlers_.lost();
+  held_ = true;
+  if (handlers_.lost()) resume();
+}
+
+void AgentLink::resume() {
+  if (!std::exchange(held_, false)) return;
   const bool brief = std::chrono::steady_clock::now() - connected_at_ < k_short_connection;
   short_connections_ = brief ? std::min(short_connections_ + 1, k_most_doublings + 1) : 0;
   if (short_connections_ <= 1) return reconnect();
-  retry_ = loop_.after(std::chrono::seconds(1 << (short_connections_ - 2)), [this] { reconnect(); });
+  retry_after(std::chrono::seconds(1 << (short_connections_ - 2)));
+}
+
+void AgentLink::retry_after(Milliseconds delay) {
+  loop_.cancel(retry_);
+  retry_ = loop_.after(delay, [this] { reconnect(); });
 }
 
 }  // namespace glidepod::glue

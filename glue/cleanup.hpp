@@ -1,10 +1,14 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "glue/privileges.hpp"
+#include "lib/base/fd.hpp"
+#include "lib/base/loop.hpp"
 
 namespace glidepod::glue {
 
@@ -15,9 +19,45 @@ struct Cleaned {
   std::uint32_t removed = 0;  // files, folders and IPC objects
   bool complete = true;
 };
-// Removes what the user owns below the folders, and its System V IPC objects, with the user's own rights
-// (root has no CAP_DAC_OVERRIDE here). The user must have no process left. Does not fork where there is
-// nothing.
-Cleaned clean_after(const User& user, const std::vector<std::string>& folders = k_shared_folders);
+
+// Removes what a user, who must have no process left, owns below the folders, and its System V IPC objects.
+// A child does it with the user's own rights (root has no CAP_DAC_OVERRIDE here), a second one looks again as
+// root; this process only ever looks at a few entries, and forks nothing where there is nothing.
+//
+// Whoever drives it reaps the children, which others of the same user may stop, and keeps the time.
+class Cleaning {
+ public:
+  // How long a child may take: as the user, as root, and to die once it was killed.
+  struct Limits {
+    Milliseconds as_user = std::chrono::seconds(20);
+    Milliseconds as_root = std::chrono::seconds(5);
+    Milliseconds to_die = std::chrono::seconds(2);
+  };
+  Cleaning(User user, Limits limits, std::vector<std::string> folders = k_shared_folders);
+
+  bool done() const { return stage_ == Stage::done; }
+  // When not done: the time until overdue() is due.
+  Milliseconds limit() const;
+  // A child of this process was reaped. True if it was one of these: limit() and done() are new.
+  bool ended(pid_t pid);
+  // The time is over: its child is killed, or, if it does not even die, left alone.
+  void overdue();
+  const Cleaned& result() const { return result_; }
+
+ private:
+  enum class Stage : std::uint8_t { as_user, as_root, killed_user, killed_root, done };
+  enum class Found : std::uint8_t { nothing, something, too_much };
+  Found look() const;
+  void begin(Stage stage);
+  void finish(bool complete);
+
+  User user_;
+  Limits limits_;
+  std::vector<std::string> folders_;
+  Stage stage_ = Stage::done;
+  pid_t child_ = -1;
+  Fd report_;
+  Cleaned result_;
+};
 
 }  // namespace glidepod::glue

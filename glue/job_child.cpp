@@ -1,7 +1,6 @@
 #include "glue/job_child.hpp"
 
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -12,6 +11,8 @@
 
 #include <algorithm>
 #include <cerrno>
+
+#include "glue/descriptors.hpp"
 
 namespace glidepod::glue {
 
@@ -73,8 +74,7 @@ class JobChild {
     for (int target = 0; target < 3; ++target)
       if (::dup2(plan_.stdio[static_cast<std::size_t>(target)], target) < 0) return errno;
     // Glue opens everything close-on-exec; this also covers what a container runtime may have left open.
-    if (::syscall(SYS_close_range, k_first_unused_fd, ~0U, CLOSE_RANGE_CLOEXEC) != 0 && errno != ENOSYS)
-      return errno;
+    close_at_exec_from(k_first_unused_fd);
     return 0;
   }
 

@@ -179,20 +179,22 @@ Prepared prepare(const wire::Launch& launch, const std::array<int, 3>& stdio, in
   return prepared;
 }
 
-Result<Launched> start(const wire::Launch& launch, const std::vector<Fd>& fds, const Filter& filter) {
+Result<Pipe> report_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return Error::system("pipe");
-  Launched launched;
-  launched.report.reset(ends[0]);
-  const Fd report(ends[1]);
+  return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
+
+Result<void> start(const wire::Launch& launch, const std::vector<Fd>& fds, const Filter& filter,
+                   const Fd& report, Launched* launched) {
   Prepared prepared = prepare(launch, {fds[0].get(), fds[1].get(), fds[2].get()},
                               launch.program_attached ? fds[3].get() : -1, filter);
   prepared.plan.report_fd = report.get();
-  launched.candidates = prepared.plan.candidates;
-  launched.pid = ::fork();
-  if (launched.pid < 0) return Error::system("fork");
-  if (launched.pid == 0) run_child(prepared.plan);
-  return launched;
+  launched->candidates = prepared.plan.candidates;
+  launched->pid = ::fork();
+  if (launched->pid < 0) return Error::system("fork");
+  if (launched->pid == 0) run_child(prepared.plan);
+  return {};
 }
 
 void prepare_image(const wire::Launch& launch) {

@@ -36,8 +36,14 @@ struct Launched {
   Fd report;  // readable: a ChildReport, or its end once the program runs
   std::vector<std::string> candidates;
 };
-// Forks. fds are stdin, stdout, stderr and the program if one is attached.
-Result<Launched> start(const wire::Launch& launch, const std::vector<Fd>& fds, const Filter& filter);
+struct Pipe {
+  Fd read, write;
+};
+// For a child's report: does not block, is closed by exec.
+Result<Pipe> report_pipe();
+// Forks. fds are stdin, stdout, stderr and the program if one is attached; the report goes to report.
+Result<void> start(const wire::Launch& launch, const std::vector<Fd>& fds, const Filter& filter,
+                   const Fd& report, Launched* launched);
 
 // Makes the image fit for a job: /tmp and /var/tmp, and the user's name.
 void prepare_image(const wire::Launch& launch);

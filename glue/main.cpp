@@ -1,17 +1,13 @@
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <string_view>
 #include <vector>
 
 #include "glue/events.hpp"
 #include "glue/install.hpp"
-#include "glue/server.hpp"
-#include "lib/base/text.hpp"
+#include "glue/serve.hpp"
 
 namespace glidepod::glue {
 
@@ -38,9 +34,9 @@ constexpr std::string_view k_help =
     "\n"
     "Environment: GLIDEPOD_GRACE_SECONDS (25): time for a job to end after SIGTERM.\n"
     "Needs Linux 5.6 or newer and, but for --unprivileged, root with CAP_SETUID, CAP_SETGID, CAP_KILL.\n"
-    "Exit codes: 0 the pilot is done, or done as told; 1 failure; 2 usage; 143 ended by SIGTERM or SIGINT, "
-    "a\n"
-    "running job having been ended first.\n";
+    "Exit codes: 0 the pilot is done, or done as told; 1 failure; 2 usage; 143 ended by SIGTERM or "
+    "another\n"
+    "signal that an image may name as its STOPSIGNAL, a running job having been ended first.\n";
 
 struct Arguments {
   enum class What : std::uint8_t { nothing, help, version, install, serve };
@@ -92,40 +88,6 @@ void open_standard_descriptors() {
   do fd = ::open("/dev/null", O_RDWR);
   while (fd >= 0 && fd <= 2);
   if (fd > 2) ::close(fd);
-}
-
-// All signals are blocked for good: SIGCHLD, SIGTERM and SIGINT are read from a descriptor, the others mean
-// nothing here. Their dispositions are the defaults that the jobs will have.
-void take_over_signals() {
-  sigset_t all;
-  sigfillset(&all);
-  ::sigprocmask(SIG_BLOCK, &all, nullptr);
-  struct sigaction action {};
-  action.sa_handler = SIG_DFL;
-  for (int number = 1; number < NSIG; ++number) {
-    // A job that is suspended and continued does not wake glue.
-    action.sa_flags = number == SIGCHLD ? SA_NOCLDSTOP : 0;
-    ::sigaction(number, &action, nullptr);
-  }
-}
-
-Result<int> serve(ServerOptions options, bool unprivileged) {
-  if (unprivileged && ::geteuid() == 0) return error("--unprivileged is for another user than root");
-  if (!unprivileged && ::geteuid() != 0)
-    return error("must run as root, with CAP_SETUID, CAP_SETGID and CAP_KILL; or see --unprivileged");
-  // A process of the same user id elsewhere in the pod must not look into this one.
-  if (::prctl(PR_SET_DUMPABLE, 0) != 0) return Error::system("become non-dumpable");
-  // What a job leaves behind comes to this process, also where it is not PID 1.
-  if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return Error::system("become a child subreaper");
-  if (const char* grace = ::getenv("GLIDEPOD_GRACE_SECONDS")) {
-    const auto seconds = TRY(parse_integer(grace).in("GLIDEPOD_GRACE_SECONDS"));
-    if (seconds < 0 || seconds > 86400)
-      return error("GLIDEPOD_GRACE_SECONDS: {} is not in 0 to 86400", seconds);
-    options.grace = std::chrono::seconds(seconds);
-  }
-  auto loop = TRY(Loop::create());
-  Server server(loop, std::move(options));
-  return server.run();
 }
 
 int run(const std::vector<std::string>& words) {

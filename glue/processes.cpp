@@ -2,9 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <sched.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <set>
 #include <unordered_set>
 
 #include "lib/base/fd.hpp"
@@ -20,11 +16,6 @@
 namespace glidepod::glue {
 
 namespace {
-
-// For signals that are not the end: how long to look for processes that the signal has not reached.
-constexpr Milliseconds k_signal_limit = std::chrono::seconds(2);
-// Descriptors held at once while waiting for killed processes, far below any limit on open files.
-constexpr std::size_t k_most_waited = 200;
 
 template <typename T>
 bool number_at(const std::vector<std::string_view>& fields, std::size_t index, T* value) {
@@ -42,77 +33,6 @@ std::optional<ProcessStat> stat_of(pid_t pid) {
   const ssize_t got = ::read(fd.get(), line.data(), line.size());
   if (got <= 0) return std::nullopt;
   return parse_stat({line.data(), static_cast<std::size_t>(got)});
-}
-
-// A process by descriptor, once it is certain that it still is the one that was listed.
-Fd open_process(const ProcessStat& process) {
-  Fd fd(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
-  if (!fd) return fd;
-  const auto now = stat_of(process.pid);
-  if (!now || now->start_time != process.start_time) fd.reset();
-  return fd;
-}
-
-bool send(const Fd& process, int number) {
-  return ::syscall(SYS_pidfd_send_signal, process.get(), number, nullptr, 0) == 0;
-}
-
-// A pid and its start time.
-using Identity = std::pair<pid_t, std::uint64_t>;
-
-std::vector<ProcessStat> own_descendants() {
-  auto all = all_processes();
-  return all ? descendants_of(::getpid(), std::move(all).value()) : std::vector<ProcessStat>();
-}
-
-bool runs(const ProcessStat& process) {
-  return process.state == 'R' || process.state == 'S';
-}
-
-// Signals everything that lives below this process until a pass finds nothing new. Stopped processes keep
-// their place under a limit on processes, so even a fork bomb comes to rest; killing at once would make room
-// for its next generation. For SIGSTOP everything must also be seen not to run: a fork that has begun is
-// completed before the signal acts, and its child is not in /proc until then.
-std::vector<ProcessStat> signal_all(int number, SteadyTime deadline) {
-  std::set<Identity> known;
-  std::vector<ProcessStat> found;
-  for (bool again = true; again; again = again && std::chrono::steady_clock::now() < deadline) {
-    found = own_descendants();
-    again = false;
-    for (const auto& process : found) {
-      if (process.ended()) continue;
-      const bool is_new = known.insert({process.pid, process.start_time}).second;
-      const bool must_stop = number == SIGSTOP && runs(process);
-      again |= is_new || must_stop;
-      if (!is_new && !must_stop) continue;
-      if (const Fd fd = open_process(process)) send(fd, number);
-    }
-    // The signalled need the processor to act on it.
-    if (again) ::sched_yield();
-  }
-  return found;
-}
-
-int milliseconds_until(SteadyTime deadline) {
-  const auto left = std::chrono::ceil<Milliseconds>(deadline - std::chrono::steady_clock::now());
-  return static_cast<int>(std::max<std::int64_t>(0, left.count()));
-}
-
-void wait_for(const std::vector<Fd>& processes, SteadyTime deadline) {
-  for (const Fd& process : processes) {
-    pollfd wait{.fd = process.get(), .events = POLLIN, .revents = 0};
-    ::poll(&wait, 1, milliseconds_until(deadline));
-  }
-}
-
-// What was killed may be on its way from a dead parent to this process: its SIGCHLD tells.
-void wait_for_child(SteadyTime deadline) {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGCHLD);
-  const int left = milliseconds_until(deadline);
-  const timespec time{.tv_sec = left / 1000, .tv_nsec = (left % 1000) * 1000000L};
-  ::sigtimedwait(&set, nullptr, &time);
 }
 
 }  // namespace
@@ -171,41 +91,33 @@ Result<std::vector<ProcessStat>> all_processes() {
   return result;
 }
 
-void signal_descendants(int number) {
-  signal_all(number, std::chrono::steady_clock::now() + k_signal_limit);
+Fd open_process(const ProcessStat& process) {
+  Fd fd(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
+  if (!fd) return fd;
+  const auto now = stat_of(process.pid);
+  if (!now || now->start_time != process.start_time) fd.reset();
+  return fd;
 }
 
-bool reap(const Reaped& reaped) {
-  while (true) {
+bool send_signal(const Fd& process, int number) {
+  return ::syscall(SYS_pidfd_send_signal, process.get(), number, nullptr, 0) == 0;
+}
+
+Children reap(std::size_t most, const Reaped& reaped) {
+  for (std::size_t count = 0; count < most;) {
     int status = 0;
     rusage usage{};
     const pid_t pid = ::wait4(-1, &status, WNOHANG, &usage);
     if (pid > 0) {
+      ++count;
       reaped(pid, status, usage);
     } else if (pid == 0) {
-      return false;
+      return Children::living;
     } else if (errno != EINTR) {
-      return true;  // ECHILD: every descendant's line of parents leads to a child, so there is none either
+      return Children::none;  // ECHILD
     }
   }
-}
-
-Ending end_descendants(Milliseconds limit, const Reaped& reaped) {
-  const auto deadline = std::chrono::steady_clock::now() + limit;
-  Ending ending;
-  std::set<Identity> killed;
-  while (!(ending.complete = reap(reaped)) && std::chrono::steady_clock::now() < deadline) {
-    std::vector<Fd> dying;
-    for (const auto& process : signal_all(SIGSTOP, deadline)) {
-      Fd fd = open_process(process);
-      if (!fd || !send(fd, SIGKILL)) continue;
-      if (!process.ended() && killed.insert({process.pid, process.start_time}).second) ++ending.killed;
-      if (dying.size() < k_most_waited) dying.push_back(std::move(fd));
-    }
-    if (dying.empty()) wait_for_child(deadline);
-    wait_for(dying, deadline);
-  }
-  return ending;
+  return Children::unknown;
 }
 
 }  // namespace glidepod::glue

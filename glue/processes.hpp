@@ -3,14 +3,13 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
 
-#include "lib/base/loop.hpp"
+#include "lib/base/fd.hpp"
 #include "lib/base/result.hpp"
 
 namespace glidepod::glue {
@@ -37,20 +36,21 @@ std::vector<ProcessStat> descendants_of(pid_t root, std::vector<ProcessStat> all
 // All processes that /proc shows.
 Result<std::vector<ProcessStat>> all_processes();
 
-// Sends the signal to every descendant of this process, again until no new one is found.
-void signal_descendants(int number);
+// A process by descriptor, once it is certain that it still is the one that was listed; else an invalid Fd.
+Fd open_process(const ProcessStat& process);
+bool send_signal(const Fd& process, int number);
 
 // Called for every process that was reaped, with wait(2)'s status.
 using Reaped = std::function<void(pid_t pid, int status, const rusage& usage)>;
 
-// Reaps what has ended, without waiting; true when this process has no child left.
-bool reap(const Reaped& reaped);
-
-struct Ending {
-  bool complete = false;     // nothing is left
-  std::uint32_t killed = 0;  // processes
+// What this process has for children after reaping.
+enum class Children : std::uint8_t {
+  none,     // so it has no descendant either: every line of parents leads to a child
+  living,   // none of them has ended
+  unknown,  // as many were reaped as were allowed; there may be more
 };
-// Kills and reaps every descendant of this process, however it tries to get away, within the limit.
-Ending end_descendants(Milliseconds limit, const Reaped& reaped);
+// Reaps what has ended, without waiting, but no more than this: processes that replace themselves can end as
+// fast as they are reaped.
+Children reap(std::size_t most, const Reaped& reaped);
 
 }  // namespace glidepod::glue

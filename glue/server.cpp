@@ -2,24 +2,30 @@
 
 #include <malloc.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
-#include "glue/cleanup.hpp"
 #include "glue/events.hpp"
-#include "glue/processes.hpp"
+#include "glue/stop_signal.hpp"
 #include "lib/base/text.hpp"
 
 namespace glidepod::glue {
 
 namespace {
 
-// A process that cannot be killed (it hangs in the kernel) makes the container unclean after this time.
-constexpr Milliseconds k_end_limit = std::chrono::seconds(10);
+// A suspended job's processes are looked for so long.
+constexpr Milliseconds k_signal_limit = std::chrono::seconds(2);
+constexpr std::size_t k_reaped_at_once = 256;
 constexpr int k_exit_terminated = 143;
+
+std::int64_t microseconds(const timeval& time) {
+  return time.tv_sec * 1'000'000L + time.tv_usec;
+}
+
+}  // namespace
 
 std::int64_t now_ns() {
   timespec now{};
@@ -27,35 +33,29 @@ std::int64_t now_ns() {
   return now.tv_sec * 1'000'000'000L + now.tv_nsec;
 }
 
-std::int64_t microseconds(const timeval& time) {
-  return time.tv_sec * 1'000'000L + time.tv_usec;
-}
-
-// A job as the log names it: in HTCondor's words, which the agent gives.
 std::string name_of(const wire::Launch& launch) {
   if (launch.about.empty()) return fmt::format("job={}", launch.job);
   return one_line(launch.about, 1000);
 }
 
-}  // namespace
-
 Server::Server(Loop& loop, ServerOptions options)
     : loop_(loop),
       options_(std::move(options)),
       link_(loop, options_.run_directory, options_.container,
-            {[this](wire::Frame frame) { on_frame(std::move(frame)); }, [this] { on_agent_lost(); },
+            {[this](wire::Frame frame) { on_frame(std::move(frame)); }, [this] { return on_agent_lost(); },
              [this](const Error& error) {
                failure_ = error;
                loop_.stop();
              }}) {}
 
 Result<int> Server::run() {
-  TRY(loop_.on_signals({SIGCHLD, SIGTERM, SIGINT}, [this](const signalfd_siginfo& info) {
-    on_process_signal(static_cast<int>(info.ssi_signo));
-  }));
+  auto signals = stop_signals();
+  signals.push_back(SIGCHLD);
+  TRY(loop_.on_signals(signals, [this](const signalfd_siginfo& info) { on_process_signal(info); }));
   TRY(link_.start());
   // After Hello: the agent has enough to do meanwhile.
   filter_ = TRY(Filter::build());
+  control_group_.emplace();
   ::malloc_trim(0);
   TRY(loop_.run());
   if (failure_) return *failure_;
@@ -82,6 +82,8 @@ void Server::on_frame(wire::Frame frame) {
       return handle(&Server::on_close_session);
     case wire::Type::signal:
       return handle(&Server::on_signal);
+    case wire::Type::beat:
+      return handle(&Server::on_beat);
     case wire::Type::finish:
       return on_finish();
     default:
@@ -95,6 +97,8 @@ void Server::on_launch(wire::Launch launch, const std::vector<Fd>& fds) {
     link_.send(wire::LaunchFailed{launch.job, fault, message});
   };
   if (leaving_) return refuse_with(wire::Fault::infrastructure, "the container is about to end");
+  if (job_ && job_->stage >= Job::Stage::ending)
+    return refuse_with(wire::Fault::infrastructure, "the job before has not been cleaned up after yet");
   if (job_) return refuse_with(wire::Fault::infrastructure, "another job runs in this container");
   if (unclean_)
     return refuse_with(wire::Fault::infrastructure, "an earlier job could not be cleaned up here");
@@ -103,21 +107,31 @@ void Server::on_launch(wire::Launch launch, const std::vector<Fd>& fds) {
   job_.emplace();
   job_->launch = std::move(launch);
   job_->account.job = job_->launch.job;
-  if (const auto failure = begin(fds)) fail_launch(*failure);
+  job_->failure = begin(fds);
+  if (job_->failure) return finish_job();
+  set_timer(options_.launch_limit, &Server::on_launch_overdue);
 }
 
 std::optional<LaunchFailure> Server::begin(const std::vector<Fd>& fds) {
+  const auto failed = [](const Error& error) {
+    return LaunchFailure{wire::Fault::infrastructure, error.message()};
+  };
   wire::Fault fault{};
   const auto linked = job_->links.make(job_->launch.links, options_.scratch_directory, &fault);
   if (!linked) return LaunchFailure{fault, linked.error().message()};
   prepare_image(job_->launch);
+  job_->memory = control_group_->read();
   job_->account.started_ns = now_ns();
-  auto launched = start(job_->launch, fds, *filter_);
-  if (!launched) return LaunchFailure{wire::Fault::infrastructure, launched.error().message()};
-  job_->main = std::move(launched).value();
-  const auto watched = loop_.watch(job_->main.report.get(), EPOLLIN, [this](std::uint32_t) { on_report(); });
-  if (!watched) return LaunchFailure{wire::Fault::infrastructure, watched.error().message()};
-  return std::nullopt;
+  // Watched before there is a child: one that could not be watched would run unseen.
+  auto pipe = report_pipe();
+  if (!pipe) return failed(pipe.error());
+  const auto watched = loop_.watch(pipe->read.get(), EPOLLIN, [this](std::uint32_t) { on_report(); });
+  if (!watched) return failed(watched.error());
+  job_->main.report = std::move(pipe->read);
+  const auto started = start(job_->launch, fds, *filter_, pipe->write, &job_->main);
+  if (started) return std::nullopt;
+  close_report();
+  return failed(started.error());
 }
 
 void Server::on_report() {
@@ -125,12 +139,24 @@ void Server::on_report() {
   const ssize_t got = ::read(job_->main.report.get(), &report, sizeof report);
   if (got < 0) return;
   close_report();
-  if (got == sizeof report)
-    return fail_launch(explain(report, job_->launch, job_->main.candidates, options_.scratch_directory));
-  job_->started = true;
+  if (got == sizeof report) {
+    job_->failure = explain(report, job_->launch, job_->main.candidates, options_.scratch_directory);
+    return begin_end();  // the child is at its _exit
+  }
+  if (job_->stage == Job::Stage::launching) {
+    loop_.cancel(job_->timer);
+    job_->stage = Job::Stage::running;
+  }
   link_.send(wire::Started{job_->launch.job, job_->main.pid});
   say("job started {} pid={} uid={} program={}", name_of(job_->launch), job_->main.pid, job_->launch.uid,
       value(job_->launch.argv[0]));
+}
+
+void Server::on_launch_overdue() {
+  job_->failure = {wire::Fault::infrastructure,
+                   fmt::format("the job's process did not come to its program within {} s",
+                               options_.launch_limit.count() / 1000)};
+  begin_end();
 }
 
 void Server::close_report() {
@@ -138,30 +164,19 @@ void Server::close_report() {
   job_->main.report.reset();
 }
 
-void Server::fail_launch(const LaunchFailure& failure) {
-  if (job_->main.report) close_report();
-  // The child, if it came to that, is at its _exit: an instant.
-  if (job_->main.pid > 0 && !job_->status) ::waitpid(job_->main.pid, nullptr, 0);
-  say("launch failed {} fault={} reason={}", name_of(job_->launch),
-      failure.fault == wire::Fault::user ? "user" : "infrastructure", value(failure.message));
-  link_.send(wire::LaunchFailed{job_->launch.job, failure.fault, failure.message});
-  job_.reset();
-  if (leaving_) leave(*leaving_);
-}
-
 void Server::on_signal(const wire::Signal& signal) {
-  // Of a job that has just ended: its JobEnded is on the way to the agent.
-  if (!job_ || job_->launch.job != signal.job) return;
+  // Of a job that has just ended, or is being ended anyway.
+  if (!job_ || job_->launch.job != signal.job || job_->stage >= Job::Stage::ending) return;
   if (signal.number <= 0 || signal.number >= NSIG) return;
   say("signal {} number={}", name_of(job_->launch), signal.number);
   switch (signal.number) {
     case SIGKILL:
-      return end_job();
+      return begin_end();
     case SIGSTOP:
     case SIGTSTP:
     case SIGCONT:
       job_->suspended = signal.number != SIGCONT;
-      return signal_descendants(signal.number);
+      return pursue(signal.number);
     default:
       signal_main(signal.number);
   }
@@ -172,43 +187,73 @@ void Server::signal_main(int number) {
   if (job_->main.pid > 0 && !job_->status) ::kill(job_->main.pid, number);
 }
 
+// The first pass at once, for the sake of order; then again until it finds nothing new.
+void Server::pursue(int number) {
+  job_->pursuit.emplace(number);
+  job_->pursuit_until = std::chrono::steady_clock::now() + k_signal_limit;
+  pursue_on();
+}
+
+void Server::pursue_on() {
+  loop_.cancel(job_->pursuit_timer);
+  if (job_->pursuit->pass() || std::chrono::steady_clock::now() >= job_->pursuit_until)
+    return job_->pursuit.reset();
+  job_->pursuit_timer = loop_.after(job_->pursuit->pause(), [this] { pursue_on(); });
+}
+
 void Server::on_finish() {
-  if (job_) end_job();
-  leave(0);
+  if (!job_) return leave(0);
+  leaving_ = 0;
+  begin_end();
 }
 
-void Server::on_agent_lost() {
-  if (!job_) return;
+// The next agent finds glue ready: it is looked for when nothing of the job is left.
+bool Server::on_agent_lost() {
+  if (!job_) return true;
   say("no agent to report to, ending the job {}", name_of(job_->launch));
-  end_job();
+  begin_end();
+  return !job_;
 }
 
-void Server::on_process_signal(int number) {
-  if (number != SIGCHLD) return on_terminate(number);
-  reap_children();
-  if (job_ && job_->status) end_job();
+void Server::on_process_signal(const signalfd_siginfo& info) {
+  if (info.ssi_signo == SIGCHLD) return reap_some();
+  if (is_order_to_end(info)) on_terminate(static_cast<int>(info.ssi_signo));
 }
 
 void Server::on_terminate(int number) {
   if (leaving_) return;
-  say("asked to end signal={}", number);
+  const std::string name = signal_name(number);
+  say("asked to end signal={}", name);
   // Before the job's end: however it ends now, the agent knows that it was made to.
-  link_.send(wire::Goodbye{"SIGTERM"});
+  link_.send(wire::Goodbye{name});
   if (!job_) return leave(k_exit_terminated);
   leaving_ = k_exit_terminated;
+  loop_.after(options_.grace, [this] { hurry(); });
+  if (job_->stage >= Job::Stage::ending) return;
   signal_main(SIGTERM);
-  if (job_->suspended) signal_descendants(SIGCONT);
-  loop_.after(options_.grace, [this] {
-    if (job_) end_job();
-  });
+  if (job_->suspended) pursue(SIGCONT);
 }
 
-bool Server::reap_children() {
-  return reap([this](pid_t pid, int status, const rusage& usage) { account_for(pid, status, usage); });
+void Server::reap_some() {
+  loop_.cancel(reap_timer_);
+  const bool had_ended = job_ && job_->status;
+  children_ = reap(k_reaped_at_once,
+                   [this](pid_t pid, int status, const rusage& usage) { account_for(pid, status, usage); });
+  // The others after whatever else waits.
+  if (children_ == Children::unknown) reap_timer_ = loop_.after(Milliseconds(0), [this] { reap_some(); });
+  if (!job_) return;
+  if (job_->status && !had_ended) return main_ended();
+  if (job_->stage == Job::Stage::ending && children_ == Children::none) return end_some();
+  if (std::exchange(job_->cleaning_moved, false)) clean_some();
 }
 
 void Server::account_for(pid_t pid, int status, const rusage& usage) {
   if (!job_) return;
+  if (job_->cleaning) {
+    job_->cleaning_moved |= job_->cleaning->ended(pid);
+    return;
+  }
+  if (job_->ending) job_->ending->reaped(status);
   auto& account = job_->account;
   account.user_microseconds += microseconds(usage.ru_utime);
   account.system_microseconds += microseconds(usage.ru_stime);
@@ -220,30 +265,9 @@ void Server::account_for(pid_t pid, int status, const rusage& usage) {
   job_->status = ExitStatus::from_wait(status);
 }
 
-void Server::end_job() {
-  // The main process may have ended before its report was looked at.
-  if (job_->main.report && job_->status) on_report();
-  if (!job_) return;
-  const Ending ending = end_descendants(
-      k_end_limit, [this](pid_t pid, int status, const rusage& usage) { account_for(pid, status, usage); });
-  if (job_->main.report) on_report();
-  if (!job_) return;
-  forget_sessions();
-  const Cleaned cleaned = clean_after(user_of(job_->launch));
-  job_->links.undo();
-  auto& account = job_->account;
-  account.status = job_->status.value_or(ExitStatus::signaled(SIGKILL));
-  if (account.ended_ns == 0) account.ended_ns = now_ns();
-  account.processes_killed = ending.killed;
-  account.files_removed = cleaned.removed;
-  account.clean = ending.complete && cleaned.complete;
-  unclean_ |= !account.clean;
-  link_.send(account);
-  say("job ended {} status={} killed={} removed={} clean={}", name_of(job_->launch),
-      value(account.status.to_string()), account.processes_killed, account.files_removed, account.clean);
-  job_.reset();
-  ::malloc_trim(0);
-  if (leaving_) leave(*leaving_);
+void Server::set_timer(Milliseconds delay, void (Server::*handler)()) {
+  loop_.cancel(job_->timer);
+  job_->timer = loop_.after(delay, [this, handler] { (this->*handler)(); });
 }
 
 void Server::leave(int exit_code) {

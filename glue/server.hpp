@@ -8,8 +8,12 @@
 #include <vector>
 
 #include "glue/agent_link.hpp"
+#include "glue/cleanup.hpp"
 #include "glue/launch.hpp"
 #include "glue/links.hpp"
+#include "glue/memory.hpp"
+#include "glue/processes.hpp"
+#include "glue/pursuit.hpp"
 #include "glue/seccomp.hpp"
 #include "glue/session.hpp"
 #include "lib/base/child.hpp"
@@ -23,48 +27,84 @@ struct ServerOptions {
   std::string run_directory = "/glidepod/run";
   std::string scratch_directory = "/glidepod/scratch";
   std::chrono::seconds grace{25};  // from SIGTERM to SIGKILL for a job
+  // Every wait has an end.
+  Milliseconds launch_limit = std::chrono::seconds(30);  // from fork to the job's first instruction
+  Milliseconds end_limit = std::chrono::seconds(10);     // for a process that cannot be killed
+  Cleaning::Limits cleaning;
 };
 
 // A job from its Launch to the message that ends it.
 struct Job {
+  enum class Stage : std::uint8_t {
+    launching,  // its child has not reported
+    running,
+    ending,    // what is left of it is being killed
+    cleaning,  // what it left in shared places is being removed
+  };
+  Stage stage = Stage::launching;
   wire::Launch launch;
   Links links;
   Launched main;
-  bool started = false;  // its program runs, or ran
   bool suspended = false;
-  std::optional<ExitStatus> status;  // the main process has ended
-  wire::JobEnded account;            // what is known so far
+  std::optional<ExitStatus> status;      // the main process has ended
+  std::optional<LaunchFailure> failure;  // it was no job: to be told when the child is gone
+  wire::JobEnded account;                // what is known so far
+  MemoryState memory;                    // before it
   std::map<std::uint64_t, OpenedSession> sessions;
+  std::optional<Pursuit> pursuit;  // a signal on its way to every process
+  SteadyTime pursuit_until;
+  Loop::TimerId pursuit_timer = 0;
+  std::optional<Ending> ending;
+  std::optional<Cleaning> cleaning;
+  bool cleaning_moved = false;  // a child of it has ended
+  Loop::TimerId timer = 0;      // of the stage
 };
 
-// Runs jobs for the agent, one at a time, and leaves nothing of them behind.
+// A job as the log names it: in HTCondor's words, which the agent gives.
+std::string name_of(const wire::Launch& launch);
+// CLOCK_REALTIME.
+std::int64_t now_ns();
+
+// Runs jobs for the agent, one at a time, and leaves nothing of them behind. Nothing in it waits but the
+// loop: launching, ending and cleaning are stages with a time limit each, and every step of them is short.
 class Server {
  public:
   Server(Loop& loop, ServerOptions options);
 
-  // Until the agent says Finish (0) or SIGTERM or SIGINT comes (143): the program's exit code.
+  // Until the agent says Finish (0) or a signal orders it to end (143): the program's exit code.
   Result<int> run();
 
  private:
+  bool on_agent_lost();
   void on_frame(wire::Frame frame);
   void on_launch(wire::Launch launch, const std::vector<Fd>& fds);
   void on_signal(const wire::Signal& signal);
   void signal_main(int number);
+  void on_beat(const wire::Beat& beat) { link_.send(beat); }
   void on_finish();
-  void on_agent_lost();
-  void on_process_signal(int number);
+  void on_process_signal(const signalfd_siginfo& info);
   void on_terminate(int number);
 
   std::optional<LaunchFailure> begin(const std::vector<Fd>& fds);
-  // Reads the child's report: Started, or the launch has failed and the job is gone.
+  // Reads the child's report: Started, or the launch has failed and its end begins.
   void on_report();
-  void fail_launch(const LaunchFailure& failure);
-  bool reap_children();
+  void on_launch_overdue();
+  void pursue(int number);
+  void pursue_on();
+  void reap_some();
   void account_for(pid_t pid, int status, const rusage& usage);
-  // Kills what is left of the job, cleans, reports. Returns when nothing of it is left.
-  void end_job();
   void close_report();
   void leave(int exit_code);
+  void set_timer(Milliseconds delay, void (Server::*handler)());
+  // server_end.cpp: the way from the main process's end, or the order to end it, to JobEnded
+  void main_ended();
+  void begin_end();
+  void end_some();
+  void begin_cleaning();
+  void clean_some();
+  void cleaning_overdue();
+  void finish_job();
+  void hurry();
   // server_sessions.cpp
   void on_open_session(const wire::OpenSession& message, const std::vector<Fd>& fds);
   void on_close_session(const wire::CloseSession& message);
@@ -76,7 +116,11 @@ class Server {
   ServerOptions options_;
   AgentLink link_;
   std::optional<Filter> filter_;
+  std::optional<ControlGroup> control_group_;
   std::optional<Job> job_;
+  Children children_ = Children::none;
+  Loop::TimerId reap_timer_ = 0;
+  bool hurry_ = false;    // the time of grace is over
   bool unclean_ = false;  // something of an earlier job is still here
   std::optional<int> leaving_;
   std::optional<Error> failure_;

@@ -16,8 +16,9 @@ void Server::on_open_session(const wire::OpenSession& message, const std::vector
   };
   const std::string refusal = refuse_session(message, fds.size());
   if (!refusal.empty()) return refuse_with(refusal);
-  if (!job_ || job_->launch.job != message.job || job_->status) return refuse_with("the job has ended");
-  if (!job_->started) return refuse_with("the job has not started yet");
+  if (!job_ || job_->launch.job != message.job || job_->stage >= Job::Stage::ending)
+    return refuse_with("the job has ended");
+  if (job_->stage == Job::Stage::launching) return refuse_with("the job has not started yet");
   if (leaving_) return refuse_with("the container is about to end");
   if (job_->sessions.contains(message.session)) return refuse_with("a session of this number exists");
   auto opened = open_session(job_->launch, message.request, fds, *filter_);
@@ -85,7 +86,7 @@ void Server::on_close_session(const wire::CloseSession& message) {
     ::kill(session->second.supervisor, SIGTERM);
 }
 
-// Nothing of them is left; the job's end says so.
+// They end with the job, whose end is told.
 void Server::forget_sessions() {
   for (const auto& [id, session] : job_->sessions) loop_.forget(session.report.get());
   job_->sessions.clear();

@@ -1,6 +1,7 @@
 #include "glue/session.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/fsuid.h>
 #include <sys/ioctl.h>
@@ -12,8 +13,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "glue/descriptors.hpp"
 #include "glue/launch.hpp"
-#include "glue/processes.hpp"
+#include "glue/pursuit.hpp"
 
 namespace glidepod::glue {
 
@@ -23,6 +25,9 @@ constexpr const char* k_shell = "/bin/sh";
 constexpr const char* k_comfortable_shell = "/bin/bash";
 // As for a job: what hangs in the kernel is left to the job's end.
 constexpr Milliseconds k_end_limit = std::chrono::seconds(10);
+// From fork to the program's first instruction.
+constexpr int k_start_limit = 30000;
+constexpr std::size_t k_reaped_at_once = 256;
 
 struct Terminal {
   Fd master, slave;
@@ -64,12 +69,6 @@ Result<Terminal> open_terminal(const User& user, const wire::SessionRequest& req
   return terminal;
 }
 
-// Glue's own descriptors, the agent's connection above all, must not be held open here.
-void close_others(int kept) {
-  if (kept > 3) ::syscall(SYS_close_range, 3U, static_cast<unsigned>(kept - 1), 0U);
-  ::syscall(SYS_close_range, static_cast<unsigned>(kept + 1), ~0U, 0U);
-}
-
 void tell(int fd, const SessionReport& report) {
   [[maybe_unused]] const auto written = ::write(fd, &report, sizeof report);
 }
@@ -85,9 +84,13 @@ ExitStatus wait_for_end(pid_t main, pid_t glue) {
   sigemptyset(&awaited);
   sigaddset(&awaited, SIGCHLD);
   sigaddset(&awaited, SIGTERM);
-  while (!status && ::getppid() == glue) {
-    if (::sigwaitinfo(&awaited, nullptr) == SIGTERM) break;
-    reap(reaped);
+  const timespec at_once{};
+  // SIGTERM is the first of the two, whichever came first.
+  for (Children children = Children::living; !status && ::getppid() == glue;) {
+    const int got = children == Children::unknown ? ::sigtimedwait(&awaited, nullptr, &at_once)
+                                                  : ::sigwaitinfo(&awaited, nullptr);
+    if (got == SIGTERM) break;
+    children = reap(k_reaped_at_once, reaped);
   }
   end_descendants(k_end_limit, reaped);
   return status.value_or(ExitStatus::signaled(SIGKILL));
@@ -110,9 +113,15 @@ ExitStatus wait_for_end(pid_t main, pid_t glue) {
   }
   ::close(inner[1]);
   SessionReport first;
-  if (::read(inner[0], &first.failure, sizeof first.failure) == sizeof first.failure)
+  pollfd start{.fd = inner[0], .events = POLLIN, .revents = 0};
+  if (::poll(&start, 1, k_start_limit) == 0) {
+    ::kill(main, SIGKILL);
     first.what = SessionReport::What::failed;
-  close_others(report);
+    first.failure = {.step = Step::session, .code = ETIMEDOUT};
+  } else if (::read(inner[0], &first.failure, sizeof first.failure) == sizeof first.failure) {
+    first.what = SessionReport::What::failed;
+  }
+  close_all_but(report);
   tell(report, first);
   if (first.what == SessionReport::What::failed) ::_exit(1);
   const ExitStatus status = wait_for_end(main, glue);

@@ -19,6 +19,8 @@ namespace glidepod::glue {
 
 namespace {
 
+// Rounds over one folder. Others may put the user's files there as fast as they are removed: hard links.
+constexpr int k_most_rounds = 16;
 // Folders of other users are looked into no deeper: another job must not make this one's cleaning long.
 constexpr int k_deepest_foreign = 16;
 
@@ -27,16 +29,27 @@ Fd open_folder(int parent, const char* name, int flags = O_RDONLY) {
   return open_without_links(parent, name, flags | O_DIRECTORY, RESOLVE_NO_XDEV);
 }
 
-// The job may have made its own folder unreadable. An O_PATH descriptor needs no permission and pins the
-// folder, so that the mode is changed of this one and of nothing put in its place.
+// The job may have made its own folder unreadable, or such that neighbours in the pod can fill it. An O_PATH
+// descriptor needs no permission and pins the folder, so that the mode is changed of this one and of nothing
+// put in its place.
 Fd open_own_folder(int parent, const char* name) {
   Fd path = open_folder(parent, name, O_PATH);
   if (!path) return path;
   struct stat info {};
   if (::fstat(path.get(), &info) != 0) return Fd();
-  if (info.st_uid == ::geteuid() && (info.st_mode & 0700) != 0700)
+  if (info.st_uid == ::geteuid() && ((info.st_mode & 0700) != 0700 || (info.st_mode & 022) != 0))
     ::chmod(fmt::format("/proc/self/fd/{}", path.get()).c_str(), 0700);
   return Fd(::openat(path.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+// A neighbour in the pod may make new names for a file it can read and write
+// (/proc/sys/fs/protected_hardlinks), also while the old ones are removed. Through a descriptor, as above.
+void close_to_others(int parent, const char* name) {
+  const Fd path(::openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info {};
+  if (!path || ::fstat(path.get(), &info) != 0 || !S_ISREG(info.st_mode)) return;
+  if (info.st_uid == ::geteuid() && (info.st_mode & 07777) != 0)
+    ::chmod(fmt::format("/proc/self/fd/{}", path.get()).c_str(), 0);
 }
 
 // Entries of a folder, a buffer at a time, without readdir(3)'s own descriptor and with the chance to begin
@@ -92,24 +105,28 @@ void Sweep::folder(const std::string& path) {
 
 void Sweep::walk(Fd folder, int depth) {
   Entries entries(folder.get());
-  const auto done = [&] { return mode_ == Mode::look && found_; };
+  const auto done = [&] { return (mode_ == Mode::look && found_) || left_ == 0; };
   // A folder may be read while entries vanish from it, but which of the rest are then seen is not promised:
   // again, until a round removes nothing.
-  for (std::uint32_t before = removed_;; before = removed_) {
+  for (int round = 0; round < k_most_rounds; ++round) {
+    const std::uint32_t before = removed_;
     entries.rewind();
     while (!done() && entries.next([&](const char* name, unsigned char) {
       entry(folder.get(), name, depth);
       return !done();
     })) {
     }
-    if (removed_ == before) return;
+    if (removed_ == before || done()) return;
   }
+  found_ = true;
 }
 
 void Sweep::entry(int parent, const char* name, int depth) {
   struct stat info {};
+  --left_;
   if (::fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW) != 0) return;
   if (info.st_uid == user_.uid) {
+    if (mode_ == Mode::remove && S_ISREG(info.st_mode) && info.st_nlink > 1) close_to_others(parent, name);
     if (!remove(parent, name, S_ISDIR(info.st_mode))) found_ = true;
     return;
   }
@@ -146,7 +163,9 @@ Sweep::Emptied Sweep::empty(int folder, Fd* below) {
     result = *below ? Emptied::enter : Emptied::failed;
     return false;
   };
-  for (bool again = true; again && result == Emptied::all;) {
+  bool again = true;
+  for (int round = 0; again && result == Emptied::all; ++round) {
+    if (round == k_most_rounds) return Emptied::failed;
     const std::uint32_t before = removed_;
     entries.rewind();
     while (result == Emptied::all && entries.next(remove_entry)) {

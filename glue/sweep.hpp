@@ -17,7 +17,8 @@ class Sweep {
     remove,   // as the user: trees, however deep, whatever their modes
     entries,  // as root: what the user could not unlink itself; single entries only
   };
-  Sweep(const User& user, Mode mode) : user_(user), mode_(mode) {}
+  // Looks at no more entries than so many.
+  Sweep(const User& user, Mode mode, std::size_t most = SIZE_MAX) : user_(user), mode_(mode), left_(most) {}
 
   // A folder that is missing, or is a symbolic link, holds nothing.
   void folder(const std::string& path);
@@ -25,6 +26,8 @@ class Sweep {
   std::uint32_t removed() const { return removed_; }
   // Entries of the user that are still there.
   bool found() const { return found_; }
+  // There were too many entries to tell.
+  bool cut_short() const { return left_ == 0; }
 
  private:
   void walk(Fd folder, int depth);
@@ -37,6 +40,7 @@ class Sweep {
 
   const User& user_;
   Mode mode_;
+  std::size_t left_;
   std::uint32_t removed_ = 0;
   bool found_ = false;
 };

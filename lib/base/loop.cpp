@@ -52,8 +52,11 @@ Result<void> Loop::on_signals(const std::vector<int>& signals,
   if (!fd) return Error::system("signalfd");
   signals_ = std::move(fd);
   return watch(signals_.get(), EPOLLIN, [this, handler = std::move(handler)](std::uint32_t) {
-    signalfd_siginfo info;
-    while (::read(signals_.get(), &info, sizeof info) == sizeof info) handler(info);
+    // One read a round: signals that come faster than they are handled must not keep the rest waiting.
+    std::array<signalfd_siginfo, 16> infos;
+    const ssize_t got = ::read(signals_.get(), infos.data(), sizeof infos);
+    for (std::size_t i = 0; got > 0 && i < static_cast<std::size_t>(got) / sizeof infos[0]; ++i)
+      handler(infos[i]);
   });
 }
 

@@ -84,10 +84,13 @@ Result<bool> Channel::write_some() {
   return true;
 }
 
-Result<void> Channel::flush() {
+Result<void> Channel::flush(Milliseconds limit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
   while (!TRY(write_some())) {
+    const auto left = std::chrono::ceil<Milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return error("the peer does not read");
     pollfd wait{.fd = socket_.get(), .events = POLLOUT, .revents = 0};
-    if (::poll(&wait, 1, -1) < 0 && errno != EINTR) return Error::system("poll");
+    if (::poll(&wait, 1, static_cast<int>(left.count())) < 0 && errno != EINTR) return Error::system("poll");
   }
   return {};
 }

@@ -57,8 +57,8 @@ class Channel {
     fields(writer, message);
     return send_frame(Message::k_type, writer.take(), fds);
   }
-  // Blocks until everything is handed to the kernel; for a program about to exit.
-  Result<void> flush();
+  // Blocks until everything is handed to the kernel, at most this long; for a program about to exit.
+  Result<void> flush(Milliseconds limit = std::chrono::seconds(2));
 
   const Fd& socket() const { return socket_; }
 

@@ -48,9 +48,9 @@ Result<Fd> accept_from(const Fd& listener) {
   return fd;
 }
 
-Result<Fd> connect_to(const std::string& path) {
+Result<Fd> connect_to(const std::string& path, int flags) {
   const sockaddr_un address = TRY(address_of(path));
-  Fd fd = TRY(new_socket(0));
+  Fd fd = TRY(new_socket(flags));
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return Error::system("connect to {}", path);
   return fd;

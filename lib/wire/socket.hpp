@@ -17,8 +17,9 @@ Result<Fd> listen_at(const std::string& path, unsigned mode);
 // The next waiting connection, close-on-exec and non-blocking; an invalid Fd if none waits.
 Result<Fd> accept_from(const Fd& listener);
 
-// Fails with ENOENT or ECONNREFUSED while nobody listens there.
-Result<Fd> connect_to(const std::string& path);
+// Fails with ENOENT or ECONNREFUSED while nobody listens there. With SOCK_NONBLOCK also with EAGAIN, where a
+// listener that does not accept would have to be waited for.
+Result<Fd> connect_to(const std::string& path, int flags = 0);
 
 // Who connected, as the kernel recorded it at connect(2): nothing the peer does later can change it.
 struct Peer {

@@ -4,6 +4,7 @@
 
 #include "glue/ipc.hpp"
 #include "glue/links.hpp"
+#include "glue/memory.hpp"
 #include "glue/processes.hpp"
 #include "glue/users.hpp"
 
@@ -20,6 +21,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (line && line->find('\n', line->starts_with('\n') ? 1 : 0) != line->size() - 1) std::abort();
   group_line(half, rest, 20001);
   ipc_ids_of(text, 29999);
+  counter_in(half, rest);
+  if (limit_kib_in(text) < 0) std::abort();
+  for (const auto controller : {std::string_view(""), rest})
+    if (const auto group = group_in(half, controller))
+      if ((*group + "/").find("/../") != std::string::npos || *group == "/") std::abort();
   const std::string path(text);
   const bool dangerous =
       path == "/etc" || path.starts_with("/etc/") || (path + "/").find("/../") != std::string::npos;

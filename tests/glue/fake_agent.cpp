@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <seccomp.h>
 #include <sys/capability.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -13,6 +14,7 @@
 #include <stdexcept>
 
 #include "glue/processes.hpp"
+#include "glue/serve.hpp"
 #include "lib/base/file.hpp"
 #include "lib/wire/socket.hpp"
 
@@ -42,12 +44,13 @@ void take_no_rights() {
 
 }  // namespace
 
-Child start_glue(std::vector<std::string> environment, bool close_standard_descriptors, Rights rights) {
+Child start_glue(const GlueOptions& options) {
   auto child = Child::fork([&] {
-    if (rights == Rights::none)
+    if (options.rights == Rights::none)
       take_no_rights();
     else
       take_rights_of_a_pod();
+    auto environment = options.environment;
     for (const char* fixed : {"PATH=/usr/bin:/bin", "HOME=/root", "OF_THE_IMAGE=yes", "GLIDEPOD_SECRET=1",
                               "KUBERNETES_PORT=tcp://10.0.0.1:443"})
       environment.emplace_back(fixed);
@@ -55,15 +58,41 @@ Child start_glue(std::vector<std::string> environment, bool close_standard_descr
     pointers.reserve(environment.size() + 1);
     for (auto& entry : environment) pointers.push_back(entry.data());
     pointers.push_back(nullptr);
-    if (close_standard_descriptors)
+    if (options.close_standard_descriptors)
       for (int fd = 0; fd < 3; ++fd) ::close(fd);
-    const char* unprivileged = rights == Rights::none ? "--unprivileged" : nullptr;
+    if (options.stderr_fd >= 0) ::dup2(options.stderr_fd, 2);
+    if (options.prepare) options.prepare();
+    if (options.limits) {
+      environ = pointers.data();
+      ServerOptions server;
+      server.container = "payload-0";
+      options.limits(server);
+      take_over_signals();
+      const auto code = serve(std::move(server), options.rights == Rights::none);
+      return code ? code.value() : 1;
+    }
+    const char* unprivileged = options.rights == Rights::none ? "--unprivileged" : nullptr;
     const char* argv[] = {"glue", "--container", "payload-0", unprivileged, nullptr};
     ::execve("/glidepod/bin/glue", const_cast<char**>(argv), pointers.data());
     return 127;
   });
   REQUIRE(child.ok());
   return std::move(child).value();
+}
+
+void fail_system_call(int number, int code) {
+  scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+  if (seccomp_rule_add(filter, SCMP_ACT_ERRNO(static_cast<unsigned>(code)), number, 0) != 0 ||
+      seccomp_load(filter) != 0)
+    ::_exit(126);
+}
+
+void fail_system_call(int number, int code, unsigned argument, std::uint64_t at_least) {
+  scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+  const scmp_arg_cmp compare{argument, SCMP_CMP_GE, at_least, 0};
+  if (seccomp_rule_add_array(filter, SCMP_ACT_ERRNO(static_cast<unsigned>(code)), number, 1, &compare) != 0 ||
+      seccomp_load(filter) != 0)
+    ::_exit(126);
 }
 
 wire::Launch launch_of(std::vector<std::string> argv) {
@@ -111,10 +140,10 @@ wire::Hello FakeAgent::accept() {
   return expect<wire::Hello>();
 }
 
-wire::Frame FakeAgent::next() {
-  const auto deadline = std::chrono::steady_clock::now() + k_patience;
+wire::Frame FakeAgent::next(Milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
   while (frames_.empty() && !closed_ && std::chrono::steady_clock::now() < deadline)
-    check(loop_.run_once(k_patience));
+    check(loop_.run_once(patience));
   if (frames_.empty()) give_up(closed_ ? "glue has closed the connection" : "no message came");
   wire::Frame frame = std::move(frames_.front());
   frames_.erase(frames_.begin());
@@ -146,7 +175,30 @@ wire::JobEnded FakeAgent::run(const wire::Launch& launch) {
   CHECK(expect<wire::Started>().job == launch.job);
   auto ended = expect<wire::JobEnded>();
   CHECK(ended.job == launch.job);
+  REQUIRE(exited_.has_value());
+  CHECK(exited_->job == launch.job);
+  CHECK(exited_->status == ended.status);
+  CHECK(exited_->ended_ns == ended.ended_ns);
   return ended;
+}
+
+Milliseconds FakeAgent::beat(Milliseconds limit) {
+  static std::uint64_t last = 0;
+  const auto before = std::chrono::steady_clock::now();
+  send(wire::Beat{++last});
+  // Others may come first, and are still to be expected.
+  std::vector<wire::Frame> others;
+  while (true) {
+    wire::Frame frame = next(limit);
+    if (frame.type != wire::Type::beat) {
+      others.push_back(std::move(frame));
+      continue;
+    }
+    if (frame.decode<wire::Beat>().value().number != last) give_up("a beat of another number");
+    frames_.insert(frames_.begin(), std::make_move_iterator(others.begin()),
+                   std::make_move_iterator(others.end()));
+    return std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - before);
+  }
 }
 
 wire::LaunchFailed FakeAgent::fail(const wire::Launch& launch) {
@@ -173,7 +225,7 @@ void FakeAgent::wait_for_output(const std::string& text) {
   }
 }
 
-Session::Session(std::vector<std::string> environment) : glue(start_glue(std::move(environment))) {
+Session::Session(const GlueOptions& options) : glue(start_glue(options)) {
   const auto hello = agent.accept();
   CHECK(hello.container == "payload-0");
   CHECK(hello.protocol == wire::k_protocol);

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "glue/server.hpp"
 #include "lib/base/child.hpp"
 #include "lib/base/loop.hpp"
 #include "lib/wire/channel.hpp"
@@ -17,8 +20,20 @@ constexpr const char* k_socket = "/glidepod/run/agent.sock";
 // Of the real glue: root, CAP_SETUID, CAP_SETGID, CAP_KILL and no_new_privs, as in a pod; or k_user and
 // nothing, with --unprivileged.
 enum class Rights { of_a_pod, none };
-Child start_glue(std::vector<std::string> environment = {}, bool close_standard_descriptors = false,
-                 Rights rights = Rights::of_a_pod);
+struct GlueOptions {
+  std::vector<std::string> environment = {};
+  bool close_standard_descriptors = false;
+  Rights rights = Rights::of_a_pod;
+  int stderr_fd = -1;                          // -1: the test's own
+  std::function<void()> prepare;               // in its process, just before it is glue
+  std::function<void(ServerOptions&)> limits;  // other limits than the program's: same code, without its main
+};
+Child start_glue(const GlueOptions& options = {});
+
+// The system call answers with this error in this process and what it executes. With an argument: only where
+// that is at least so much.
+void fail_system_call(int number, int code);
+void fail_system_call(int number, int code, unsigned argument, std::uint64_t at_least);
 
 // A job as the agent would ask for it.
 wire::Launch launch_of(std::vector<std::string> argv);
@@ -39,10 +54,12 @@ class FakeAgent {
   void send(const Message& message, const std::vector<int>& fds = {}) {
     check(channel_->send(message, fds));
   }
-  // The next message, which must be of this type.
+  // The next message, which must be of this type; an Exited on the way to another is kept.
   template <typename Message>
   Message expect() {
     wire::Frame frame = next();
+    if (Message::k_type != wire::Type::exited)
+      for (; frame.type == wire::Type::exited; frame = next()) exited_ = frame.decode<wire::Exited>().value();
     check_type(frame.type, Message::k_type);
     fds_ = std::move(frame.fds);
     auto message = frame.decode<Message>();
@@ -54,6 +71,11 @@ class FakeAgent {
   // Whether glue has closed the connection, waiting for it.
   bool closed();
 
+  // The last one that came unasked for.
+  const std::optional<wire::Exited>& exited() const { return exited_; }
+  // Glue answers a Beat within this time, else the test fails; how long it took.
+  Milliseconds beat(Milliseconds limit = std::chrono::seconds(1));
+
   // A whole job.
   wire::JobEnded run(const wire::Launch& launch);
   wire::JobEnded run(std::vector<std::string> argv) { return run(launch_of(std::move(argv))); }
@@ -64,7 +86,7 @@ class FakeAgent {
   void wait_for_output(const std::string& text);
 
  private:
-  wire::Frame next();
+  wire::Frame next(Milliseconds patience = std::chrono::seconds(30));
   template <typename T>
   void check(const Result<T>& result) {
     if (!result) give_up(result.error().message());
@@ -77,6 +99,7 @@ class FakeAgent {
   std::unique_ptr<wire::Channel> channel_;
   std::vector<wire::Frame> frames_;
   std::vector<Fd> fds_;
+  std::optional<wire::Exited> exited_;
   bool closed_ = false;
   Fd output_;
 };
@@ -85,7 +108,7 @@ class FakeAgent {
 struct Session {
   FakeAgent agent;
   Child glue;
-  explicit Session(std::vector<std::string> environment = {});
+  explicit Session(const GlueOptions& options = {});
   ~Session();
   // Runs one job that must end with code 0; what it wrote.
   std::string output_of(const wire::Launch& launch);

@@ -6,7 +6,9 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -98,6 +100,8 @@ int run_isolated(doctest::Context& context) {
     return skip(std::string("cannot make namespaces: ") + std::strerror(errno));
   const pid_t inside = ::fork();
   if (inside == 0) {
+    // Whoever ends the tests ends all that they have started.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     const std::string why = enter_isolation();
     if (!why.empty()) ::_exit(skip(why));
     const int code = context.run();

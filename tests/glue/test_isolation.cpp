@@ -60,7 +60,8 @@ TEST_CASE("job: has its working directory, umask, session, limits and three desc
 }
 
 TEST_CASE("job: gets the image's environment under its own, without Kubernetes' and Glidepod's") {
-  Session session({"FOO_SERVICE_HOST=10.0.0.9", "FOO_SERVICE_PORT=80", "FOO_PORT_80_TCP=tcp://10.0.0.9:80"});
+  Session session({.environment = {"FOO_SERVICE_HOST=10.0.0.9", "FOO_SERVICE_PORT=80",
+                                   "FOO_PORT_80_TCP=tcp://10.0.0.9:80"}});
   auto launch = launch_of({"env"});
   launch.environment = {"A=1", "PATH=/bin:/usr/bin", "LONG=" + std::string(1000, 'x')};
   const std::string output = "\n" + session.output_of(launch);

@@ -60,6 +60,53 @@ int bomb() {
   return 0;
 }
 
+// Each process of a chain only starts the next one.
+[[noreturn]] void chain(bool own_session) {
+  while (true) {
+    const pid_t next = ::fork();
+    if (next > 0) ::_exit(0);
+    if (next == 0 && own_session) ::setsid();
+  }
+}
+
+int leave_chains(int count) {
+  for (int i = 0; i < count; ++i)
+    if (::fork() == 0) chain(i % 2 == 0);
+  ignore_signals();
+  std::printf("ready\n");
+  wait_for_ever();
+  return 0;
+}
+
+// Leaves a process that is writing a core dump: of so much memory that was never touched that it takes
+// minutes.
+int leave_dump() {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    constexpr std::size_t k_size = std::size_t{16} << 40;
+    void* memory =
+        ::mmap(nullptr, k_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) ::_exit(1);
+    *static_cast<char*>(memory) = 1;
+    ::abort();
+  }
+  const std::string path = "/proc/" + std::to_string(pid) + "/status";
+  while (true) {
+    char text[4096] = {};
+    const int fd = ::open(path.c_str(), O_RDONLY);
+    const ssize_t got = ::read(fd, text, sizeof text - 1);
+    ::close(fd);
+    if (got <= 0 || std::strstr(text, "State:\tZ") != nullptr) return 1;
+    if (std::strstr(text, "CoreDumping:\t1") != nullptr) return 0;
+  }
+}
+
+int make_files(const std::string& folder, int count) {
+  if (::mkdir(folder.c_str(), 0700) != 0 || ::chdir(folder.c_str()) != 0) return 1;
+  for (int i = 0; i < count; ++i) ::close(::open(std::to_string(i).c_str(), O_WRONLY | O_CREAT, 0600));
+  return 0;
+}
+
 // Leaves a process whose first thread has ended: it looks like a zombie and is none.
 int leave_zombie_leader() {
   int ready[2];
@@ -137,6 +184,9 @@ int main(int argc, char** argv) {
   if (what == "raise") return ::raise(number);
   if (what == "daemon") return leave_daemon();
   if (what == "bomb") return bomb();
+  if (what == "chains") return leave_chains(number);
+  if (what == "dump") return leave_dump();
+  if (what == "files") return make_files(argument, std::atoi(argv[3]));
   if (what == "zombie-leader") return leave_zombie_leader();
   if (what == "ipc") return make_ipc();
   if (what == "nest") return nest(argument, std::atoi(argv[3]));

@@ -68,6 +68,36 @@ TEST_CASE("serve: a job's account has its times and its memory") {
   CHECK(ended.files_removed == 0);
 }
 
+TEST_CASE("serve: a job's end is told with what its container's memory says") {
+  // As a container sees its own group of version 2.
+  for (const char* folder : {"/sys", "/sys/fs", "/sys/fs/cgroup"}) ::mkdir(folder, 0755);
+  const auto put = [](const char* name, const std::string& text) {
+    REQUIRE(replace_file(std::string("/sys/fs/cgroup/") + name, text, 0644).ok());
+  };
+  put("memory.events", "oom 4\noom_kill 4\n");
+  put("memory.max", "104857600\n");
+  {
+    Session session;
+    session.agent.run({"/job", "exit", "0"});
+    CHECK(session.agent.exited()->oom_kills == 0);
+    CHECK(session.agent.exited()->memory_limit_kib == 102400);
+    CHECK(session.agent.exited()->memory_peak_kib == 0);
+    const auto launch = launch_of({"/job", "polite"});
+    session.agent.send_launch(launch);
+    session.agent.expect<wire::Started>();
+    session.agent.wait_for_output("ready");
+    put("memory.events", "oom 6\noom_kill 5\n");
+    session.agent.send(wire::Signal{launch.job, SIGTERM});
+    const auto exited = session.agent.expect<wire::Exited>();
+    CHECK(exited.status == ExitStatus::exited(5));
+    CHECK(exited.oom_kills == 1);
+    CHECK(exited.memory_peak_kib == 102400);
+    session.agent.expect<wire::JobEnded>();
+  }
+  for (const char* name : {"memory.events", "memory.max"})
+    ::unlink((std::string("/sys/fs/cgroup/") + name).c_str());
+}
+
 TEST_CASE("serve: glue started first waits for the agent without waking, then connects") {
   const Child glue = start_glue();
   wait_until_idle(glue);
@@ -108,7 +138,7 @@ TEST_CASE("serve: without root its jobs run as its own user, and as nobody else"
   FakeAgent agent;
   REQUIRE(::chmod("/glidepod/run", 0755) == 0);
   REQUIRE(::chmod(k_socket, 0666) == 0);
-  Child glue = start_glue({}, false, Rights::none);
+  Child glue = start_glue({.rights = Rights::none});
   agent.accept();
   auto launch = launch_of(shell("id -u; echo left >/dev/shm/left; sleep 1000 & exit 4"));
   launch.groups.clear();
@@ -152,9 +182,34 @@ TEST_CASE("serve: SIGTERM ends an idle glue at once, with a goodbye") {
   CHECK(alone.wait().value().status == ExitStatus::exited(143));
 }
 
-TEST_CASE("serve: other signals mean nothing to glue") {
+TEST_CASE("serve: whatever an image names as its STOPSIGNAL ends glue as SIGTERM does") {
+  struct Case {
+    int number;
+    const char* name;
+  };
+  for (const auto& [number, name] :
+       {Case{SIGQUIT, "SIGQUIT"}, Case{SIGWINCH, "SIGWINCH"}, Case{SIGRTMIN + 3, "SIGRTMIN+3"},
+        Case{SIGHUP, "SIGHUP"}, Case{SIGUSR1, "SIGUSR1"}, Case{SIGUSR2, "SIGUSR2"}, Case{SIGPWR, "SIGPWR"},
+        Case{SIGABRT, "SIGABRT"}, Case{SIGALRM, "SIGALRM"}, Case{SIGPIPE, "SIGPIPE"},
+        Case{SIGRTMAX, "SIGRTMIN+30"}}) {
+    CAPTURE(name);
+    Session idle;
+    CHECK(idle.end(number) == ExitStatus::exited(143));
+    CHECK(idle.agent.expect<wire::Goodbye>().reason == name);
+    CHECK(idle.agent.closed());
+  }
   Session session;
-  for (const int number : {SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM, SIGQUIT, SIGTSTP, SIGCONT, SIGCHLD})
+  session.agent.send_launch(launch_of({"/job", "polite"}));
+  session.agent.expect<wire::Started>();
+  session.agent.wait_for_output("ready");
+  CHECK(session.end(SIGRTMIN + 3) == ExitStatus::exited(143));
+  session.agent.expect<wire::Goodbye>();
+  CHECK(session.agent.expect<wire::JobEnded>().status == ExitStatus::exited(5));  // it got SIGTERM
+}
+
+TEST_CASE("serve: signals that stop, continue or tell mean nothing to glue") {
+  Session session;
+  for (const int number : {SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT, SIGURG, SIGCHLD})
     REQUIRE(session.glue.signal(number).ok());
   CHECK(session.agent.run({"/job", "exit", "9"}).status == ExitStatus::exited(9));
 }
@@ -171,7 +226,7 @@ TEST_CASE("serve: SIGTERM reaches a running job, whose end is reported after the
 }
 
 TEST_CASE("serve: a job deaf to SIGTERM is killed after the time of grace") {
-  Session session({"GLIDEPOD_GRACE_SECONDS=0"});
+  Session session({.environment = {"GLIDEPOD_GRACE_SECONDS=0"}});
   session.agent.send_launch(launch_of({"/job", "deaf"}));
   session.agent.expect<wire::Started>();
   session.agent.wait_for_output("ready");
@@ -256,7 +311,7 @@ TEST_CASE("serve: a second launch is refused while a job runs") {
 
 TEST_CASE("serve: glue works with closed descriptors of its own, and keeps little memory") {
   FakeAgent agent;
-  Child glue = start_glue({}, true);
+  Child glue = start_glue({.close_standard_descriptors = true});
   agent.accept();
   CHECK(agent.run(shell("echo out; echo err >&2; cat")).status == ExitStatus::exited(0));
   CHECK(agent.output() == "out\nerr\n");

@@ -1,0 +1,98 @@
+#include "glue/memory.hpp"
+
+#include <unistd.h>
+
+#include <array>
+
+#include "lib/base/file.hpp"
+#include "lib/base/text.hpp"
+
+namespace glidepod::glue {
+
+namespace {
+
+// Version 1 says "no limit" by the largest number of whole pages.
+constexpr std::int64_t k_no_limit = std::int64_t{1} << 60;
+
+std::string text_of(const std::string& path) {
+  const auto text = read_file(path, 65536);
+  return text ? text.value() : "";
+}
+
+bool has(const std::string& folder, const char* file) {
+  return ::access((folder + file).c_str(), R_OK) == 0;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> counter_in(std::string_view text, std::string_view word) {
+  for (const auto& line : split(text, '\n')) {
+    const auto blank = line.find(' ');
+    if (blank == std::string::npos || std::string_view(line).substr(0, blank) != word) continue;
+    const auto number = parse_integer(trim(std::string_view(line).substr(blank)));
+    if (number && number.value() >= 0) return static_cast<std::uint64_t>(number.value());
+  }
+  return std::nullopt;
+}
+
+std::int64_t limit_kib_in(std::string_view text) {
+  const auto bytes = parse_integer(trim(text));
+  return bytes && bytes.value() > 0 && bytes.value() < k_no_limit ? bytes.value() / 1024 : 0;
+}
+
+std::optional<std::string> group_in(std::string_view cgroup, std::string_view controller) {
+  for (const auto& line : split(cgroup, '\n')) {  // "4:memory:/path", "0::/path"
+    const auto first = line.find(':');
+    const auto second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const auto names = split(std::string_view(line).substr(first + 1, second - first - 1), ',');
+    const std::string path = line.substr(second + 1);
+    for (const auto& name : names) {
+      if (name != controller) continue;
+      if (!path.starts_with('/') || (path + "/").find("/../") != std::string::npos) return std::nullopt;
+      return path == "/" ? "" : path;
+    }
+  }
+  return std::nullopt;
+}
+
+ControlGroup::ControlGroup(const std::string& mounts) {
+  const std::string own = text_of("/proc/self/cgroup");
+  // A container mostly sees its group as the root of the mount, whatever its path says.
+  const auto look = [&](const std::string& mount, std::string_view controller, const char* file) {
+    for (const auto& group : {group_in(own, controller), std::optional<std::string>("")}) {
+      if (!group || !has(mount + *group, file)) continue;
+      folder_ = mount + *group;
+      return true;
+    }
+    return false;
+  };
+  version_2_ = look(mounts, "", "/memory.events");
+  if (!version_2_) look(mounts + "/memory", "memory", "/memory.oom_control");
+}
+
+MemoryState ControlGroup::read() const {
+  if (folder_.empty()) return {};
+  const std::string events = text_of(folder_ + (version_2_ ? "/memory.events" : "/memory.oom_control"));
+  MemoryState state;
+  state.oom_kills = counter_in(events, "oom_kill").value_or(0);
+  if (version_2_) {
+    state.limit_reached = counter_in(events, "oom").value_or(0);
+  } else {
+    const auto failures = parse_integer(trim(text_of(folder_ + "/memory.failcnt")));
+    state.limit_reached = failures ? static_cast<std::uint64_t>(failures.value()) : 0;
+  }
+  state.limit_kib = limit_kib_in(text_of(folder_ + (version_2_ ? "/memory.max" : "/memory.limit_in_bytes")));
+  return state;
+}
+
+MemoryUse use_between(const MemoryState& before, const MemoryState& after) {
+  MemoryUse use;
+  use.limit_kib = after.limit_kib;
+  if (after.oom_kills <= before.oom_kills) return use;
+  use.oom_kills = static_cast<std::uint32_t>(after.oom_kills - before.oom_kills);
+  if (after.limit_reached > before.limit_reached) use.peak_kib = after.limit_kib;
+  return use;
+}
+
+}  // namespace glidepod::glue

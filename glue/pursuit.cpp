@@ -1,0 +1,132 @@
+#include "glue/pursuit.hpp"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "lib/base/file.hpp"
+
+namespace glidepod::glue {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+// How long all is expected to come to rest: since the last new process, and at most.
+constexpr Milliseconds k_quiet = Milliseconds(200);
+constexpr Milliseconds k_longest_stop = std::chrono::seconds(1);
+// How long the killed may take before it is looked whether all were.
+constexpr Milliseconds k_kill_round = Milliseconds(200);
+constexpr Milliseconds k_dying = Milliseconds(20);
+constexpr std::size_t k_reaped_at_once = 256;
+
+bool runs(const ProcessStat& process) {
+  return process.state == 'R' || process.state == 'S';
+}
+
+std::vector<ProcessStat> own_descendants() {
+  auto all = all_processes();
+  return all ? descendants_of(::getpid(), std::move(all).value()) : std::vector<ProcessStat>();
+}
+
+// Far faster than a pass over /proc, where the kernel has it (CONFIG_PROC_CHILDREN).
+std::vector<pid_t> own_children() {
+  std::vector<pid_t> children;
+  const auto list = read_file(fmt::format("/proc/self/task/{}/children", ::getpid()));
+  if (!list) {
+    for (const auto& process : own_descendants())
+      if (process.parent == ::getpid()) children.push_back(process.pid);
+    return children;
+  }
+  const char* at = list->data();
+  const char* const end = at + list->size();
+  for (pid_t pid = 0; at < end; ++at) {
+    const auto [after, failure] = std::from_chars(at, end, pid);
+    if (failure == std::errc() && pid > 0) children.push_back(pid);
+    at = std::max(at, after);
+  }
+  return children;
+}
+
+// A child that ended meanwhile has made its SIGCHLD pending.
+void wait_for_child(Milliseconds limit) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  const timespec time{.tv_sec = limit.count() / 1000, .tv_nsec = (limit.count() % 1000) * 1000000L};
+  ::sigtimedwait(&set, nullptr, &time);
+}
+
+}  // namespace
+
+bool Pursuit::pass() {
+  ++passes_;
+  found_ = own_descendants();
+  found_new_ = false;
+  bool at_rest = true;
+  for (const auto& process : found_) {
+    if (process.ended()) continue;
+    const bool is_new = known_.insert({process.pid, process.start_time}).second;
+    const bool must_stop = number_ == SIGSTOP && runs(process);
+    found_new_ |= is_new;
+    at_rest = at_rest && !is_new && !must_stop;
+    if (!is_new && !must_stop) continue;
+    if (const Fd fd = open_process(process)) send_signal(fd, number_);
+  }
+  return at_rest;
+}
+
+std::optional<Milliseconds> Ending::step(SteadyTime now) {
+  if (now >= deadline_) return std::nullopt;
+  return now < killing_until_ ? hunt() : stop(now);
+}
+
+Milliseconds Ending::stop(SteadyTime now) {
+  if (!stopping_) {
+    stopping_.emplace(SIGSTOP);
+    stopping_since_ = now;
+  }
+  const bool at_rest = stopping_->pass();
+  if (stopping_->found_new()) found_new_at_ = now;
+  const bool overdue = now - found_new_at_ >= k_quiet || now - stopping_since_ >= k_longest_stop;
+  if (!at_rest && !overdue) return stopping_->pause();
+  kill_found();
+  stopping_.reset();
+  hunted_.clear();
+  killing_until_ = now + k_kill_round;
+  return hunt();
+}
+
+void Ending::kill_found() const {
+  for (const auto& process : stopping_->found())
+    if (const Fd fd = open_process(process)) send_signal(fd, SIGKILL);
+}
+
+Milliseconds Ending::hunt() {
+  bool found_new = false;
+  for (const pid_t child : own_children()) {
+    ::kill(child, SIGKILL);
+    found_new |= hunted_.insert(child).second;
+  }
+  return found_new ? Milliseconds(0) : k_dying;
+}
+
+void Ending::reaped(int status) {
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) ++killed_;
+}
+
+void end_descendants(Milliseconds limit, const Reaped& reaped) {
+  Ending ending(steady_clock::now(), limit);
+  while (true) {
+    const Children children = reap(k_reaped_at_once, reaped);
+    if (children == Children::none) return;
+    const auto pause = ending.step(steady_clock::now());
+    if (!pause) return;
+    if (children != Children::unknown && pause->count() > 0) wait_for_child(*pause);
+  }
+}
+
+}  // namespace glidepod::glue

@@ -1,0 +1,45 @@
+#include "glue/serve.hpp"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "lib/base/text.hpp"
+
+namespace glidepod::glue {
+
+void take_over_signals() {
+  sigset_t all;
+  sigfillset(&all);
+  ::sigprocmask(SIG_BLOCK, &all, nullptr);
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  for (int number = 1; number < NSIG; ++number) {
+    // A job that is suspended and continued does not wake glue.
+    action.sa_flags = number == SIGCHLD ? SA_NOCLDSTOP : 0;
+    ::sigaction(number, &action, nullptr);
+  }
+}
+
+Result<int> serve(ServerOptions options, bool unprivileged) {
+  if (unprivileged && ::geteuid() == 0) return error("--unprivileged is for another user than root");
+  if (!unprivileged && ::geteuid() != 0)
+    return error("must run as root, with CAP_SETUID, CAP_SETGID and CAP_KILL; or see --unprivileged");
+  // A process of the same user id elsewhere in the pod must not look into this one.
+  if (::prctl(PR_SET_DUMPABLE, 0) != 0) return Error::system("become non-dumpable");
+  // What a job leaves behind comes to this process, also where it is not PID 1.
+  if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return Error::system("become a child subreaper");
+  if (const char* grace = ::getenv("GLIDEPOD_GRACE_SECONDS")) {
+    const auto seconds = TRY(parse_integer(grace).in("GLIDEPOD_GRACE_SECONDS"));
+    if (seconds < 0 || seconds > 86400)
+      return error("GLIDEPOD_GRACE_SECONDS: {} is not in 0 to 86400", seconds);
+    options.grace = std::chrono::seconds(seconds);
+  }
+  auto loop = TRY(Loop::create());
+  Server server(loop, std::move(options));
+  return server.run();
+}
+
+}  // namespace glidepod::glue

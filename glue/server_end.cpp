@@ -1,0 +1,116 @@
+// How a job ends: what is left of it is killed, then what it left in shared places is removed. Neither waits.
+
+#include <malloc.h>
+#include <signal.h>
+
+#include "glue/events.hpp"
+#include "glue/server.hpp"
+
+namespace glidepod::glue {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+// Once the time of grace is over, Kubernetes' own soon is too.
+constexpr Cleaning::Limits k_hurried = {.as_user = std::chrono::seconds(2),
+                                        .as_root = std::chrono::seconds(1),
+                                        .to_die = std::chrono::milliseconds(500)};
+
+}  // namespace
+
+// How it ended is told at once: nothing that happens to glue later can lose it.
+void Server::main_ended() {
+  if (job_->main.report) on_report();  // it came to its end before that was looked at
+  if (!job_) return;
+  if (!job_->failure) {
+    const MemoryUse memory = use_between(job_->memory, control_group_->read());
+    link_.send(wire::Exited{.job = job_->launch.job,
+                            .status = *job_->status,
+                            .ended_ns = job_->account.ended_ns,
+                            .oom_kills = memory.oom_kills,
+                            .memory_limit_kib = memory.limit_kib,
+                            .memory_peak_kib = memory.peak_kib});
+  }
+  if (job_->stage < Job::Stage::ending) return begin_end();
+  if (job_->stage == Job::Stage::ending && children_ == Children::none) end_some();
+}
+
+void Server::begin_end() {
+  if (job_->stage >= Job::Stage::ending) return;
+  loop_.cancel(job_->timer);
+  loop_.cancel(job_->pursuit_timer);
+  if (job_->failure && job_->main.report) close_report();
+  forget_sessions();
+  job_->stage = Job::Stage::ending;
+  job_->ending.emplace(steady_clock::now(), options_.end_limit);
+  reap_some();
+  if (job_ && job_->stage == Job::Stage::ending) end_some();
+}
+
+void Server::end_some() {
+  if (children_ != Children::none)
+    if (const auto pause = job_->ending->step(steady_clock::now()))
+      return set_timer(*pause, &Server::end_some);
+  loop_.cancel(job_->timer);
+  job_->account.processes_killed = job_->ending->killed();
+  job_->account.clean = children_ == Children::none;
+  if (job_->main.report) {  // it hangs in the kernel, before its program
+    close_report();
+    job_->failure = {wire::Fault::infrastructure, "the job's process could not be started, nor ended"};
+  }
+  begin_cleaning();
+}
+
+void Server::begin_cleaning() {
+  job_->stage = Job::Stage::cleaning;
+  if (job_->failure) return finish_job();  // no instruction of the job ran
+  job_->cleaning.emplace(user_of(job_->launch), hurry_ ? k_hurried : options_.cleaning);
+  clean_some();
+}
+
+void Server::clean_some() {
+  if (job_->cleaning->done()) return finish_job();
+  set_timer(job_->cleaning->limit(), &Server::cleaning_overdue);
+}
+
+void Server::cleaning_overdue() {
+  say("cleaning takes too long {}", name_of(job_->launch));
+  job_->cleaning->overdue();
+  clean_some();
+}
+
+// The time of grace after an order to end is over.
+void Server::hurry() {
+  hurry_ = true;
+  if (!job_) return;
+  if (job_->stage < Job::Stage::ending) return begin_end();
+  if (job_->stage == Job::Stage::cleaning) cleaning_overdue();
+}
+
+void Server::finish_job() {
+  loop_.cancel(job_->timer);
+  job_->links.undo();
+  auto& account = job_->account;
+  if (job_->failure) {
+    const auto& failure = *job_->failure;
+    say("launch failed {} fault={} reason={}", name_of(job_->launch),
+        failure.fault == wire::Fault::user ? "user" : "infrastructure", value(failure.message));
+    link_.send(wire::LaunchFailed{job_->launch.job, failure.fault, failure.message});
+  } else {
+    account.status = job_->status.value_or(ExitStatus::signaled(SIGKILL));
+    if (account.ended_ns == 0) account.ended_ns = now_ns();
+    account.files_removed = job_->cleaning->result().removed;
+    account.clean = account.clean && job_->cleaning->result().complete;
+    link_.send(account);
+    say("job ended {} status={} killed={} removed={} clean={}", name_of(job_->launch),
+        value(account.status.to_string()), account.processes_killed, account.files_removed, account.clean);
+  }
+  unclean_ |= !account.clean;
+  job_.reset();
+  ::malloc_trim(0);
+  if (leaving_) return leave(*leaving_);
+  link_.resume();
+}
+
+}  // namespace glidepod::glue
