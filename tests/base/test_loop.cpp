@@ -31,6 +31,23 @@ TEST_CASE("loop: descriptors, timers in order, and handlers that remove themselv
   CHECK(seen == "r12");
 }
 
+TEST_CASE("loop: signals without end leave room for the rest") {
+  auto loop = Loop::create().value();
+  int raised = 0;
+  REQUIRE(loop.on_signals({SIGUSR2},
+                          [&](const signalfd_siginfo&) {
+                            if (++raised < 1000) ::raise(SIGUSR2);
+                          })
+              .ok());
+  bool timer = false;
+  loop.after(Milliseconds(0), [&] { timer = true; });
+  ::raise(SIGUSR2);
+  REQUIRE(loop.run_once(Milliseconds(100)).ok());
+  CHECK(timer);
+  CHECK(raised < 1000);
+  while (raised < 1000) REQUIRE(loop.run_once(Milliseconds(100)).ok());
+}
+
 TEST_CASE("loop: signals arrive as data") {
   sigset_t old;
   ::sigprocmask(SIG_SETMASK, nullptr, &old);

@@ -48,6 +48,17 @@ TEST_CASE("channel: messages and descriptors arrive whole and in order, however 
   CHECK(got[1].fds.empty());
 }
 
+TEST_CASE("channel: a peer that does not read is not waited for for ever") {
+  Pair pair;
+  auto sender = Channel::create(pair.loop, std::move(pair.left), {[](Frame) {}, [](const Error&) {}}).value();
+  Launch launch;
+  launch.argv = {std::string(3 << 20, 'x')};
+  REQUIRE(sender->send(launch).ok());
+  const auto flushed = sender->flush(Milliseconds(20));
+  REQUIRE_FALSE(flushed.ok());
+  CHECK(flushed.error().message() == "the peer does not read");
+}
+
 TEST_CASE("channel: the end and nonsense are told once, and the handler may destroy the channel") {
   Pair pair;
   std::unique_ptr<Channel> channel;
