@@ -100,9 +100,12 @@ Milliseconds Ending::stop(SteadyTime now) {
   return hunt();
 }
 
-void Ending::kill_found() const {
-  for (const auto& process : stopping_->found())
-    if (const Fd fd = open_process(process)) send_signal(fd, SIGKILL);
+void Ending::kill_found() {
+  for (const auto& process : stopping_->found()) {
+    const Fd fd = open_process(process);
+    if (!fd || !send_signal(fd, SIGKILL)) continue;
+    if (!process.ended() && counted_.insert(process.pid).second) ++killed_;
+  }
 }
 
 Milliseconds Ending::hunt() {
@@ -114,8 +117,9 @@ Milliseconds Ending::hunt() {
   return found_new ? Milliseconds(0) : k_dying;
 }
 
-void Ending::reaped(int status) {
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) ++killed_;
+// Those of a list are not all reaped here: some parents ignore SIGCHLD.
+void Ending::reaped(pid_t pid, int status) {
+  if (counted_.erase(pid) == 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) ++killed_;
 }
 
 void end_descendants(Milliseconds limit, const Reaped& reaped) {

@@ -51,13 +51,13 @@ class Ending {
   // To be called while there are children. How long to the next step, unless a child ends before; nothing
   // when the time is over.
   std::optional<Milliseconds> step(SteadyTime now);
-  // Of each process that was reaped meanwhile, wait(2)'s status.
-  void reaped(int status);
+  // Each process that was reaped meanwhile, with wait(2)'s status.
+  void reaped(pid_t pid, int status);
   std::uint32_t killed() const { return killed_; }
 
  private:
   Milliseconds stop(SteadyTime now);
-  void kill_found() const;
+  void kill_found();
   Milliseconds hunt();
 
   SteadyTime deadline_;
@@ -65,6 +65,7 @@ class Ending {
   SteadyTime killing_until_{};  // from then on: stopping
   std::optional<Pursuit> stopping_;
   std::set<pid_t> hunted_;
+  std::set<pid_t> counted_;
   std::uint32_t killed_ = 0;
 };
 

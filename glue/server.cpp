@@ -253,7 +253,7 @@ void Server::account_for(pid_t pid, int status, const rusage& usage) {
     job_->cleaning_moved |= job_->cleaning->ended(pid);
     return;
   }
-  if (job_->ending) job_->ending->reaped(status);
+  if (job_->ending) job_->ending->reaped(pid, status);
   auto& account = job_->account;
   account.user_microseconds += microseconds(usage.ru_utime);
   account.system_microseconds += microseconds(usage.ru_stime);

@@ -77,6 +77,7 @@ TEST_CASE("shortage: a log that nobody reads does not hold glue up, and what was
   REQUIRE(::read(read_end.get(), shown.data(), shown.size()) > 0);
   REQUIRE(::write(write_end.get(), full.data(), full.size()) == 65536);
   for (int i = 0; i < 3; ++i) CHECK(session.agent.run({"/job", "exit", "0"}).clean);
+  session.agent.beat();  // it reports first, then writes its line
   REQUIRE(::read(read_end.get(), shown.data(), shown.size()) == 65536);
   CHECK(session.agent.run({"/job", "exit", "0"}).clean);
   session.agent.beat();
@@ -94,10 +95,10 @@ TEST_CASE("shortage: a launch whose child cannot be watched fails, and leaves no
     for (int fd = 3; fd < 100; ++fd) ::close(fd);
     fail_system_call(SCMP_SYS(epoll_ctl), ENOSPC, 2, 9);
   }});
-  const auto failed = session.agent.fail(launch_of({"/job", "deaf"}));
+  const auto failed = session.agent.fail(launch_of({"/job", "polite"}));
   CHECK(failed.fault == wire::Fault::infrastructure);
   CHECK(failed.message.find("No space left on device") != std::string::npos);
-  CHECK(processes_with("deaf") == 0);
+  CHECK(processes_with("polite") == 0);
   session.agent.beat();
 }
 
