@@ -134,8 +134,8 @@ TEST_CASE("deaf: glue that is ended while it cleans has told how the job ended")
       CHECK(session.agent.expect<wire::JobEnded>().clean);
     }
     CHECK(session.agent.closed());
+    std::filesystem::remove_all("/tmp/many");
   }
-  std::filesystem::remove_all("/tmp/many");
 }
 
 TEST_CASE("deaf: an agent that comes while glue cleans finds it ready") {
