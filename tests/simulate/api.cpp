@@ -1,0 +1,141 @@
+#include "tests/simulate/api.hpp"
+
+#include <algorithm>
+
+#include "tests/simulate/world.hpp"
+
+namespace glidepod::simulate {
+
+using kube::Failure;
+
+namespace {
+Failure transport(std::string message) {
+  return {Failure::Kind::transport, 0, {}, std::move(message), {}};
+}
+Failure status(int code, std::string message) {
+  return {Failure::Kind::status, code, "Simulated", std::move(message), {}};
+}
+}  // namespace
+
+void Api::create(kube::Pod pod) {
+  pod.resource_version = std::to_string(1);
+  versions_.push_back(std::make_shared<kube::Pod>(std::move(pod)));
+}
+
+void Api::publish(kube::Pod pod) {
+  pod.resource_version = std::to_string(versions_.size() + 1);
+  versions_.push_back(std::make_shared<kube::Pod>(std::move(pod)));
+  if (streaming_) stream(versions_.back());
+  kubelet_last_ = std::max(kubelet_last_, world_.now() + world_.takes(2, 100));
+  world_.clock.at(kubelet_last_, [this, version = versions_.back()] { world_.kubelet.told(*version); });
+}
+
+void Api::set_status(kube::ContainerStatus status) {
+  kube::Pod next = *pod();
+  const auto found = std::ranges::find(next.statuses, status.name, &kube::ContainerStatus::name);
+  if (found == next.statuses.end())
+    next.statuses.push_back(std::move(status));
+  else
+    *found = std::move(status);
+  publish(std::move(next));
+}
+
+void Api::touch() {
+  publish(*pod());
+}
+
+std::string Api::admitted(const std::string& image) const {
+  if (!world_.weather.mirror || image.starts_with(Images::k_mirror)) return image;
+  return std::string(Images::k_mirror) + image;
+}
+
+void Api::store(const std::string& container, const std::string& image) {
+  kube::Pod next = *pod();
+  const auto found = std::ranges::find(next.containers, container, &kube::ContainerSpec::name);
+  const std::string admitted_image = admitted(image);
+  world_.say("api: {} is to have {}", container, admitted_image);
+  if (found->image == admitted_image) return;  // no new version
+  found->image = admitted_image;
+  publish(std::move(next));
+}
+
+void Api::request(const std::string& container, const std::string& image, Milliseconds timeout,
+                  std::function<void(const Answer&)> handler) {
+  World& w = world_;
+  const Weather& weather = w.weather;
+  const auto fail = [&w, handler](Milliseconds wait, Failure failure) {
+    w.clock.after(wait, [handler, failure = std::move(failure)] { handler(failure); });
+  };
+  const auto effect = [this, container, image] {
+    if (!container.empty()) store(container, image);
+  };
+  if (down || w.fault(weather.request_lost))
+    return fail(std::min(timeout, w.random.delay(1, 15'000)), transport("reset"));
+  if (w.fault(weather.busy)) {
+    static constexpr std::array codes = {409, 429, 500, 503, 504};
+    const int code = codes[static_cast<std::size_t>(w.random.between(0, 4))];
+    // Both may be said of what was stored all the same.
+    if ((code == 500 || code == 504) && w.random.chance(300)) w.clock.after(w.random.delay(1, 50), effect);
+    Failure failure = status(code, "busy");
+    if (code == 429) failure.retry_after = std::chrono::seconds(w.random.between(1, 5));
+    return fail(w.takes(2, 100), std::move(failure));
+  }
+  if (!container.empty() && w.fault(weather.refused)) {
+    static constexpr std::array codes = {403, 404, 410, 422};
+    const int code = codes[static_cast<std::size_t>(w.random.between(0, 3))];
+    w.properties.refused = true;
+    return fail(w.takes(2, 100), status(code, w.random.chance(300) ? "policy denied request" : "refused"));
+  }
+  if (!container.empty() && w.fault(weather.late_effect)) {
+    const Milliseconds given_up = std::min(timeout, w.random.delay(500, 15'000));
+    w.clock.after(given_up + w.random.delay(1, 30'000), [&w, effect] {
+      w.properties.late = true;
+      effect();
+    });
+    return fail(given_up, transport("timeout"));
+  }
+  if (w.fault(weather.answer_lost)) {
+    const Milliseconds there = w.takes(1, 50);
+    w.clock.after(there, effect);
+    return fail(std::min(timeout, there + w.random.delay(1, 15'000)), transport("cut off"));
+  }
+  const Milliseconds there = w.takes(1, 30);
+  const Milliseconds back = w.takes(1, 100);
+  if (there + back > timeout) {
+    w.clock.after(there, effect);
+    return fail(timeout, transport("timeout"));
+  }
+  w.clock.after(there, [this, &w, effect, handler, back] {
+    effect();
+    w.clock.after(back, [handler, version = pod()] { handler(version); });
+  });
+}
+
+void Api::watch(std::uint64_t after, std::function<void(PodVersion)> changed, std::function<void()> cut) {
+  ++stream_;
+  changed_ = std::move(changed);
+  cut_ = std::move(cut);
+  streaming_ = true;
+  for (std::size_t i = after; i < versions_.size(); ++i) stream(versions_[i]);
+  if (down || world_.fault(100))
+    world_.clock.after(world_.random.delay(1, 2000), [this, id = stream_] {
+      if (id == stream_) this->cut();
+    });
+}
+
+void Api::stream(const PodVersion& version) {
+  stream_last_ = std::max(stream_last_, world_.now() + world_.takes(1, 50));
+  world_.clock.at(stream_last_, [this, version, id = stream_] {
+    if (id == stream_ && streaming_) changed_(version);
+  });
+}
+
+void Api::cut() {
+  if (!streaming_) return;
+  streaming_ = false;
+  ++stream_;
+  world_.say("api: the watch is cut");
+  cut_();
+}
+
+}  // namespace glidepod::simulate

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/kube/failure.hpp"
+#include "lib/kube/pod.hpp"
+#include "tests/simulate/random.hpp"
+
+namespace glidepod::simulate {
+
+class World;
+using PodVersion = std::shared_ptr<const kube::Pod>;
+
+// The API server: one pod, all its versions, who watches it, and what may become of a request.
+class Api {
+ public:
+  explicit Api(World& world) : world_(world) {}
+
+  void create(kube::Pod pod);
+  PodVersion pod() const { return versions_.back(); }
+  void set_status(kube::ContainerStatus status);
+  void touch();  // a new version that says the same
+  bool down = false;
+
+  // What admission makes of an image.
+  std::string admitted(const std::string& image) const;
+  using Answer = std::variant<PodVersion, kube::Failure>;
+  // One attempt: a request that asks for this image, or (empty container) only for the pod. The handler is
+  // called once, by then or a little later. What the request does may come after that.
+  void request(const std::string& container, const std::string& image, Milliseconds timeout,
+               std::function<void(const Answer&)> handler);
+
+  // A stream of versions after this one; told until cut. One at a time.
+  void watch(std::uint64_t after, std::function<void(PodVersion)> changed, std::function<void()> cut);
+  void unwatch() { ++stream_; }
+  void cut();
+  static std::uint64_t version(const kube::Pod& pod) { return std::stoull(pod.resource_version); }
+
+ private:
+  void store(const std::string& container, const std::string& image);
+  void publish(kube::Pod pod);
+  void stream(const PodVersion& version);
+  World& world_;
+  std::vector<PodVersion> versions_;
+  std::uint64_t stream_ = 0;  // the present one
+  SteadyTime stream_last_{}, kubelet_last_{};
+  bool streaming_ = false;
+  std::function<void(PodVersion)> changed_;
+  std::function<void()> cut_;
+};
+
+}  // namespace glidepod::simulate

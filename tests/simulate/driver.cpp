@@ -1,0 +1,264 @@
+#include "tests/simulate/driver.hpp"
+
+#include "tests/simulate/world.hpp"
+
+namespace glidepod::simulate {
+
+using namespace agent;
+
+void Driver::start() {
+  if (up()) return;
+  ++life_;
+  Policy policy = world_.weather.policy;
+  policy.nonce_prefix = "g" + std::to_string(life_);
+  std::vector<std::string> names;
+  if (world_.weather.names_given)
+    for (const Box& box : world_.kubelet.boxes()) names.push_back(box.name);
+  core_.emplace(policy, names);
+  core_->observe([this](const Container& container, const Transition& transition) {
+    world_.coverage.count(transition);
+    if (transition.from != transition.to)
+      world_.say("core: {} {} -> {} by {}", container.name, name_of(transition.from), name_of(transition.to),
+                 name_of(transition.event));
+    if (!allowed(transition))
+      world_.properties.broken("only transitions of the table happen",
+                               fmt::format("{} by {} to {}", name_of(transition.from),
+                                           name_of(transition.event), name_of(transition.to)));
+  });
+  world_.say("agent: starts{}", was_before_ ? ", as one did before it" : "");
+  get_first_pod();
+  for (Box& box : world_.kubelet.boxes())
+    if (box.glue) box.glue->agent_up();
+}
+
+void Driver::die() {
+  if (!up()) return;
+  world_.say("agent: is killed");
+  ++life_;
+  core_.reset();
+  was_before_ = true;
+  pumping_ = given_up_ = false;
+  version_.clear();
+  watch_ = 0;
+  watch_failures_ = 0;
+  world_.api.unwatch();
+  timer_due_.reset();
+  ++timer_;
+  for (const auto& [id, link] : std::exchange(links_, {})) {
+    world_.clock.after(world_.takes(0, 20), [this, id = id, box = link.box] {
+      if (auto& glue = world_.kubelet.box(box).glue) glue->agent_gone(id);
+    });
+  }
+  for (const auto& [id, asked] : std::exchange(clients_, {})) world_.starters.agent_gone(id);
+}
+
+void Driver::tell(const Event& what) {
+  if (!up()) return;
+  what(*core_, world_.now());
+  pump();
+}
+
+void Driver::finish() {
+  world_.say("agent: ends");
+  tell([](Core& core, Time) { core.finish(); });
+}
+
+GlueId Driver::connect(int box, std::uint64_t instance) {
+  if (!up()) return 0;
+  const GlueId id = ++last_id_;
+  links_[id] = {box, instance, world_.now(), world_.now()};
+  return id;
+}
+
+void Driver::from_glue(GlueId glue, std::string_view event, Event what) {
+  const auto link = links_.find(glue);
+  if (link == links_.end()) return;
+  SteadyTime& last = link->second.to_agent;
+  last = std::max(last, world_.now() + world_.takes(0, 20));
+  world_.clock.at(last, [this, glue, event, what = std::move(what)] {
+    const auto from = links_.find(glue);
+    if (from == links_.end()) return;
+    world_.say("agent: {} of glue {} of {}", event, glue, world_.kubelet.box(from->second.box).name);
+    tell(what);
+  });
+}
+
+void Driver::hang_up(GlueId glue) {
+  const auto link = links_.find(glue);
+  if (link == links_.end()) return;
+  world_.clock.at(std::max(link->second.to_agent, world_.now() + world_.takes(0, 20)),
+                  [this, glue] { close_glue(glue); });
+}
+
+void Driver::close_glue(GlueId glue) {
+  if (links_.erase(glue) == 0) return;
+  world_.say("agent: glue {} hung up", glue);
+  tell([glue](Core& core, Time now) { core.on_glue_lost(glue, now); });
+}
+
+void Driver::to_glue(GlueId glue, std::function<void(Glue&)> what) {
+  Link& link = links_.at(glue);
+  link.to_glue = std::max(link.to_glue, world_.now() + world_.takes(0, 10));
+  world_.clock.at(link.to_glue, [this, glue, box = link.box, instance = link.instance,
+                                 what = std::move(what)] {
+    Glue* there = world_.kubelet.box(box).glue.get();
+    if (there && there->instance() == instance && there->alive() && !there->wedged() && there->link() == glue)
+      what(*there);
+  });
+}
+
+void Driver::bind(Request request) {
+  clients_[request.client] = true;
+  world_.say("agent: client {} asks: {} {} of {} uid {}", request.client,
+             request.verb == wire::Verb::test  ? "test"
+             : request.verb == wire::Verb::run ? "run"
+                                               : "exec",
+             request.any_image ? "(any image)" : request.image, request.owner, request.uid);
+  tell([request](Core& core, Time now) { core.on_bind(request, now); });
+}
+
+void Driver::client_gone(ClientId client) {
+  if (clients_.erase(client) == 0) return;
+  world_.say("agent: client {} is gone", client);
+  tell([client](Core& core, Time now) { core.on_client_gone(client, now); });
+}
+
+void Driver::pump() {
+  if (pumping_) return;
+  pumping_ = true;
+  for (auto actions = core_->take_actions(); !actions.empty(); actions = core_->take_actions())
+    for (const Action& action : actions) std::visit([this](const auto& a) { run(a); }, action);
+  pumping_ = false;
+  adjust_watch();
+  adjust_timer();
+}
+
+void Driver::run(const Patch& action) {
+  world_.say("core: Patch {} {} to {}", action.attempt, action.container, action.image);
+  if (world_.kubelet.find(action.container) == nullptr)
+    return world_.properties.broken("actions refer to what there is", action.container);
+  world_.properties.patched(*world_.kubelet.find(action.container), action.image);
+  world_.tempt();
+  exchange(action.container, action.image, action.deadline, 1, false,
+           [this, attempt = action.attempt](const Api::Answer& answer) {
+             const auto* pod = std::get_if<PodVersion>(&answer);
+             if (pod) version_ = (*pod)->resource_version;
+             world_.say(
+                 "agent: the answer to Patch {}: {}", attempt,
+                 pod ? "version " + (*pod)->resource_version : std::get<kube::Failure>(answer).to_string());
+             tell([&](Core& core, Time now) {
+               if (pod)
+                 core.on_patched(attempt, **pod, now);
+               else
+                 core.on_patched(attempt, std::get<kube::Failure>(answer), now);
+             });
+           });
+}
+
+void Driver::run(const Launch& action) {
+  world_.say("core: Launch of job {} for client {} by glue {}", action.job, action.client, action.glue);
+  if (!clients_.contains(action.client) || !links_.contains(action.glue))
+    return world_.properties.broken("actions refer to what there is",
+                                    fmt::format("Launch {} {}", action.client, action.glue));
+  world_.properties.launch(action.client);
+  world_.tempt();
+  to_glue(action.glue,
+          [job = action.job, client = action.client](Glue& glue) { glue.take_launch(job, client); });
+}
+
+void Driver::run(const AskImage& action) {
+  world_.say("core: AskImage {} for client {}", action.image, action.client);
+  const ClientId client = action.client;
+  const Milliseconds left =
+      std::max(std::chrono::ceil<Milliseconds>(action.deadline - world_.now()), Milliseconds(0));
+  const bool silent = world_.fault(200), refused = !silent && world_.fault(100);
+  if (refused) world_.properties.launch_failed(client);
+  world_.clock.after(
+      silent ? left : std::min(left, world_.takes(10, 3000)), mine([this, client, silent, refused] {
+        if (!clients_.contains(client)) return;
+        world_.say("agent: the registry {} client {}",
+                   silent    ? "is silent to"
+                   : refused ? "refuses"
+                             : "answers",
+                   client);
+        if (silent || refused)
+          tell([&](Core& core, Time now) {
+            core.on_image_unknown(client, refused ? wire::Fault::user : wire::Fault::infrastructure,
+                                  "registry", now);
+          });
+        else
+          tell([&](Core& core, Time now) { core.on_image_known(client, {{"/run"}, {}}, now); });
+      }));
+}
+
+void Driver::run(const SignalJob& action) {
+  world_.say("core: signal {} to job {} by glue {}", action.number, action.job, action.glue);
+  if (!links_.contains(action.glue))
+    return world_.properties.broken("actions refer to what there is", "SignalJob");
+  to_glue(action.glue,
+          [job = action.job, number = action.number](Glue& glue) { glue.take_signal(job, number); });
+}
+
+void Driver::run(const Answer& action) {
+  world_.say("core: Answer to client {}: {}", action.client, action.status.to_string());
+  if (!clients_.contains(action.client))
+    return world_.properties.broken("actions refer to what there is",
+                                    fmt::format("Answer {}", action.client));
+  world_.properties.answered(action.client, action.status);
+  world_.starters.answered(action.client, action.status);
+}
+
+void Driver::run(const Fail& action) {
+  world_.say("core: Fail of client {}, fault of {}: {}", action.client,
+             action.fault == wire::Fault::user ? "user" : "infrastructure", action.message);
+  if (!clients_.contains(action.client))
+    return world_.properties.broken("actions refer to what there is", fmt::format("Fail {}", action.client));
+  world_.properties.failed(action.client, action.fault, action.message);
+  world_.starters.failed(action.client);
+}
+
+void Driver::run(const FinishGlue& action) {
+  if (!links_.contains(action.glue))
+    return world_.properties.broken("actions refer to what there is", "FinishGlue");
+  to_glue(action.glue, [](Glue& glue) { glue.take_finish(); });
+}
+
+void Driver::run(const DropGlue& action) {
+  world_.say("core: drops glue {}", action.glue);
+  const auto link = links_.find(action.glue);
+  if (link == links_.end()) return world_.properties.broken("actions refer to what there is", "DropGlue");
+  const int box = link->second.box;
+  links_.erase(link);
+  world_.clock.after(world_.takes(0, 20), [this, id = action.glue, box] {
+    if (auto& glue = world_.kubelet.box(box).glue) glue->agent_gone(id);
+  });
+}
+
+void Driver::run(const KillGlue& action) {
+  world_.say("core: kills glue {}", action.glue);
+  const auto link = links_.find(action.glue);
+  if (link == links_.end()) return world_.properties.broken("actions refer to what there is", "KillGlue");
+  const Link was = link->second;
+  links_.erase(link);
+  world_.clock.after(world_.takes(0, 5), [this, was] {
+    auto& glue = world_.kubelet.box(was.box).glue;
+    if (glue && glue->instance() == was.instance) glue->killed({"Error", "", 137, 0, {}});
+  });
+}
+
+void Driver::run(const SendBeat& action) {
+  if (!links_.contains(action.glue))
+    return world_.properties.broken("actions refer to what there is", "SendBeat");
+  to_glue(action.glue, [number = action.number](Glue& glue) { glue.take_beat(number); });
+}
+
+void Driver::run(const GiveUp& action) {
+  world_.say("core: gives up: {}", action.reason);
+  given_up_ = true;
+}
+
+void Driver::run(const Note& action) {
+  world_.say("core: {}", action.text);
+}
+
+}  // namespace glidepod::simulate

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pilot-agent/core/core.hpp"
+#include "tests/simulate/api.hpp"
+
+namespace glidepod::simulate {
+
+class Glue;
+class World;
+
+// The agent: the real core, and what pilot-agent/agent.cpp and lib/kube/client.cpp make of its actions.
+class Driver {
+ public:
+  explicit Driver(World& world) : world_(world) {}
+
+  using Event = std::function<void(agent::Core&, agent::Time)>;
+  void start();
+  void die();  // SIGKILL: all connections end, and what it asked of the API may still happen
+  bool up() const { return core_.has_value(); }
+  bool given_up() const { return given_up_; }
+  void finish();  // the pod is deleted
+  const agent::Core* core() const { return core_ ? &*core_ : nullptr; }
+  // What the kernel tells the core.
+  void tell(const Event& what);
+
+  // A glue connects (0: nobody listens), says something, and is gone. What one connection says stays in
+  // order.
+  agent::GlueId connect(int box, std::uint64_t instance);
+  void from_glue(agent::GlueId glue, std::string_view event, Event what);
+  void hang_up(agent::GlueId glue);
+  bool knows(agent::GlueId glue) const { return links_.contains(glue); }
+
+  // An apptainer connects and asks; 0: nobody listens.
+  agent::ClientId next_client() { return up() ? ++last_id_ : 0; }
+  void bind(agent::Request request);
+  void client_gone(agent::ClientId client);
+  bool serves(agent::ClientId client) const { return clients_.contains(client); }
+
+ private:
+  struct Link {
+    int box = 0;
+    std::uint64_t instance = 0;
+    SteadyTime to_agent{}, to_glue{};
+  };
+  void pump();
+  void run(const agent::Patch& action);
+  void run(const agent::Launch& action);
+  void run(const agent::AskImage& action);
+  void run(const agent::SignalJob& action);
+  void run(const agent::Answer& action);
+  void run(const agent::Fail& action);
+  void run(const agent::FinishGlue& action);
+  void run(const agent::DropGlue& action);
+  void run(const agent::KillGlue& action);
+  void run(const agent::SendBeat& action);
+  void run(const agent::GiveUp& action);
+  void run(const agent::Note& action);
+  void run(const agent::OpenSession&) {}
+  void run(const agent::CloseSession&) {}
+  void run(const agent::Refuse&) {}
+  void close_glue(agent::GlueId glue);
+  void to_glue(agent::GlueId glue, std::function<void(Glue&)> what);
+  // driver_api.cpp
+  using PodHandler = std::function<void(const Api::Answer&)>;
+  void exchange(std::string container, std::string image, agent::Time deadline, int attempt, bool unclear,
+                PodHandler done);
+  void get_first_pod();
+  void adjust_watch();
+  void watch_next();
+  void watch_failed(const kube::Failure& failure);
+  void adjust_timer();
+  // A handler of this agent's life; nothing happens if it has ended.
+  template <typename F>
+  auto mine(F what) {
+    return [this, life = life_, what = std::move(what)](const auto&... arguments) {
+      if (life == life_) what(arguments...);
+    };
+  }
+
+  World& world_;
+  std::optional<agent::Core> core_;
+  std::uint64_t life_ = 0;
+  std::uint64_t last_id_ = 0;
+  std::map<agent::GlueId, Link> links_;
+  std::map<agent::ClientId, bool> clients_;
+  bool pumping_ = false, was_before_ = false, given_up_ = false;
+  std::string version_;                       // of the newest answer to a patch
+  std::string watch_version_;                 // to go on from; empty: from the present state
+  std::uint64_t watch_ = 0, last_watch_ = 0;  // 0: not watching
+  int watch_failures_ = 0;
+  std::optional<agent::Time> timer_due_;
+  std::uint64_t timer_ = 0;
+};
+
+}  // namespace glidepod::simulate

@@ -1,0 +1,116 @@
+#include "tests/simulate/properties.hpp"
+
+#include <csignal>
+
+#include "tests/simulate/world.hpp"
+
+namespace glidepod::simulate {
+
+using agent::ClientId;
+using wire::Fault;
+
+void Properties::broken(std::string_view property, std::string_view about) {
+  world_.say("BROKEN: {}: {}", property, about);
+  if (!verdict_.empty()) return;
+  verdict_ = property;
+  if (late) verdict_ += ", after a late effect";
+  about_ = about;
+}
+
+void Properties::patched(const Box&, const std::string&) {}
+
+void Properties::launch(ClientId id) {
+  if (++world_.starters.client(id).launches > 1)
+    broken("a client gets at most one launch", std::to_string(id));
+  if (world_.starters.client(id).request.verb == wire::Verb::test)
+    broken("a test launches nothing", std::to_string(id));
+}
+
+void Properties::launched(const Box& box, ClientId id) {
+  Client& client = world_.starters.client(id);
+  const agent::Request& request = client.request;
+  client.ran = true;
+  world_.say("job: of client {} runs in {}, content {}", id, box.name, box.now->content);
+  Last& last = owners_[box.name];
+  const bool same = last.instance == box.now->id;
+  if (request.any_image) {
+    if (same) broken("a probe never runs in somebody's container", box.name);
+    return;
+  }
+  if (!world_.images.means(request.image, box.now->content))
+    broken("a job runs only in what its image names",
+           fmt::format("client {} asked for {} and got content {} ({}) in {}", id, request.image,
+                       box.now->content, box.now->image, box.name));
+  if (same && last.owner != request.owner)
+    broken("a warm container is never another owner's",
+           fmt::format("{} of {} for {}", box.name, last.owner, request.owner));
+  if (same && world_.weather.policy.reuse == agent::Policy::Reuse::never)
+    broken("with reuse never, a container has one job", box.name);
+  last = {box.now->id, request.owner};
+}
+
+void Properties::launch_failed(ClientId id) {
+  world_.starters.client(id).blamed = true;
+}
+
+void Properties::ended(ClientId id, ExitStatus status, std::string_view cause, bool after_goodbye) {
+  Client& client = world_.starters.client(id);
+  client.end = status;
+  client.cause = cause;
+  client.after_goodbye = after_goodbye;
+}
+
+void Properties::told_end(ClientId id) {
+  world_.starters.client(id).told = true;
+}
+
+void Properties::answered(ClientId id, ExitStatus status) {
+  const Client& client = world_.starters.client(id);
+  const auto wrong = [&](std::string_view why) {
+    broken("an answer is how the job ended", fmt::format("client {}: {}: {}", id, status.to_string(), why));
+  };
+  if (client.answered) return broken("nobody is answered twice", std::to_string(id));
+  const bool by_signal = client.signalled && status == ExitStatus::signaled(*client.signalled);
+  if (client.request.verb == wire::Verb::test) {
+    if (!status.success() && !by_signal) wrong("a test ends well, by its signal, or fails");
+    return;
+  }
+  if (client.launches == 0) {
+    if (!by_signal) wrong("it was never launched");
+    return;
+  }
+  if (!client.end) return wrong("its job has not ended");
+  if (*client.end != status) return wrong("it ended with " + client.end->to_string());
+  // After a signal of its own, it is not known which of both it ended by.
+  if (client.after_goodbye && client.cause == "stop" && !client.signalled)
+    wrong("its container was stopped from outside");
+  if (client.cause == "killed" || client.cause == "lost") wrong("its container was taken from it");
+}
+
+void Properties::failed(ClientId id, Fault fault, std::string_view message) {
+  const Client& client = world_.starters.client(id);
+  const auto wrong = [&](std::string_view property) {
+    broken(property, fmt::format("client {}: {}", id, message));
+  };
+  if (client.answered) return wrong("nobody is answered twice");
+  if (fault == Fault::user && !client.blamed && !refused &&
+      !world_.images.can_be_at_fault(client.request.image))
+    wrong("the user is at fault only for what the user can mend");
+  // A job that ended by SIGTERM or SIGKILL may as well have been stopped from outside: that is documented.
+  const bool doubtful = client.end && client.end->how == ExitStatus::How::signaled &&
+                        (client.end->number == SIGTERM || client.end->number == SIGKILL);
+  if (client.end && client.told && client.cause == "itself" && !client.after_goodbye && !doubtful)
+    wrong("a job that ended by itself does not fail");
+}
+
+void Properties::paused(const Box& box, const std::string& image) {
+  // Of what cannot start, no name is known but its own.
+  const auto content = world_.images.on_node(image);
+  if (!content || world_.images.content(*content).kind != Content::Kind::good) return;
+  // Where the status shows another of its names, a digest cannot be learnt.
+  const bool can_learn = !world_.weather.many_names && !world_.weather.bare_ids;
+  if (can_learn && (no_pauses || (world_.weather.calm() && world_.weather.ids_told)))
+    broken("back-off is never met", fmt::format("{} {}", box.name, image));
+}
+
+}  // namespace glidepod::simulate

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "lib/wire/messages.hpp"
+#include "pilot-agent/core/core.hpp"
+
+namespace glidepod::simulate {
+
+class World;
+struct Box;
+
+// What must hold after every step. It knows what each container really runs and how each job really ended.
+class Properties {
+ public:
+  explicit Properties(World& world) : world_(world) {}
+
+  // The first one that did not hold; empty: all did.
+  const std::string& verdict() const { return verdict_; }
+  const std::string& about() const { return about_; }
+  void broken(std::string_view property, std::string_view about);
+
+  // From the core.
+  void patched(const Box& box, const std::string& image);
+  void launch(agent::ClientId client);
+  void answered(agent::ClientId client, ExitStatus status);
+  void failed(agent::ClientId client, wire::Fault fault, std::string_view message);
+  // From the node.
+  void launched(const Box& box, agent::ClientId client);
+  void launch_failed(agent::ClientId client);
+  void ended(agent::ClientId client, ExitStatus status, std::string_view cause, bool after_goodbye);
+  void told_end(agent::ClientId client);
+  void paused(const Box& box, const std::string& image);
+
+  bool refused = false;    // the API has refused an image by its rules
+  bool late = false;       // a request had its effect after its client had given it up
+  bool no_pauses = false;  // from here on, no start may have to wait
+
+ private:
+  struct Last {
+    std::uint64_t instance = 0;
+    std::string owner;
+  };
+  World& world_;
+  std::string verdict_, about_;
+  std::map<std::string, Last> owners_;  // by container: who had it since it started
+};
+
+}  // namespace glidepod::simulate

@@ -1,0 +1,130 @@
+#include "tests/simulate/starters.hpp"
+
+#include <array>
+#include <csignal>
+
+#include "tests/simulate/world.hpp"
+
+namespace glidepod::simulate {
+
+using agent::ClientId;
+using agent::Core;
+using agent::Time;
+
+namespace {
+constexpr std::array<const char*, 3> k_owners = {"alice", "bob", "carol"};
+}
+
+void Starters::begin() {
+  slots_.resize(static_cast<std::size_t>(world_.weather.slots));
+  for (int slot = 0; slot < world_.weather.slots; ++slot) next_job(slot);
+}
+
+void Starters::next_job(int slot) {
+  if (!world_.storm) return;
+  world_.clock.after(world_.random.delay(1, 10'000), [this, slot] { start_job(slot); });
+}
+
+void Starters::start_job(int number) {
+  if (!world_.storm) return;
+  if (!world_.driver.up()) return next_job(number);
+  Slot& slot = slots_[static_cast<std::size_t>(number)];
+  Random& random = world_.random;
+  const bool again = !slot.image.empty() && world_.weather.lively_reuse && random.chance(500);
+  if (!again) {
+    slot.owner = k_owners[static_cast<std::size_t>(random.between(0, 2))];
+    slot.image = random.chance(20) ? std::string(Images::k_home_name) : random.pick(world_.images.wanted());
+  }
+  if (random.chance(50)) {
+    ask(number, wire::Verb::exec, {}, "uid:0", true);
+    return;
+  }
+  const bool test = random.chance(700);
+  const auto verb = test ? wire::Verb::test : random.chance(150) ? wire::Verb::run : wire::Verb::exec;
+  const ClientId client = ask(number, verb, slot.image, slot.owner, false);
+  slot.testing = test ? client : 0;
+}
+
+ClientId Starters::ask(int slot, wire::Verb verb, const std::string& image, const std::string& owner,
+                       bool probe) {
+  const ClientId id = world_.driver.next_client();
+  if (id == 0) return 0;
+  Random& random = world_.random;
+  Client& client = clients_[id];
+  client.request = {id,
+                    verb,
+                    probe,
+                    image,
+                    owner,
+                    "1." + std::to_string(slot),
+                    static_cast<uid_t>(probe ? 100 : 20001 + slot)};
+  client.slot = slot;
+  client.asked = world_.now();
+  client.takes = random.delay(1, 40'000);
+  client.ends = random.chance(900) ? ExitStatus::exited(static_cast<int>(random.between(0, 3)))
+                                   : ExitStatus::signaled(random.chance(500) ? SIGSEGV : SIGTERM);
+  if (verb != wire::Verb::test && world_.fault(world_.weather.clumsy_jobs / 2))
+    client.cannot_start = random.chance(500) ? wire::Fault::user : wire::Fault::infrastructure;
+  if (world_.fault(world_.weather.vanishing))
+    world_.clock.after(random.delay(0, 30'000), [this, id] { leaves(id); });
+  if (world_.fault(world_.weather.signals)) {
+    static constexpr std::array numbers = {SIGTERM, SIGKILL, SIGCONT, SIGINT};
+    const int number = numbers[static_cast<std::size_t>(random.between(0, 3))];
+    world_.clock.after(random.delay(0, 30'000), [this, id, number] {
+      Client& then = clients_.at(id);
+      if (then.gone || then.answered || !world_.storm) return;
+      then.signalled = number;
+      world_.say("agent: client {} passes signal {}", id, number);
+      world_.driver.tell([id, number](Core& core, Time now) { core.on_client_signal(id, number, now); });
+    });
+  }
+  world_.driver.bind(client.request);
+  return id;
+}
+
+// Its process ends, answered or not.
+void Starters::leaves(ClientId id) {
+  Client& client = clients_.at(id);
+  if (client.gone) return;
+  client.gone = true;
+  world_.driver.client_gone(id);
+  if (!client.answered) next_job(client.slot);
+}
+
+void Starters::answered(ClientId id, ExitStatus status) {
+  Client& client = clients_.at(id);
+  client.answered = true;
+  world_.clock.after(world_.takes(0, 30), [this, id] { leaves(id); });
+  if (!world_.storm) return;
+  Slot& slot = slots_[static_cast<std::size_t>(client.slot)];
+  const bool ready = slot.testing == id && status.success() && !world_.fault(world_.weather.vanishing);
+  if (slot.testing == id) slot.testing = 0;
+  if (!ready) return next_job(client.slot);
+  world_.clock.after(world_.random.delay(5, 3000), [this, number = client.slot] {
+    const Slot& then = slots_[static_cast<std::size_t>(number)];
+    const auto verb = world_.random.chance(150) ? wire::Verb::run : wire::Verb::exec;
+    if (ask(number, verb, then.image, then.owner, false) == 0) next_job(number);
+  });
+}
+
+void Starters::failed(ClientId id) {
+  Client& client = clients_.at(id);
+  client.answered = true;
+  world_.clock.after(world_.takes(0, 2000), [this, id] { leaves(id); });
+  next_job(client.slot);
+}
+
+void Starters::agent_gone(ClientId id) {
+  Client& client = clients_.at(id);
+  client.gone = true;
+  if (!client.answered) next_job(client.slot);
+}
+
+std::vector<ClientId> Starters::waiting() const {
+  std::vector<ClientId> result;
+  for (const auto& [id, client] : clients_)
+    if (!client.answered && !client.gone) result.push_back(id);
+  return result;
+}
+
+}  // namespace glidepod::simulate

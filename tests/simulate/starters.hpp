@@ -1,0 +1,63 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pilot-agent/core/core.hpp"
+
+namespace glidepod::simulate {
+
+class World;
+
+// One apptainer: what it asked, what its job would do, and what became of both.
+struct Client {
+  agent::Request request;
+  int slot = 0;
+  SteadyTime asked{};
+  std::optional<wire::Fault> cannot_start;  // glue's word for why
+  Milliseconds takes{0};
+  ExitStatus ends;
+
+  bool answered = false, gone = false;
+  std::optional<int> signalled;  // by this client
+  int launches = 0;              // that the core asked for
+  bool ran = false;
+  std::optional<ExitStatus> end;  // how the job really ended
+  std::string_view cause;         // itself, signal, memory, stop, lost, killed, finish
+  bool after_goodbye = false;     // it ended after glue had said that it goes
+  bool told = false;              // the agent was told of the end
+  bool blamed = false;            // glue or the registry said that it cannot be
+};
+
+// HTCondor's side: slots that run one job after another, each a test (mostly) and then the job itself.
+class Starters {
+ public:
+  explicit Starters(World& world) : world_(world) {}
+
+  void begin();
+  // Nobody starts anything any more; who waits still waits.
+  Client& client(agent::ClientId id) { return clients_.at(id); }
+  agent::ClientId ask(int slot, wire::Verb verb, const std::string& image, const std::string& owner,
+                      bool probe);
+  void answered(agent::ClientId id, ExitStatus status);
+  void failed(agent::ClientId id);
+  void agent_gone(agent::ClientId id);
+  // The clients that have no answer.
+  std::vector<agent::ClientId> waiting() const;
+
+ private:
+  struct Slot {
+    std::string image, owner;
+    agent::ClientId testing = 0;
+  };
+  void next_job(int slot);
+  void start_job(int slot);
+  void leaves(agent::ClientId id);
+  World& world_;
+  std::vector<Slot> slots_;
+  std::map<agent::ClientId, Client> clients_;
+};
+
+}  // namespace glidepod::simulate

@@ -1,0 +1,50 @@
+#include "tests/simulate/weather.hpp"
+
+namespace glidepod::simulate {
+
+Weather::Weather(Random& random) {
+  const auto some = [&random](int most) {
+    return random.chance(300) ? static_cast<int>(random.between(1, most)) : 0;
+  };
+  containers = static_cast<int>(random.chance(500) ? 1 : random.between(2, 3));
+  slots = static_cast<int>(random.between(1, containers + 1));
+  images = static_cast<int>(random.between(2, 4));
+  names_given = random.chance(300);
+  mirror = random.chance(200);
+  young_pod = random.chance(100);
+  newest_spec = random.chance(200);
+  many_names = random.chance(200);
+  bare_ids = random.chance(100);
+  ids_told = !random.chance(200);
+  always_pull = random.chance(150);
+  lively_reuse = random.chance(500);
+  bad_images = random.chance(500) ? static_cast<int>(random.between(100, 500)) : 0;
+  if (random.chance(200)) policy.reuse = agent::Policy::Reuse::never;
+  if (random.chance(300)) policy.first = agent::Policy::First::prove;
+  if (random.chance(700)) policy.give_up_after = 0;
+  storm = std::chrono::seconds(random.between(20, 240));
+  tags_move = random.chance(200);
+  faults = random.chance(850);
+  if (!faults) return;
+  request_lost = some(300);
+  answer_lost = some(300);
+  late_effect = some(200);
+  refused = some(200);
+  busy = some(300);
+  slow = some(300);
+  late_status = some(500);
+  pull_fails = some(500);
+  vanishing = some(400);
+  signals = some(300);
+  clumsy_jobs = some(400);
+  glue_dies = random.chance(250);
+  out_of_memory = random.chance(250);
+  stopped_outside = random.chance(250);
+  agent_dies = random.chance(250);
+  watch_cut = random.chance(250);
+  api_down = random.chance(200);
+  glue_wedged = random.chance(200);
+  kubelet_restarts = random.chance(100);
+}
+
+}  // namespace glidepod::simulate

@@ -1,0 +1,45 @@
+#pragma once
+
+#include "pilot-agent/core/core.hpp"
+#include "tests/simulate/random.hpp"
+
+namespace glidepod::simulate {
+
+// What a schedule has, and what goes wrong in it: drawn once from its seed. Each kind of fault is there in
+// some schedules only, so that what needs few of them is not buried under the others.
+struct Weather {
+  explicit Weather(Random& random);
+
+  int containers = 1;
+  int slots = 1;
+  int images = 3;
+  bool names_given = false;   // the agent is told its containers, instead of finding them in the pod
+  bool mirror = false;        // admission leads every image to another registry
+  bool young_pod = false;     // its status is still empty when the agent asks
+  bool newest_spec = false;   // a kubelet that starts what the pod says by then, not what it said at the kill
+  bool many_names = false;    // contents have several names and repositories, and the status shows any
+  bool bare_ids = false;      // imageID without a repository, as of images that were loaded from a file
+  bool ids_told = true;       // the agent can tell which container a glue is in
+  bool always_pull = false;   // a tag is asked of the registry at every start
+  bool lively_reuse = false;  // owners come back with the same image
+  agent::Policy policy;
+  Milliseconds storm{0};  // how long faults and jobs go on
+
+  // Per thousand requests to the API.
+  int request_lost = 0, answer_lost = 0, late_effect = 0, refused = 0, busy = 0;
+  int slow = 0;         // per thousand, of anything that takes time
+  int late_status = 0;  // per thousand statuses
+  int bad_images = 0;   // per thousand contents
+  int pull_fails = 0;   // per thousand pulls
+  int vanishing = 0;    // per thousand clients
+  int signals = 0;      // per thousand clients
+  int clumsy_jobs = 0;  // per thousand: jobs that cannot start, leave a mess, or take the memory
+  bool tags_move = false;
+  // Things that happen at any moment, and more often just after something began.
+  bool glue_dies = false, out_of_memory = false, stopped_outside = false, agent_dies = false;
+  bool watch_cut = false, api_down = false, kubelet_restarts = false, glue_wedged = false;
+  bool calm() const { return !faults; }
+  bool faults = false;
+};
+
+}  // namespace glidepod::simulate

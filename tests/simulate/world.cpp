@@ -1,0 +1,186 @@
+#include "tests/simulate/world.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+namespace glidepod::simulate {
+
+using agent::ClientId;
+using std::chrono::seconds;
+
+World::World(std::uint64_t seed, Coverage& c, bool tell)
+    : random(seed),
+      weather(random),
+      images(random, weather, clock.now()),
+      coverage(c),
+      properties(*this),
+      api(*this),
+      kubelet(*this),
+      driver(*this),
+      starters(*this),
+      tell_(tell) {}
+
+void World::line(const std::string& text) {
+  const auto ms = std::chrono::duration_cast<Milliseconds>(now().time_since_epoch()).count() - 1'000'000;
+  fmt::print("{:>8}.{:03} {}\n", ms / 1000, ms % 1000, text);
+}
+
+void World::tempt() {
+  if (!storm || !weather.faults || !random.chance(100)) return;
+  clock.after(random.delay(0, 3000), [this] { strike(); });
+}
+
+void World::gremlin() {
+  if (!storm) return;
+  clock.after(random.delay(500, 20'000), [this] {
+    strike();
+    gremlin();
+  });
+}
+
+// One of the things that may happen to this pod happens.
+void World::strike() {
+  if (!storm) return;
+  Box& box = random.pick(kubelet.boxes());
+  Glue* glue = box.runs() ? box.glue.get() : nullptr;
+  switch (random.between(0, 9)) {
+    case 0:
+      if (weather.glue_dies && glue) {
+        say("fault: the glue of {} is killed", box.name);
+        glue->killed({"Error", "", random.chance(500) ? 137 : 1, 0});
+      }
+      return;
+    case 1:
+      if (weather.out_of_memory && glue && glue->busy()) {
+        say("fault: {} is out of memory", box.name);
+        if (random.chance(500))
+          glue->out_of_memory();
+        else
+          glue->killed({random.chance(700) ? "OOMKilled" : "Error", "", 137, 0});
+      }
+      return;
+    case 2:
+      if (weather.stopped_outside && glue) {
+        say("fault: {} is stopped from outside", box.name);
+        random.chance(500) ? glue->terminate() : glue->struck();
+      }
+      return;
+    case 3:
+      if (weather.agent_dies && driver.up()) {
+        driver.die();
+        clock.after(random.delay(10, 15'000), [this] { driver.start(); });
+      }
+      return;
+    case 4:
+      if (weather.watch_cut) api.cut();
+      return;
+    case 5:
+      if (weather.api_down && !api.down) {
+        say("fault: the API is away");
+        api.down = true;
+        api.cut();
+        clock.after(random.delay(100, 60'000), [this] { api.down = false; });
+      }
+      return;
+    case 6:
+      if (weather.kubelet_restarts) kubelet.restart();
+      return;
+    case 7:
+      api.touch();
+      return;
+    case 8:
+      if (weather.late_status > 0) kubelet.show(box);
+      return;
+    case 9:
+      if (weather.glue_wedged && glue && glue->link() != 0) glue->wedge();
+      return;
+  }
+}
+
+void World::run_until(SteadyTime end, std::uint64_t most_steps) {
+  while (properties.verdict().empty() && !clock.empty() && clock.next_at() <= end) {
+    clock.step();
+    if (clock.steps() > most_steps) properties.broken("a schedule comes to rest", std::to_string(most_steps));
+  }
+  if (properties.verdict().empty()) clock.pass_to(end);
+}
+
+const std::string& World::run(std::uint64_t most_steps) {
+  kube::Pod pod;
+  pod.name = "pilot-1";
+  pod.containers.push_back({"pilot", std::string(Images::k_home_name), {"/usr/bin/pilot-agent"}});
+  for (int i = 0; i < weather.containers; ++i)
+    pod.containers.push_back(
+        {"payload-" + std::to_string(i), std::string(Images::k_home_name), {"/glidepod/bin/glue"}});
+  const auto pilot_status = [this] {
+    kube::ContainerStatus status;
+    status.name = "pilot";
+    status.state = kube::ContainerStatus::State::running;
+    status.image = Images::k_home_name;
+    status.image_id = images.image_id(Images::k_home, weather.bare_ids);
+    status.container_id = "containerd://pilot";
+    return status;
+  };
+  if (!weather.young_pod) pod.statuses.push_back(pilot_status());
+  api.create(std::move(pod));
+  if (weather.young_pod)
+    clock.after(takes(100, 5000), [this, pilot_status] { api.set_status(pilot_status()); });
+  kubelet.begin();
+  clock.after(takes(0, 2000), [this] { driver.start(); });
+  starters.begin();
+  if (weather.faults) gremlin();
+  if (weather.tags_move)
+    for (int i = 0; i < 3; ++i)
+      clock.after(random.delay(0, weather.storm.count()), [this] {
+        if (const auto moved = images.move_a_tag(random)) say("registry: {} is moved", *moved);
+      });
+  run_until(now() + weather.storm, most_steps);
+  say("the storm is over");
+  storm = false;
+  finals(most_steps);
+  return properties.verdict();
+}
+
+// The world is calm. Whoever waits is answered; then every container can be used, by all at once, and again.
+void World::finals(std::uint64_t most_steps) {
+  api.down = false;
+  driver.start();
+  run_until(now() + weather.policy.bind_deadline + seconds(400), most_steps);
+  if (!properties.verdict().empty()) return;
+  for (const ClientId id : starters.waiting())
+    if (starters.client(id).request.any_image || driver.serves(id))
+      return properties.broken("nobody waits for ever", fmt::format("client {}", id));
+  const auto good = images.startable();
+  if (driver.given_up()) return;
+  if (good.empty()) return;
+  for (int round = 0; round < 4; ++round) {
+    if (round == 2) {
+      say("from here on, no start may have to wait");
+      properties.no_pauses = true;
+    }
+    std::vector<ClientId> asked;
+    for (int i = 0; i < weather.containers; ++i) {
+      const std::string& image = good[static_cast<std::size_t>(round + i) % good.size()];
+      const ClientId id =
+          starters.ask(i, wire::Verb::exec, image, fmt::format("last-{}-{}", round, i), false);
+      starters.client(id).takes = seconds(500);
+      starters.client(id).ends = ExitStatus::exited(round);
+      asked.push_back(id);
+    }
+    run_until(now() + seconds(450), most_steps);
+    if (!properties.verdict().empty() || driver.given_up()) return;
+    for (const ClientId id : asked)
+      // A glue that does not answer is found by the first who needs it.
+      if (!starters.client(id).ran && (round > 0 || !weather.glue_wedged))
+        return properties.broken("every container is of use when the world is calm",
+                                 fmt::format("client {}", id));
+    run_until(now() + seconds(600), most_steps);
+    if (!properties.verdict().empty()) return;
+    for (const ClientId id : asked)
+      if (!starters.client(id).answered)
+        return properties.broken("nobody waits for ever", fmt::format("client {}", id));
+  }
+}
+
+}  // namespace glidepod::simulate
