@@ -94,7 +94,7 @@ void Core::on_client_gone(ClientId client, Time now) {
 
 void Core::on_client_signal(ClientId client, int number, Time now) {
   if (Container* container = find_client(client)) {
-    container->job()->signalled = true;
+    if (ends_a_process(number)) container->job()->signalled = true;
     // What cannot be refused must have an end.
     if (number == SIGKILL && container->kind() == State::running)
       return kill_job(*container, EventKind::gone, now);
@@ -102,6 +102,9 @@ void Core::on_client_signal(ClientId client, int number, Time now) {
   }
   // No job yet: a signal that ends a process ends the request, as if the job had just begun.
   if (!ends_a_process(number)) return;
+  // It has run: how it ended is being found out, and will be told.
+  const auto is_it = [client](const LostJob& lost) { return lost.request.client == client; };
+  if (std::ranges::any_of(lost_jobs_, is_it)) return;
   if (find_waiting(client) != nullptr) act(Answer{client, ExitStatus::signaled(number)});
   on_client_gone(client, now);
 }

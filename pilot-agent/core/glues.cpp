@@ -166,7 +166,9 @@ void Core::learn(Container& container, const ContainerStatus& status) {
   // An image that the node also has under another name may be shown by that one, which the registry asked for
   // need not know.
   if (digest.empty() || !asked || !admitted || !shown) return;
-  if (shown->full_repository() != admitted->full_repository()) return;
+  if (shown->full_repository() != admitted->full_repository() &&
+      shown->full_repository() != asked->full_repository())
+    return;
   if (!known_.emplace(container.image, Known{asked->repository, digest}).second) return;
   note("event=digest image={} digest={}", word(container.image), digest);
 }

@@ -76,7 +76,9 @@ void Core::settle_lost(const LostJob& lost, const kube::Termination* end) {
   if (end != nullptr && end->reason == "OOMKilled") {
     warn("event=ended job={} owner={} container={} status=\"signal 9 (KILL)\" reason=OOMKilled",
          word(lost.request.job), word(lost.request.owner), lost.container);
-    return act(Answer{lost.request.client, ExitStatus::signaled(SIGKILL)});
+    // What had ended before is not undone by its glue's end.
+    return act(
+        Answer{lost.request.client, lost.exited ? lost.exited->status : ExitStatus::signaled(SIGKILL)});
   }
   std::string why = "the payload container was lost";
   if (end != nullptr) why += fmt::format(": {} (exit code {})", end->reason, end->exit_code);

@@ -63,13 +63,14 @@ Container* Core::for_probe() {
 // False if the request has to wait.
 bool Core::place(Waiting& waiting, Time now) {
   const Request& request = waiting.request;
+  // Before that, an earlier agent may have had somebody's job in any of them.
+  if (!pod_known_) return false;
   if (request.any_image) {
     if (Container* container = for_probe()) {
       ready(*container, std::move(waiting), "any", {}, EventKind::assigned, now);
       return true;
     }
   }
-  if (!pod_known_) return false;
   if (!request.any_image) {
     if (Container* container = reserved_for(request)) {
       const Reserved reserved = std::get<Reserved>(container->state);

@@ -46,6 +46,7 @@ struct Switching {
   std::uint64_t attempt = 0;  // of the patch; 0: none
   bool answered = false;      // the API has taken the patch
   bool goodbye = false;       // the glue that was connected then has said goodbye
+  GlueId connected = 0;       // the glue that was connected when the patch was sent, whatever it ran
   GlueId before = 0;          // the glue of proven content, connected when the patch was sent
   std::optional<Time> pull_deadline;
   std::optional<Time> unclear_until;

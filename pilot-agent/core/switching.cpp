@@ -58,6 +58,7 @@ void Core::next_step(Container& container, Switching& step, Time now) {
   step.pull_deadline.reset();
   step.unclear_until.reset();
   step.trouble.clear();
+  step.connected = container.glue;
   step.attempt = ++last_attempt_;
   container.learning_until.reset();
   container.last_used = now;
@@ -146,6 +147,16 @@ bool Core::shows_wanted(const Container& container, const ContainerStatus& statu
   return shows_image(status, container.admitted);
 }
 
+namespace {
+// Whether the connected glue said Hello after the patch was sent. The one before it may well show the content
+// that is asked for, but it is to be stopped. Only the plain name of home may be what the pod says already,
+// so that nothing is started.
+bool came_after(const Container& container, const Switching& step) {
+  if (step.leg == Leg::check || container.glue != step.connected) return true;
+  return step.leg == Leg::home && step.reference.find('@') == std::string::npos;
+}
+}  // namespace
+
 void Core::judge(Container& container, EventKind event, Time now) {
   auto& step = std::get<Switching>(container.state);
   if (!container.status || step.leg == Leg::calm) return;
@@ -157,6 +168,10 @@ void Core::judge(Container& container, EventKind event, Time now) {
     if (step.proof != Proof::status || (!step.answered && step.leg != Leg::check)) return;
     if (!shows_instance(container, status, now)) return;
     if (container.instance.empty()) container.calm_at.reset();
+    if (!came_after(container, step)) {  // unless the pod said so before, and nothing is ever started
+      if (!step.unclear_until) step.unclear_until = now + policy_.calm;
+      return;
+    }
     if (shows_wanted(container, status)) return step_done(container, event, now);
     if (step.leg != Leg::home && !step.unclear_until) step.unclear_until = now + policy_.status_patience;
     return;
@@ -199,7 +214,7 @@ void Core::check_switch(Container& container, Time now) {
   if (step.unclear_until && now >= *step.unclear_until) {
     step.goodbye_needed = true;
     // Nobody waits for what turned out not to be what the pod says.
-    if (step.leg == Leg::check) step.target.clear();
+    if (step.leg == Leg::check && !step.waiting) step.target.clear();
     next_step(container, step, now);
   }
 }

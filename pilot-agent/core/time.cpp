@@ -69,10 +69,13 @@ std::optional<Time> Core::next_deadline() const {
   if (finishing_) return first;
   for (const Waiting& waiting : queue_) consider(waiting.arrived + policy_.bind_deadline);
   for (const LostJob& lost : lost_jobs_) consider(lost.until);
+  const bool switching = std::ranges::any_of(
+      containers_, [](const Container& container) { return container.kind() == State::switching; });
   const bool resting = std::ranges::any_of(containers_, [](const Container& container) {
     return container.kind() == State::idle || container.kind() == State::broken;
   });
-  if (policy_.first == Policy::First::prove && !proven_ && pod_known_ && resting) consider(first_again_);
+  if (policy_.first == Policy::First::prove && !proven_ && pod_known_ && resting && !switching)
+    consider(first_again_);
   for (const Container& container : containers_) {
     if (const auto* reserved = std::get_if<Reserved>(&container.state)) consider(reserved->until);
     if (const auto* asking = std::get_if<Asking>(&container.state))
@@ -82,7 +85,8 @@ std::optional<Time> Core::next_deadline() const {
       consider(step->pull_deadline);
       consider(step->unclear_until);
       const bool waits_for_calm = step->leg == Switching::Leg::calm ||
-                                  (step->proof == Switching::Proof::status && container.instance.empty());
+                                  (step->proof == Switching::Proof::status && container.instance.empty() &&
+                                   (step->answered || step->leg == Switching::Leg::check));
       if (waits_for_calm && container.glue != 0) consider(container.calm_at);
       continue;
     }
