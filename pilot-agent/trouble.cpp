@@ -20,7 +20,7 @@ constexpr std::array k_pull_faults = {
     Row{"invalid tag format"},
     // The registry knows who asks, be it nobody, and does not give them this repository; Docker Hub, quay.io
     // and ghcr.io say so of names that do not exist, too. Credentials that are no good fail before that, when
-    // a token is asked for, or are among k_passing. A bare 401 or 403 says neither.
+    // a token is asked for, or are among k_passing. A bare 401 or 403 says neither: k_refused.
     Row{"pull access denied"}, Row{"insufficient_scope"}, Row{"requested access to the resource is denied"},
     Row{"access to the requested resource is not authorized"},
     Row{"failed to fetch anonymous token", "401 unauthorized"},
@@ -45,13 +45,17 @@ constexpr std::array k_passing = {
     Row{"connection refused"}, Row{"connection reset"}, Row{"no such host"}, Row{"service unavailable"},
     Row{"bad gateway"}, Row{"unexpected eof"},
     // Credentials that the site has to renew.
-    Row{"expired"}, Row{"invalid_token"}, Row{"oauth token"}, Row{"no basic auth credentials"},
+    Row{"expired"}, Row{"invalid_token"}, Row{"oauth token"},
     // A node in want of something.
     Row{"content digest"}, Row{"no space left"}, Row{"is reserved for"},
     // A runtime that is itself ending or starting.
     Row{"code = unavailable"}, Row{"transport is closing"}, Row{"error reading from server"},
     Row{"context canceled"}, Row{"code = aborted"}, Row{"ttrpc: closed"}, Row{"no running task"},
     Row{"sandbox container"}, Row{"unknown state"}};
+
+// Of a pod that has no credentials, this is the image's own affair: nobody may have it without.
+constexpr std::array k_refused = {Row{"401 unauthorized"}, Row{"authentication required"},
+                                  Row{"unauthorized: "}};
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -74,14 +78,21 @@ Trouble by_words(std::string_view reason, std::string_view message, const std::a
           message.empty() ? std::string(reason) : one_line(message)};
 }
 
+Trouble of_pull(std::string_view reason, std::string_view message, Credentials credentials) {
+  Trouble trouble = by_words(reason, message, k_pull_faults);
+  if (trouble.kind == Trouble::Kind::passing && credentials == Credentials::none)
+    trouble = by_words(reason, message, k_refused);
+  return trouble;
+}
+
 }  // namespace
 
-Trouble trouble_of(const kube::ContainerStatus& status) {
+Trouble trouble_of(const kube::ContainerStatus& status, Credentials credentials) {
   if (status.state != kube::ContainerStatus::State::waiting) return {};
   const std::string& reason = status.reason;
   if (reason == "ErrImagePull" || reason == "ImagePullBackOff" || reason == "ImageInspectError" ||
       reason == "RegistryUnavailable")
-    return by_words(reason, status.message, k_pull_faults);
+    return of_pull(reason, status.message, credentials);
   // The node checks signatures, and this image has none that it wants.
   if (reason == "InvalidImageName" || reason == "ErrImageNeverPull" || reason == "SignatureValidationFailed")
     return {Trouble::Kind::user, status.message.empty() ? reason : one_line(status.message)};

@@ -20,7 +20,9 @@ struct Trouble {
   Kind kind = Kind::none;
   std::string message;  // the kubelet's or the registry's words, one line
 };
-Trouble trouble_of(const kube::ContainerStatus& status);
+// Whether the pod names credentials for registries: if it does, a refusal that says no more may be of those.
+enum class Credentials : std::uint8_t { none, some };
+Trouble trouble_of(const kube::ContainerStatus& status, Credentials credentials = Credentials::none);
 
 // Whose fault it is if an image could still not be pulled after all patience.
 wire::Fault fault_after_patience(std::string_view message);

@@ -136,7 +136,7 @@ TEST_CASE("trouble: what a node, a runtime or a site's credentials want for is n
        }) {
     CAPTURE(std::string(reason));
     CAPTURE(std::string(message));
-    CHECK(trouble_of(waiting(reason, message)).kind == Trouble::Kind::passing);
+    CHECK(trouble_of(waiting(reason, message), Credentials::some).kind == Trouble::Kind::passing);
   }
 }
 
@@ -166,4 +166,18 @@ TEST_CASE("trouble: a registry that refuses a repository, whoever asks, is the u
     CHECK(trouble_of(waiting("ErrImagePull", message)).kind == Trouble::Kind::user);
   }
   CHECK(trouble_of(waiting("SignatureValidationFailed", "")).kind == Trouble::Kind::user);
+}
+
+TEST_CASE(
+    "trouble: a bare 401 is the image's affair only where the pod has no credentials that it could mean") {
+  for (const auto* message :
+       {"unexpected status code [manifests 1]: 401 Unauthorized",
+        "reading manifest 1 in registry.example/a: unauthorized: authentication required"}) {
+    CAPTURE(std::string(message));
+    CHECK(trouble_of(waiting("ErrImagePull", message), Credentials::none).kind == Trouble::Kind::user);
+    CHECK(trouble_of(waiting("ErrImagePull", message), Credentials::some).kind == Trouble::Kind::passing);
+  }
+  for (const auto* message : {"failed to fetch oauth token: unexpected status: 401 Unauthorized",
+                              "pulling from host a failed with status code [manifests 1]: 403 Forbidden"})
+    CHECK(trouble_of(waiting("ErrImagePull", message), Credentials::none).kind == Trouble::Kind::passing);
 }
