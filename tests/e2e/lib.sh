@@ -91,7 +91,7 @@ submit() {  # USER
         echo "should_transfer_files = yes"
         echo "request_cpus = 1"
         echo "request_memory = 64MB"
-        echo "request_disk = 1MB"
+        echo "request_disk = 100MB"  # those of tests/e2e/faults write half of it
         cat
     } | env_as "$1" condor_submit -terse - | sed -n 's/\..*//p'
 }
