@@ -1,0 +1,144 @@
+#include "pilot-agent/hold_job/cedar.hpp"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include "lib/base/text.hpp"
+
+namespace glidepod::cedar {
+namespace {
+
+constexpr std::size_t k_longest = 1 << 20;
+constexpr std::size_t k_header = 5;  // whether the message ends here, and the packet's length
+
+std::string big_endian(std::uint32_t value) {
+  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
+          static_cast<char>(value)};
+}
+
+std::uint32_t big_endian(std::string_view bytes) {
+  std::uint32_t value = 0;
+  for (const char byte : bytes) value = value << 8 | static_cast<unsigned char>(byte);
+  return value;
+}
+
+}  // namespace
+
+// A number is 8 bytes long, whatever its type.
+Message& Message::number(std::int32_t value) {
+  bytes_ += std::string(4, value < 0 ? '\xff' : '\0') + big_endian(static_cast<std::uint32_t>(value));
+  return *this;
+}
+
+Message& Message::text(std::string_view value) {
+  bytes_ += value;
+  bytes_ += '\0';
+  return *this;
+}
+
+Message& Message::ad(const std::map<std::string, std::string>& attributes) {
+  number(static_cast<std::int32_t>(attributes.size()));
+  for (const auto& [name, expression] : attributes) text(name + " = " + expression);
+  return text("").text("");
+}
+
+std::string Message::packet() const {
+  return '\x01' + big_endian(static_cast<std::uint32_t>(bytes_.size())) + bytes_;
+}
+
+Result<std::int32_t> Reader::number() {
+  if (bytes_.size() - at_ < 8) return error("a number is missing");
+  at_ += 8;
+  return static_cast<std::int32_t>(big_endian(std::string_view(bytes_).substr(at_ - 4, 4)));
+}
+
+Result<std::string> Reader::text() {
+  const auto end = bytes_.find('\0', at_);
+  if (end == std::string::npos) return error("a string has no end");
+  std::string value = bytes_.substr(at_, end - at_);
+  at_ = end + 1;
+  return value;
+}
+
+Result<std::map<std::string, std::string>> Reader::ad() {
+  std::map<std::string, std::string> attributes;
+  for (std::int32_t left = TRY(number()); left > 0; --left) {
+    const std::string line = TRY(text());
+    const auto equals = line.find('=');
+    if (equals == std::string::npos) continue;
+    attributes[std::string(trim(line.substr(0, equals)))] = trim(line.substr(equals + 1));
+  }
+  return attributes;
+}
+
+Result<Address> parse_address(std::string_view line) {
+  const auto begin = line.find('<');
+  auto text = line.substr(begin == std::string_view::npos ? line.size() : begin + 1);
+  text = text.substr(0, text.find_first_of("?>"));
+  const auto colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) return error("no address: '{}'", one_line(line, 100));
+  Address address;
+  const std::int64_t port = TRY(parse_integer(text.substr(colon + 1)));
+  if (port <= 0 || port > 65535) return error("no port: '{}'", one_line(line, 100));
+  address.port = static_cast<std::uint16_t>(port);
+  address.host = text.substr(0, colon);
+  if (address.host.front() == '[' && address.host.back() == ']')
+    address.host = address.host.substr(1, address.host.size() - 2);
+  return address;
+}
+
+Result<Connection> Connection::open(const Address& address, int seconds) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found) != 0)
+    return error("not an address: {}", address.host);
+  Fd socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const timeval limit{seconds, 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  const int connected = ::connect(socket.get(), found->ai_addr, found->ai_addrlen);
+  const Error failure = Error::system("connect to {}:{}", address.host, address.port);
+  ::freeaddrinfo(found);
+  if (connected != 0) return failure;
+  return Connection(std::move(socket));
+}
+
+Result<void> Connection::send(const Message& message) {
+  std::string_view left{};
+  const std::string packet = message.packet();
+  for (left = packet; !left.empty();) {
+    const ssize_t sent = ::send(socket_.get(), left.data(), left.size(), MSG_NOSIGNAL);
+    if (sent < 0) return Error::system("send");
+    left.remove_prefix(static_cast<std::size_t>(sent));
+  }
+  return {};
+}
+
+Result<std::string> Connection::read(std::size_t length) {
+  std::string bytes(length, '\0');
+  for (std::size_t have = 0; have < length;) {
+    const ssize_t got = ::recv(socket_.get(), bytes.data() + have, length - have, 0);
+    if (got < 0) return Error::system("receive");
+    if (got == 0) return error("the starter closed the connection");
+    have += static_cast<std::size_t>(got);
+  }
+  return bytes;
+}
+
+Result<Reader> Connection::receive() {
+  std::string bytes;
+  for (bool last = false; !last;) {
+    const std::string header = TRY(read(k_header));
+    last = header.front() != 0;
+    const std::size_t length = big_endian(std::string_view(header).substr(1));
+    if (bytes.size() + length > k_longest) return error("a message is too long");
+    bytes += TRY(read(length));
+  }
+  return Reader(std::move(bytes));
+}
+
+}  // namespace glidepod::cedar

@@ -1,0 +1,41 @@
+#include <doctest/doctest.h>
+
+#include "pilot-agent/hold_job/cedar.hpp"
+
+using namespace glidepod;
+using namespace glidepod::cedar;
+using namespace std::string_literals;
+
+TEST_CASE("cedar: numbers, strings and ads look as HTCondor's network layer has them") {
+  CHECK(Message().number(34).packet() == "\1\0\0\0\x8\0\0\0\0\0\0\0\x22"s);
+  CHECK(Message().number(-1).packet() == "\1\0\0\0\x8\xff\xff\xff\xff\xff\xff\xff\xff"s);
+  CHECK(Message().text("ab").packet() == "\1\0\0\0\3ab\0"s);
+  // One attribute, then the two empty strings that once were types.
+  CHECK(Message().ad({{"Command", "1500"}}).packet() == "\1\0\0\0\x19\0\0\0\0\0\0\0\1Command = 1500\0\0\0"s);
+}
+
+TEST_CASE("cedar: what was sent is read again") {
+  const std::string packet = Message().text("a").number(-7).ad({{"A", "1"}, {"B", "\"x = y\""}}).packet();
+  Reader reader(packet.substr(5));
+  CHECK(reader.text().value() == "a");
+  CHECK(reader.number().value() == -7);
+  const auto ad = reader.ad();
+  REQUIRE(ad);
+  CHECK(ad.value() == std::map<std::string, std::string>{{"A", "1"}, {"B", "\"x = y\""}});
+}
+
+TEST_CASE("cedar: a message that is too short is an error") {
+  CHECK(!Reader("\0\0\0"s).number());
+  CHECK(!Reader("no end").text());
+  CHECK(!Reader("\0\0\0\0\0\0\0\2A = 1\0"s).ad());
+}
+
+TEST_CASE("cedar: a daemon's address, as its address file has it") {
+  const auto address = parse_address("<10.1.2.3:4567?addrs=10.1.2.3-4567&alias=pilot>");
+  REQUIRE(address);
+  CHECK(address.value().host == "10.1.2.3");
+  CHECK(address.value().port == 4567);
+  CHECK(parse_address("<[fd00::1]:9618>").value().host == "fd00::1");
+  for (const auto* wrong : {"", "<>", "10.1.2.3:4567", "<10.1.2.3>", "<10.1.2.3:0>", "<:1>", "<a:99999>"})
+    CHECK(!parse_address(wrong));
+}
