@@ -55,6 +55,7 @@ Agent::~Agent() {
   if (client_listener_) loop_.forget(client_listener_.get());
   loop_.cancel(timer_);
   for (auto& [id, client] : clients_) loop_.cancel(client.vacate_timer);
+  for (auto& [id, holder] : holders_) loop_.forget(holder.pidfd().get());
 }
 
 Result<std::unique_ptr<Agent>> Agent::create(Loop& loop, const Settings& settings) {
@@ -103,6 +104,7 @@ void Agent::get_first_pod() {
       spdlog::error("event=api_failed what=\"get this pod\" reason={}", quoted(failure->to_string()));
       loop_.after(k_first_get_pause, [this] { get_first_pod(); });
     } else {
+      pod_grace_ = std::chrono::seconds(std::get<kube::Pod>(answer).grace_seconds);
       core_.on_first_pod(std::get<kube::Pod>(answer), earlier_agents_, now());
     }
     pump();
@@ -255,6 +257,7 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
         request.owner += fmt::format("#{}", client);
       }
       if (job) request.job = job->id;
+      if (job) request.memory_mib = job->memory_mib;
       if (job && !job->owner.empty()) request.owner = job->owner;
     }
   }
@@ -360,7 +363,7 @@ void Agent::run(const Fail& action) {
   const auto parent = find_parent(client->second.peer.pid);
   if (on_failure(action.verb, action.fault, parent ? parent->name : "") == OnFailure::tell)
     return tell(action.client, action.fault, action.message);
-  const auto asked = vacate(parent.value());
+  const auto asked = vacate(parent.value(), Vacating::fast);
   if (!asked) {
     spdlog::warn("event=vacate_failed starter={} reason={}", parent->pid, quoted(asked.error().message()));
     return tell(action.client, action.fault, action.message);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/child.hpp"
 #include "lib/base/loop.hpp"
 #include "lib/kube/client.hpp"
 #include "lib/registry/client.hpp"
@@ -40,6 +41,8 @@ class Agent {
   // Why it is not ready: for people.
   std::string state() const { return core_.snapshot().to_string(); }
   std::size_t containers() const { return core_.containers(); }
+  // From the order to end to the end by force, by the pod's spec once it is known.
+  std::chrono::seconds pod_grace() const { return pod_grace_; }
   // Has the kubelet end the whole pod as Failed, where restartPolicy OnFailure would start the pilot again
   // for ever; done is called once the API has answered, or does not in time.
   void fail_pod(std::function<void()> done);
@@ -88,6 +91,10 @@ class Agent {
   void run(const SignalJob& action);
   void run(const Answer& action);
   void run(const Fail& action);
+  // agent_ends.cpp
+  void run(const Vacate& action);
+  void run(const Hold& action);
+  void on_held(ClientId client, const ExitStatus& unheld);
   void run(const FinishGlue& action);
   void run(const DropGlue& action);
   void run(const KillGlue& action);
@@ -108,6 +115,7 @@ class Agent {
   std::vector<ImageRule> rules_;
   Shared shared_;
   kube::PodName pod_;
+  std::chrono::seconds pod_grace_{30};
   uid_t trusted_uid_ = 0;
   std::unique_ptr<kube::Client> api_;
   std::unique_ptr<kube::Client::Operation> first_get_;
@@ -120,6 +128,7 @@ class Agent {
   Fd glue_listener_, client_listener_;
   std::map<GlueId, GlueLink> glues_;
   std::map<ClientId, ClientLink> clients_;
+  std::map<ClientId, Child> holders_;  // hold-job, at work; may outlive the client
   std::uint64_t last_id_ = 0;
   std::map<uid_t, std::string> user_names_;
   Loop::TimerId timer_ = 0;

@@ -42,7 +42,8 @@ bool died_of_memory(const EndFacts& facts) {
 Verdict verdict_of(const EndFacts& facts) {
   using Kind = Verdict::Kind;
   if (facts.exited) {
-    const bool of_kernel = facts.exited->oom_kills > 0 && is_killed(facts.exited->status) && !facts.signalled;
+    const bool of_kernel = is_killed(facts.exited->status) && !facts.signalled &&
+                           (facts.exited->oom_kills > 0 || died_of_memory(facts));
     if (of_kernel) return {Kind::out_of_memory, facts.exited->status, of_memory(facts)};
     return {Kind::ended, facts.exited->status, {}};
   }

@@ -78,8 +78,7 @@ class Program {
       on_signal(static_cast<int>(info.ssi_signo));
     }));
     agent_ = TRY(Agent::create(loop_, settings_));
-    supervisor_.emplace(loop_, settings_.shutdown_grace,
-                        [this](ExitStatus status) { command_ended(status); });
+    supervisor_.emplace(loop_, [this](ExitStatus status) { command_ended(status); });
     spdlog::info("event=listening exec_socket={} agent_socket={}", settings_.exec_socket,
                  settings_.agent_socket);
     if (!settings_.command_words().empty()) {
@@ -104,7 +103,7 @@ class Program {
     ending_ = fmt::format("told to end by signal {}", number);
     loop_.cancel(start_timer_);
     if (supervisor_->running())
-      supervisor_->stop();
+      supervisor_->stop(settings_.command_grace(agent_->pod_grace()));
     else
       loop_.stop();
   }
@@ -129,7 +128,7 @@ class Program {
   }
   void end_as_failed() {
     if (supervisor_->running())
-      supervisor_->stop();
+      supervisor_->stop(settings_.command_grace(agent_->pod_grace()));
     else
       fail(trouble_);
   }

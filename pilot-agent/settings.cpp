@@ -52,6 +52,8 @@ void Settings::declare(Config& config) {
       "give_up_after", &give_up_after, 0, 1000,
       "failures of the infrastructure in a row, after which the pilot takes no more jobs; 0: never");
   config.duration("vacate_patience", &vacate_patience, "with a starter asked to give its job back");
+  config.text("hold_command", &hold_command, "has a starter hold its job: ADDRESS_FILE CODE SUBCODE REASON");
+  config.text("starter_address", &starter_address, "where a starter writes its address; its number follows");
   config.text("registry_auth", &registry_auth,
               "docker config.json for what `apptainer run` asks of registries; need not exist");
   config.text("insecure_registries", &insecure_registries,
@@ -60,7 +62,7 @@ void Settings::declare(Config& config) {
   config.duration("start_wait", &start_wait,
                   "for a first payload container and its test switch, before the pilot fails");
   config.duration("shutdown_grace", &shutdown_grace,
-                  "from SIGTERM to the command to SIGQUIT; 5 s later SIGKILL");
+                  "from SIGTERM to the command to SIGQUIT; 5 s later SIGKILL; 0: 10 s less than the pod has");
   config.text("trusted_user", &trusted_user, "besides root, whose .job.ad is believed");
   config.text("termination_log", &termination_log, "file for the reason why the pilot ended");
   config.text("failure_file", &failure_file, "where the command may say why it failed");
@@ -101,6 +103,12 @@ std::vector<std::string> Settings::container_names() const {
 
 std::vector<std::string> Settings::insecure_hosts() const {
   return words(insecure_registries);
+}
+
+std::chrono::seconds Settings::command_grace(std::chrono::seconds pod_grace) const {
+  // To kill what is left and to end takes some of it.
+  constexpr std::chrono::seconds k_rest{10}, k_least{2};
+  return shutdown_grace.count() > 0 ? shutdown_grace : std::max(pod_grace - k_rest, k_least);
 }
 
 std::vector<std::string> Settings::command_words() const {

@@ -34,16 +34,20 @@ struct Settings {
   int first = 0;
   std::int64_t give_up_after = 5;
   std::chrono::seconds vacate_patience{120};
+  std::string hold_command = "/usr/libexec/glidepod/hold-job";
+  std::string starter_address = "/var/log/condor/.starter_address.";
   std::string registry_auth = "/etc/glidepod/registry/config.json";
   std::string insecure_registries;
   std::string command = "/usr/sbin/condor_master -f";
   std::chrono::seconds start_wait{300};
-  std::chrono::seconds shutdown_grace{20};
+  std::chrono::seconds shutdown_grace{0};
   std::string trusted_user = "condor";
   std::string termination_log = "/dev/termination-log";
   std::string failure_file = "/run/glidepod/failure";
   std::string trouble_config = "/etc/condor/config.d/99-trouble.config";
 
+  // How long the command has to end by itself, in a pod of this grace.
+  std::chrono::seconds command_grace(std::chrono::seconds pod_grace) const;
   // The keys, their meaning, and where their values go.
   void declare(Config& config);
   Policy policy() const;

@@ -12,8 +12,8 @@ namespace glidepod::agent {
 OnFailure on_failure(wire::Verb verb, wire::Fault fault, std::string_view parent) {
   // HTCondor 23.9 takes any exit of the command for the job's own. A test is not the job.
   const bool job = verb != wire::Verb::test;
-  return job && fault == wire::Fault::infrastructure && parent == "condor_starter" ? OnFailure::vacate
-                                                                                   : OnFailure::tell;
+  return job && fault == wire::Fault::infrastructure && parent == k_starter ? OnFailure::vacate
+                                                                            : OnFailure::tell;
 }
 
 Result<pid_t> parent_of(std::string_view line) {
@@ -37,8 +37,9 @@ Result<Parent> find_parent(pid_t process) {
   return parent;
 }
 
-Result<void> vacate(const Parent& starter) {
-  if (::syscall(SYS_pidfd_send_signal, starter.pidfd.get(), SIGQUIT, nullptr, 0) != 0)
+Result<void> vacate(const Parent& starter, Vacating how) {
+  const int number = how == Vacating::softly ? SIGTERM : SIGQUIT;
+  if (::syscall(SYS_pidfd_send_signal, starter.pidfd.get(), number, nullptr, 0) != 0)
     return Error::system("signal starter {}", starter.pid);
   return {};
 }

@@ -12,6 +12,9 @@
 
 namespace glidepod::agent {
 
+// The name of a starter's process.
+constexpr std::string_view k_starter = "condor_starter";
+
 // What to do with a request that failed.
 enum class OnFailure : std::uint8_t {
   tell,    // the client, which ends with the message
@@ -31,7 +34,9 @@ struct Parent {
 };
 Result<Parent> find_parent(pid_t process);
 
-// Asks a starter for a fast vacate, as its startd would.
-Result<void> vacate(const Parent& starter);
+// Has a starter give its job back, as its startd would: softly, with the job's own signal, time to end and
+// files that it saved, which a starter that is at it already passes over; or fast.
+enum class Vacating : std::uint8_t { softly, fast };
+Result<void> vacate(const Parent& starter, Vacating how);
 
 }  // namespace glidepod::agent

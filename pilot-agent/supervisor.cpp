@@ -9,8 +9,8 @@ namespace {
 constexpr Milliseconds k_last_grace{5'000};
 }
 
-Supervisor::Supervisor(Loop& loop, std::chrono::seconds grace, std::function<void(ExitStatus)> ended)
-    : loop_(loop), grace_(grace), ended_(std::move(ended)) {}
+Supervisor::Supervisor(Loop& loop, std::function<void(ExitStatus)> ended)
+    : loop_(loop), ended_(std::move(ended)) {}
 
 Supervisor::~Supervisor() {
   loop_.cancel(timer_);
@@ -31,9 +31,10 @@ Result<void> Supervisor::start(const std::vector<std::string>& command,
   return {};
 }
 
-void Supervisor::stop() {
+void Supervisor::stop(std::chrono::seconds grace) {
   if (!child_ || stopping_) return;
   stopping_ = true;
+  grace_ = grace;
   escalate(SIGTERM);
 }
 

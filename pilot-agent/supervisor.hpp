@@ -11,11 +11,11 @@
 
 namespace glidepod::agent {
 
-// Runs one command and ends it when asked: SIGTERM, after a grace SIGQUIT, five seconds later SIGKILL.
+// Runs one command and ends it when asked: SIGTERM, after its grace SIGQUIT, five seconds later SIGKILL.
 class Supervisor {
  public:
   // ended is called once for each start that succeeded.
-  Supervisor(Loop& loop, std::chrono::seconds grace, std::function<void(ExitStatus)> ended);
+  Supervisor(Loop& loop, std::function<void(ExitStatus)> ended);
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
@@ -24,15 +24,15 @@ class Supervisor {
   bool running() const { return child_.has_value(); }
   // Has the command read its configuration again (SIGHUP).
   void reconfigure();
-  // Has the command end; further calls change nothing.
-  void stop();
+  // Has the command end, in that time; further calls change nothing.
+  void stop(std::chrono::seconds grace);
 
  private:
   void on_end();
   void escalate(int signal);
 
   Loop& loop_;
-  std::chrono::seconds grace_;
+  std::chrono::seconds grace_{};
   std::function<void(ExitStatus)> ended_;
   std::optional<Child> child_;
   Loop::TimerId timer_ = 0;

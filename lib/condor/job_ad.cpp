@@ -34,17 +34,18 @@ std::string number(std::string_view value) {
 }  // namespace
 
 JobIdentity parse_job_ad(std::string_view text) {
-  std::string user, owner, domain, cluster, process;
+  std::string user, owner, domain, cluster, process, memory;
   struct Wanted {
     std::string_view name;
     std::string* target;
     std::string (*read)(std::string_view);
   };
-  const std::array<Wanted, 5> wanted = {{{"User", &user, literal},
+  const std::array<Wanted, 6> wanted = {{{"User", &user, literal},
                                          {"Owner", &owner, literal},
                                          {"UidDomain", &domain, literal},
                                          {"ClusterId", &cluster, number},
-                                         {"ProcId", &process, number}}};
+                                         {"ProcId", &process, number},
+                                         {"RequestMemory", &memory, number}}};
   while (!text.empty()) {
     const auto end = text.find('\n');
     const auto line = text.substr(0, end);
@@ -59,6 +60,7 @@ JobIdentity parse_job_ad(std::string_view text) {
   identity.owner = !user.empty() || owner.empty() || domain.empty() ? user : owner + "@" + domain;
   if (identity.owner.empty()) identity.owner = owner;
   if (!cluster.empty() && !process.empty()) identity.id = cluster + "." + process;
+  if (const auto mib = parse_integer(memory)) identity.memory_mib = mib.value();
   return identity;
 }
 

@@ -47,6 +47,8 @@ struct Pod {
   std::string resource_version;
   std::vector<ContainerSpec> containers;
   std::vector<ContainerStatus> statuses;
+  std::int64_t grace_seconds = 30;  // terminationGracePeriodSeconds
+  bool pull_secrets = false;        // whether imagePullSecrets name any
 
   // nullptr if there is none of this name.
   const ContainerStatus* status(std::string_view container) const;

@@ -47,6 +47,17 @@ struct Fail {
   wire::Fault fault = wire::Fault::infrastructure;
   std::string message;
 };
+struct Vacate {  // its container is being stopped: have HTCondor end the job softly, with its own signal, and
+                 // keep what it saves
+  ClientId client = 0;
+};
+struct Hold {  // have HTCondor hold the job with this code; where that cannot be had, its end is status
+  ClientId client = 0;
+  ExitStatus status;
+  int code = 0;
+  int subcode = 0;
+  std::string reason;
+};
 struct OpenSession {
   GlueId glue = 0;
   JobId job = 0;
@@ -80,7 +91,7 @@ struct Note {
   Level level = Level::info;
   std::string text;
 };
-using Action = std::variant<Patch, Launch, AskImage, SignalJob, SendBeat, Answer, Fail, OpenSession,
-                            CloseSession, Refuse, FinishGlue, DropGlue, KillGlue, GiveUp, Note>;
+using Action = std::variant<Patch, Launch, AskImage, SignalJob, SendBeat, Answer, Fail, Vacate, Hold,
+                            OpenSession, CloseSession, Refuse, FinishGlue, DropGlue, KillGlue, GiveUp, Note>;
 
 }  // namespace glidepod::agent

@@ -125,6 +125,7 @@ void Core::count_failure(const std::string& reason) {
 void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
   if (pod_known_ || pod.containers.empty()) return;
   home_container_ = pod.containers.front().name;
+  credentials_ = pod.pull_secrets ? Credentials::some : Credentials::none;
   home_.image = pod.containers.front().image;
   look_at_home(pod);
   const kube::ContainerStatus* own = pod.status(home_container_);

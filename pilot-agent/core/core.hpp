@@ -19,8 +19,11 @@
 #include "pilot-agent/core/state.hpp"
 #include "pilot-agent/core/transitions.hpp"
 #include "pilot-agent/core/types.hpp"
+#include "pilot-agent/trouble.hpp"
 
 namespace glidepod::agent {
+
+struct EndFacts;  // ending.hpp
 
 // The state of all payload containers and of all who want one. No input or output: events and the time come
 // in, actions go out. Each event is taken by the container that it is about, in one function for each state;
@@ -153,7 +156,8 @@ class Core {
   void look_at_home(const kube::Pod& pod);
 
   // jobs.cpp: running and draining
-  void conclude(const Job& job, const ExitStatus& status);
+  void conclude(const Job& job);
+  void tell_end(const Request& request, const EndFacts& facts);
   void drain(Container& container, EventKind event, Time now);
   void kill_job(Container& container, EventKind event, Time now);
   void finish_job(Container& container, EventKind event, Time now);
@@ -187,8 +191,9 @@ class Core {
   bool given_up_ = false;
   int failures_ = 0;  // of the infrastructure, since a job was started
   std::string last_failure_;
-  Time first_again_{};          // when a test switch may be tried
-  std::string home_container_;  // the pilot's own
+  Time first_again_{};                           // when a test switch may be tried
+  std::string home_container_;                   // the pilot's own
+  Credentials credentials_ = Credentials::none;  // of the pod, for registries
   Home home_;
   std::int64_t version_ = 0;  // of the newest pod seen
   std::deque<Container> containers_;

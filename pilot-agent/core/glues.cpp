@@ -72,6 +72,7 @@ void Core::on_goodbye(GlueId glue, Time now) {
   if (container == nullptr) return;
   if (Job* job = container->job()) {  // it may yet say how the job ended
     job->goodbye = true;
+    if (container->kind() == State::running && job->request.client != 0) act(Vacate{job->request.client});
     const auto* draining = std::get_if<Draining>(&container->state);
     if (draining == nullptr || !draining->ended) return;
     // The end that was in doubt was not the job's own.

@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include "pilot-agent/core/core.hpp"
+#include "pilot-agent/ending.hpp"
 #include "pilot-agent/words.hpp"
 
 namespace glidepod::agent {
@@ -41,7 +42,7 @@ void Core::on_exited(GlueId glue, const wire::Exited& exited, Time now) {
   if (container == nullptr || container->job()->exited) return;
   Job& job = *container->job();
   job.exited = exited;
-  job.stopped = job.goodbye && !job.signalled;
+  job.stopped = job.goodbye && !own_end(job, exited.status);
   if (container->kind() == State::running) drain(*container, EventKind::exited, now);
 }
 
@@ -72,7 +73,7 @@ void Core::on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now) {
   job.sessions.clear();
   if (!job.exited) {
     job.exited = wire::Exited{ended.job, ended.status, ended.ended_ns, 0, 0, 0};
-    job.stopped = job.goodbye && !job.signalled;
+    job.stopped = job.goodbye && !own_end(job, ended.status);
   }
   if (job.goodbye || finishing_ || own_end(job, job.exited->status))
     finish_job(*container, EventKind::ended, now);
@@ -85,16 +86,35 @@ void Core::on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now) {
 void Core::finish_job(Container& container, EventKind event, Time now) {
   const Job job = std::move(*container.job());
   become(container, Idle{}, event);
-  conclude(job, job.exited->status);
+  conclude(job);
   if (job.goodbye) part(container, EventKind::goodbye, now);
 }
 
-void Core::conclude(const Job& job, const ExitStatus& status) {
-  if (job.request.client == 0) return;
-  if (job.stopped)
+// Of a job that exited is known of.
+void Core::conclude(const Job& job) {
+  EndFacts facts;
+  facts.exited = job.exited;
+  facts.signalled = job.signalled;
+  facts.request_mib = job.request.memory_mib;
+  if (!job.stopped) return tell_end(job.request, facts);
+  if (job.request.client != 0)
     fail(job.request, wire::Fault::infrastructure, "the payload container was stopped from outside");
-  else
-    act(Answer{job.request.client, status});
+}
+
+void Core::tell_end(const Request& request, const EndFacts& facts) {
+  if (request.client == 0) return;
+  const Verdict verdict = verdict_of(facts);
+  switch (verdict.kind) {
+    case Verdict::Kind::ended:
+      return act(Answer{request.client, verdict.status});
+    case Verdict::Kind::out_of_memory:
+      warn("event=out_of_memory job={} owner={} reason={}", word(request.job), word(request.owner),
+           quoted(verdict.sentence));
+      return act(
+          Hold{request.client, verdict.status, k_job_out_of_resources, k_subcode_memory, verdict.sentence});
+    case Verdict::Kind::lost:
+      return fail(request, wire::Fault::infrastructure, verdict.sentence);
+  }
 }
 
 void Core::on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time now) {

@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "pilot-agent/core/core.hpp"
+#include "pilot-agent/ending.hpp"
 #include "pilot-agent/words.hpp"
 
 namespace glidepod::agent {
@@ -17,7 +18,7 @@ void Core::lose_job(Container& container, EventKind event, Time now) {
   if (job.request.client == 0) {
     // Nobody wants to know.
   } else if (job.exited && (job.stopped || own_end(job, job.exited->status))) {
-    conclude(job, job.exited->status);
+    conclude(job);
   } else if (job.goodbye) {
     fail(job.request, wire::Fault::infrastructure, "the payload container was stopped from outside");
   } else {
@@ -73,16 +74,14 @@ void Core::check_lost(Time now) {
 }
 
 void Core::settle_lost(const LostJob& lost, const kube::Termination* end) {
-  if (end != nullptr && end->reason == "OOMKilled") {
-    warn("event=ended job={} owner={} container={} status=\"signal 9 (KILL)\" reason=OOMKilled",
-         word(lost.request.job), word(lost.request.owner), lost.container);
-    // What had ended before is not undone by its glue's end.
-    return act(
-        Answer{lost.request.client, lost.exited ? lost.exited->status : ExitStatus::signaled(SIGKILL)});
-  }
-  std::string why = "the payload container was lost";
-  if (end != nullptr) why += fmt::format(": {} (exit code {})", end->reason, end->exit_code);
-  fail(lost.request, wire::Fault::infrastructure, std::move(why));
+  EndFacts facts;
+  if (end != nullptr) facts.container = *end;
+  facts.request_mib = lost.request.memory_mib;
+  // An end that was in doubt is the container's, not the job's own, unless the kernel is known to have killed
+  // the one or the other for memory.
+  const bool of_memory = end != nullptr && end->reason == "OOMKilled";
+  if (lost.exited && (of_memory || lost.exited->oom_kills > 0)) facts.exited = lost.exited;
+  tell_end(lost.request, facts);
 }
 
 }  // namespace glidepod::agent

@@ -94,7 +94,7 @@ struct Job {
 };
 
 // Whether an end is the job's own, whatever becomes of its container: not by a signal that containers get
-// when they are stopped, or at its client's wish.
+// when they are stopped, but for one at its client's wish.
 bool own_end(const Job& job, const ExitStatus& status);
 
 // A job is under way.

@@ -177,7 +177,7 @@ void Core::judge(Container& container, EventKind event, Time now) {
     return;
   }
   // Of a container that does not start.
-  const Trouble trouble = trouble_of(status);
+  const Trouble trouble = trouble_of(status, credentials_);
   if (trouble.kind == Trouble::Kind::none || !step.answered) return;
   if (trouble.message != step.trouble && step.waiting)
     note("event=trouble container={} image={} job={} reason={}", container.name, word(step.reference),

@@ -48,6 +48,7 @@ struct Request {
   uid_t uid = 0;
   std::vector<std::string> arguments = {};  // of run: for the image's own command
   std::string sandbox = {};                 // HTCondor's, of the job
+  std::int64_t memory_mib = 0;              // what it asked for; 0: not known
 };
 
 // A request that has no container yet.

@@ -19,9 +19,9 @@ TEST_CASE("jobs: a lost glue is explained by the pod's status") {
     h.status(0).state = ContainerStatus::State::terminated;
     h.status(0).terminated = kube::Termination{"OOMKilled", "", 137, 0, lost};
     h.tell();
-    CHECK(h.last<Answer>().client == client);
-    CHECK(h.last<Answer>().status == ExitStatus::signaled(SIGKILL));
-    CHECK(h.noted("OOMKilled"));
+    CHECK(h.last<Hold>().client == client);
+    CHECK(h.last<Hold>().status == ExitStatus::signaled(SIGKILL));
+    CHECK(h.noted("event=out_of_memory"));
   }
   SUBCASE("out of memory, seen when the next one runs already") {
     h.status(0).last_terminated = kube::Termination{"OOMKilled", "", 137, 0, "test://another"};
@@ -29,7 +29,7 @@ TEST_CASE("jobs: a lost glue is explained by the pod's status") {
     CHECK(h.count<Answer>() == 0);
     h.status(0).last_terminated->container_id = lost;
     h.runs_home(0);
-    CHECK(h.last<Answer>().status == ExitStatus::signaled(SIGKILL));
+    CHECK(h.last<Hold>().status == ExitStatus::signaled(SIGKILL));
   }
   SUBCASE("anything else is the infrastructure's") {
     h.status(0).last_terminated = kube::Termination{"Error", "", 137, 0, lost};

@@ -104,7 +104,7 @@ TEST_CASE("jobs: a kill that nobody asked for is explained by the status, not ta
   SUBCASE("out of memory") {
     h.status(0).terminated = kube::Termination{"OOMKilled", "", 137, 0, lost};
     h.tell();
-    CHECK(h.last<Answer>().status == ExitStatus::signaled(SIGKILL));
+    CHECK(h.last<Hold>().status == ExitStatus::signaled(SIGKILL));
   }
   SUBCASE("anything else") {
     h.status(0).terminated = kube::Termination{"Error", "", 137, 0, lost};

@@ -20,7 +20,7 @@ EndFacts said(ExitStatus status, std::uint32_t oom_kills) {
 
 EndFacts silent(const char* reason, int code) {
   EndFacts facts;
-  facts.container = kube::Termination{reason, "", code, 0};
+  facts.container = kube::Termination{reason, "", code, 0, {}};
   facts.limit_kib = 128 * 1024;
   return facts;
 }
@@ -56,7 +56,15 @@ TEST_CASE("ending: a job killed by somebody else, or at HTCondor's wish, ended s
 
 TEST_CASE("ending: what glue said counts, whatever the container's status says") {
   EndFacts facts = said(ExitStatus::exited(0), 0);
-  facts.container = kube::Termination{"OOMKilled", "", 137, 0};
+  facts.container = kube::Termination{"OOMKilled", "", 137, 0, {}};
+  CHECK(verdict_of(facts).kind == Kind::ended);
+}
+
+TEST_CASE("ending: a job's SIGKILL that a kill of its whole container for memory explains") {
+  EndFacts facts = said(k_kill, 0);
+  facts.container = kube::Termination{"OOMKilled", "", 137, 0, {}};
+  CHECK(verdict_of(facts).kind == Kind::out_of_memory);
+  facts.exited->status = ExitStatus::signaled(SIGTERM);
   CHECK(verdict_of(facts).kind == Kind::ended);
 }
 

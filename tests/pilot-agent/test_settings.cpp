@@ -44,3 +44,11 @@ TEST_CASE("settings: every key is described, and mistakes are named") {
   settings.image_rules = {"nonsense"};
   CHECK_FALSE(settings.rules().ok());
 }
+
+TEST_CASE("settings: HTCondor has the pod's grace but for the time to end, or what is set") {
+  Settings settings;
+  CHECK(settings.command_grace(std::chrono::seconds(120)) == std::chrono::seconds(110));
+  CHECK(settings.command_grace(std::chrono::seconds(5)) == std::chrono::seconds(2));
+  settings.shutdown_grace = std::chrono::seconds(20);
+  CHECK(settings.command_grace(std::chrono::seconds(120)) == std::chrono::seconds(20));
+}

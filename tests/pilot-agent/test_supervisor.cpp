@@ -18,7 +18,7 @@ namespace {
 struct Fixture {
   Loop loop = Loop::create().value();
   std::optional<ExitStatus> ended;
-  Supervisor supervisor{loop, std::chrono::seconds(0), [this](ExitStatus status) {
+  Supervisor supervisor{loop, [this](ExitStatus status) {
                           ended = status;
                           loop.stop();
                         }};
@@ -54,8 +54,8 @@ TEST_CASE("supervisor: asks first, and then insists") {
               .watch(ready.get(), EPOLLIN,
                      [&](std::uint32_t) {
                        f.loop.forget(ready.get());
-                       f.supervisor.stop();
-                       f.supervisor.stop();
+                       f.supervisor.stop(std::chrono::seconds(0));
+                       f.supervisor.stop(std::chrono::seconds(0));
                      })
               .ok());
   REQUIRE(f.supervisor.start({"sh", "-c", script}, {"PATH=/bin:/usr/bin"}).ok());

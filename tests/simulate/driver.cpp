@@ -217,6 +217,19 @@ void Driver::run(const Fail& action) {
   world_.starters.failed(action.client);
 }
 
+// A starter that is slow to act: nothing more is to come of it.
+void Driver::run(const Vacate& action) {
+  world_.say("core: Vacate of client {}", action.client);
+  if (!clients_.contains(action.client))
+    world_.properties.broken("actions refer to what there is", fmt::format("Vacate {}", action.client));
+}
+
+// To the job it is an answer: what is told must be how it ended.
+void Driver::run(const Hold& action) {
+  world_.say("core: Hold of client {}: {}", action.client, action.reason);
+  run(Answer{action.client, action.status});
+}
+
 void Driver::run(const FinishGlue& action) {
   if (!links_.contains(action.glue))
     return world_.properties.broken("actions refer to what there is", "FinishGlue");

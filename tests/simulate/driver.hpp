@@ -57,6 +57,8 @@ class Driver {
   void run(const agent::SignalJob& action);
   void run(const agent::Answer& action);
   void run(const agent::Fail& action);
+  void run(const agent::Vacate& action);
+  void run(const agent::Hold& action);
   void run(const agent::FinishGlue& action);
   void run(const agent::DropGlue& action);
   void run(const agent::KillGlue& action);

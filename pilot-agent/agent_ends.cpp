@@ -1,0 +1,64 @@
+// What a job's starter is asked for at its end: to give it back softly, or to hold it.
+
+#include <signal.h>
+
+#include "lib/base/log.hpp"
+#include "pilot-agent/agent.hpp"
+
+namespace glidepod::agent {
+namespace {
+constexpr Milliseconds k_starter_ends{30'000};  // that has put its job on hold
+}
+
+void Agent::run(const Vacate& action) {
+  const auto client = clients_.find(action.client);
+  if (client == clients_.end()) return;
+  const auto starter = find_parent(client->second.peer.pid);
+  // Nobody else sends its signal to a job that no starter has.
+  if (!starter || starter.value().name != k_starter)
+    return core_.on_client_signal(action.client, SIGTERM, std::chrono::steady_clock::now());
+  const auto asked = vacate(starter.value(), Vacating::softly);
+  if (!asked)
+    return spdlog::warn("event=vacate_failed starter={} reason={}", starter.value().pid,
+                        quoted(asked.error().message()));
+  spdlog::info("event=vacate starter={} reason=\"the payload container is being stopped\"",
+               starter.value().pid);
+}
+
+void Agent::run(const Hold& action) {
+  const auto client = clients_.find(action.client);
+  if (client == clients_.end()) return;
+  const auto begun = [&]() -> Result<void> {
+    const Parent starter = TRY(find_parent(client->second.peer.pid));
+    if (starter.name != k_starter) return error("no starter has this job");
+    Child::Options options;
+    options.argv = {settings_.hold_command, fmt::format("{}{}", settings_.starter_address, starter.pid),
+                    std::to_string(action.code), std::to_string(action.subcode), action.reason};
+    Child holder = TRY(Child::spawn(options));
+    TRY(loop_.watch(
+        holder.pidfd().get(), EPOLLIN,
+        [this, id = action.client, unheld = action.status](std::uint32_t) { on_held(id, unheld); }));
+    holders_.emplace(action.client, std::move(holder));
+    return {};
+  }();
+  if (begun) return;
+  spdlog::info("event=not_held reason={}", quoted(begun.error().message()));
+  run(Answer{action.client, action.status});
+}
+
+// Its starter ends it now; one that does not is told how the job ended.
+void Agent::on_held(ClientId id, const ExitStatus& unheld) {
+  auto holder = holders_.extract(id);
+  loop_.forget(holder.mapped().pidfd().get());
+  const auto ended = holder.mapped().wait();
+  const auto client = clients_.find(id);
+  const bool held = ended && ended.value().status.success();
+  if (!held)
+    spdlog::warn("event=not_held reason={}",
+                 quoted(ended ? ended.value().status.to_string() : ended.error().message()));
+  if (client == clients_.end()) return;
+  if (!held) return run(Answer{id, unheld});
+  client->second.vacate_timer = loop_.after(k_starter_ends, [this, id, unheld] { run(Answer{id, unheld}); });
+}
+
+}  // namespace glidepod::agent

@@ -1,0 +1,102 @@
+// What a job's end means to HTCondor, and a container that is being stopped.
+
+#include <csignal>
+
+#include "pilot-agent/ending.hpp"
+#include "tests/pilot-agent/core_harness.hpp"
+
+using namespace glidepod;
+using namespace glidepod::agent;
+
+namespace {
+
+ClientId running(Harness& h) {
+  const ClientId client = h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  REQUIRE(h.state() == State::running);
+  return client;
+}
+
+void exit_job(Harness& h, ExitStatus status, std::uint32_t oom_kills = 0) {
+  h.core.on_exited(h.glue[0], {h.last<Launch>().job, status, 0, oom_kills, 64 * 1024, 64 * 1024}, h.now);
+  h.end_job(0, status);
+}
+
+}  // namespace
+
+TEST_CASE("ends: a job that the kernel killed for memory is held, with the numbers") {
+  Harness h;
+  const ClientId client = running(h);
+  exit_job(h, ExitStatus::signaled(SIGKILL), 1);
+  h.pass(200ms);
+  CHECK(h.count<Answer>() == 0);
+  const Hold& hold = h.last<Hold>();
+  CHECK(hold.client == client);
+  CHECK(hold.code == k_job_out_of_resources);
+  CHECK(hold.subcode == k_subcode_memory);
+  CHECK(hold.status == ExitStatus::signaled(SIGKILL));
+  CHECK(hold.reason.find("limit of 64 megabytes") != std::string::npos);
+  CHECK(h.state() == State::idle);
+}
+
+TEST_CASE("ends: a job that outlives what the kernel killed ends as it ends") {
+  Harness h;
+  running(h);
+  exit_job(h, ExitStatus::exited(7), 1);
+  CHECK(h.last<Answer>().status == ExitStatus::exited(7));
+  CHECK(h.count<Hold>() == 0);
+}
+
+TEST_CASE("ends: the kernel's word is enough where glue dies before it has cleaned up") {
+  Harness h;
+  running(h);
+  h.core.on_exited(h.glue[0], {h.last<Launch>().job, ExitStatus::signaled(SIGKILL), 0, 1, 65536, 65536},
+                   h.now);
+  h.lose();
+  h.pass(10s);
+  CHECK(h.count<Hold>() == 1);
+  CHECK(h.count<Fail>() == 0);
+}
+
+TEST_CASE("ends: a container that is being stopped has its job vacated softly, and how it ends is told") {
+  Harness h;
+  const ClientId client = running(h);
+  h.core.on_goodbye(h.glue[0], h.now);
+  h.take();
+  CHECK(h.last<Vacate>().client == client);
+  // Its starter sends the job's own signal.
+  h.core.on_client_signal(client, SIGUSR1, h.now);
+  h.take();
+  CHECK(h.last<SignalJob>().number == SIGUSR1);
+  SUBCASE("by its own exit") {
+    exit_job(h, ExitStatus::exited(85));
+  }
+  SUBCASE("by that signal") {
+    exit_job(h, ExitStatus::signaled(SIGUSR1));
+  }
+  SUBCASE("killed when its time is over") {
+    h.core.on_client_signal(client, SIGKILL, h.now);
+    exit_job(h, ExitStatus::signaled(SIGKILL));
+  }
+  CHECK(h.last<Answer>().client == client);
+  CHECK(h.count<Vacate>() == 1);
+  CHECK(h.count<Fail>() == 0);
+}
+
+TEST_CASE("ends: a job that ends by itself while its container is being stopped did so") {
+  Harness h;
+  running(h);
+  h.core.on_goodbye(h.glue[0], h.now);
+  exit_job(h, ExitStatus::exited(0));
+  CHECK(h.last<Answer>().status == ExitStatus::exited(0));
+  CHECK(h.count<Fail>() == 0);
+}
+
+TEST_CASE("ends: nobody is vacated for a container without a job, or whose job is over") {
+  Harness h;
+  running(h);
+  h.core.on_exited(h.glue[0], {h.last<Launch>().job, ExitStatus::exited(0), 0, 0, 0, 0}, h.now);
+  h.core.on_goodbye(h.glue[0], h.now);
+  h.take();
+  CHECK(h.count<Vacate>() == 0);
+}
