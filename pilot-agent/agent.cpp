@@ -202,10 +202,6 @@ Result<void> Agent::take_glue_frame(GlueId glue, const wire::Frame& frame) {
     core_.on_beat(glue, TRY(frame.decode<wire::Beat>()).number, now());
   } else if (frame.type == wire::Type::job_ended) {
     core_.on_job_ended(glue, TRY(frame.decode<wire::JobEnded>()), now());
-  } else if (frame.type == wire::Type::exited) {
-    TRY(frame.decode<wire::Exited>());
-  } else if (frame.type == wire::Type::beat) {
-    TRY(frame.decode<wire::Beat>());
   } else if (frame.type == wire::Type::launch_failed) {
     core_.on_launch_failed(glue, TRY(frame.decode<wire::LaunchFailed>()), now());
   } else if (!take_session_frame(glue, frame)) {
