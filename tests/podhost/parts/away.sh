@@ -9,9 +9,9 @@ create ends "$(sleeper 2003 OnFailure)"
 create ends-never "$(sleeper 2004 Never)"
 create vanishes "$(sleeper 2005 OnFailure)"
 create removed "$(sleeper 2006 OnFailure)"
-create done '.spec.restartPolicy = "Never" | .spec.containers[0].command = ["true"]'
+create finished '.spec.restartPolicy = "Never" | .spec.containers[0].command = ["true"]'
 for name in stays ends ends-never vanishes removed; do runs "$name"; done
-pod_comes_to 10 done .status.phase Succeeded
+pod_comes_to 10 finished .status.phase Succeeded
 call PATCH "$pods/stays" '{"spec": {"containers": [{"name": "side", "image": "localhost/demo/busybox:2"}]}}' application/strategic-merge-patch+json
 container_comes_to 15 stays .restartCount 1 side
 for signal in TERM KILL; do
@@ -36,7 +36,7 @@ for signal in TERM KILL; do
     check "  and is told of" equal "$(of_container ends '.lastState.terminated.exitCode')" 137
     call GET "$pods?watch=true&resourceVersion=$version"
     check "  a watch from before is too old" is_status 410 Expired "too old resource version"
-    check "  the finished pod is as it was" pod_is done .status.phase Succeeded
+    check "  the finished pod is as it was" pod_is finished .status.phase Succeeded
 done
 check "Never: what ended meanwhile has failed" pod_comes_to 10 ends-never '"\(.status.phase) \(.status.containerStatuses[0].state.terminated.exitCode) \(.status.containerStatuses[0].restartCount)"' "Failed 137 0"
 check "a container removed meanwhile counts as ended, nobody knows how" container_comes_to 15 vanishes '"\(.restartCount) \(.lastState.terminated.reason)"' "1 ContainerStatusUnknown"

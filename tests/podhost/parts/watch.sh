@@ -60,5 +60,5 @@ wait_until 10 "the end of many" gone many
 check "a hundred watches all hear the end" wait_until 10 "events" complete
 check "  and every change before it" equal "$(jq -r .object.metadata.labels.n "$out/many-1" | grep -v null | awk '!seen[$0]++' | paste -sd' ')" "$(seq -s' ' 20)"
 end_watches
-few_descriptors() { (($(ls "/proc/$podhost_pid/fd" | wc -l) < 80)); }
+few_descriptors() { (($(find "/proc/$podhost_pid/fd" -mindepth 1 | wc -l) < 80)); }
 check "podhost noticed that they left" wait_until 5 "their descriptors" few_descriptors
