@@ -103,10 +103,15 @@ std::string ImageReference::local_name() const {
 }
 
 std::string ImageReference::full_repository() const {
-  const auto slash = repository.find('/');
-  if (slash == std::string::npos) return "docker.io/library/" + repository;
-  if (!names_registry(repository.substr(0, slash))) return "docker.io/" + repository;
-  return repository;
+  std::string_view path = repository;
+  if (const auto slash = path.find('/'); slash != std::string_view::npos) {
+    const auto first = path.substr(0, slash);
+    if (names_registry(first) && first != "docker.io" && first != "index.docker.io") return repository;
+    if (names_registry(first)) path.remove_prefix(slash + 1);
+  }
+  // Docker Hub keeps its own images in "library", also where the name says docker.io.
+  const bool own = path.find('/') == std::string_view::npos;
+  return (own ? "docker.io/library/" : "docker.io/") + std::string(path);
 }
 
 std::string ImageReference::full_name() const {

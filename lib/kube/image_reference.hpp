@@ -20,7 +20,7 @@ struct ImageReference {
   bool floats() const { return digest.empty() && (tag.empty() || tag == "latest"); }
   // The name to look for in local storage; a tag beside a digest is ignored, as everywhere in Kubernetes.
   std::string local_name() const;
-  // The same with registry and tag filled in: "alpine" is "docker.io/library/alpine:latest".
+  // As container runtimes show it: "alpine" and "docker.io/alpine" are "docker.io/library/alpine:latest".
   std::string full_name() const;
   std::string full_repository() const;
 };

@@ -67,10 +67,6 @@ Result<ImageLocation> ImageLocation::parse(std::string_view image) {
                        : !reference.tag.empty() ? reference.tag
                                                 : "latest";
   if (!is_host(location.host)) return error("{} is not the name of a registry", location.host);
-  // Docker Hub keeps its own images in "library", also where the name says docker.io.
-  if (location.host == "index.docker.io") location.host = "docker.io";
-  if (location.host == "docker.io" && location.repository.find('/') == std::string::npos)
-    location.repository = "library/" + location.repository;
   return location;
 }
 
