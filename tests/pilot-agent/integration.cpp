@@ -173,6 +173,24 @@ TEST_CASE("agent: root is refused") {
   CHECK(ran.out.find("root cannot run") != std::string::npos);
 }
 
+TEST_CASE("agent: only HTCondor's own user brings programs along, not the user of a job") {
+  if (not_root()) return;
+  Cluster c(1, {"TRUSTED_USER=nobody"});
+  const auto path = SmallCluster::apptainer();
+  const auto slash = path.rfind('/');
+  SmallCluster::Job probe{.image = path.substr(0, slash), .argv = {path.substr(slash), "--version"}};
+  probe.probe = true;
+  probe.uid = 29002;
+  auto ran = c.run(probe);
+  CHECK(ran.status == ExitStatus::exited(255));
+  CHECK(ran.out.find("only nobody may bring a program along") != std::string::npos);
+  CHECK_FALSE(c.logged("how=any"));
+  probe.uid = 65534;
+  ran = c.run(probe);
+  CHECK(ran.status.success());
+  CHECK(ran.out.starts_with("apptainer version"));
+}
+
 TEST_CASE("agent: it starts its command when a container is ready, and ends with it") {
   if (not_root()) return;
   struct Row {

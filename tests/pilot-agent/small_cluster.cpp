@@ -62,6 +62,7 @@ const Programs& isolated_programs() {
   const std::string sandbox = folder + "/scratch/dir_1";
   std::vector<std::string> words = {"apptainer", "-s",    job.verb, "-W",    sandbox, "--pwd",  sandbox,
                                     "-B",        sandbox, "--home", sandbox, "-C",    job.image};
+  if (job.probe) words = {"apptainer", "exec", "-C", job.image};
   words.insert(words.end(), job.argv.begin(), job.argv.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());

@@ -29,6 +29,7 @@ class SmallCluster {
     std::string owner = "alice@pool";
     uid_t uid = 29001;
     std::string parent;  // runs below a process of this name, which tells of a SIGQUIT
+    bool probe = false;  // called as HTCondor's startd does, to see what its container runtime can do
   };
   struct Ran {
     ExitStatus status;
