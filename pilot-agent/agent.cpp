@@ -250,14 +250,11 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
     request.image = TRY(pod_image(bind.image, rules_));
     if (!bind.work_directory.empty()) {
       const auto job = read_job_identity(settings_.scratch, bind.work_directory, trusted_uid_);
-      if (!job) {
-        spdlog::info("event=no_job_ad uid={} reason={}", uid, quoted(job.error().message()));
-        // Slots serve one owner after another under one uid: whoever is not known gets nobody's container.
-        request.owner += fmt::format("#{}", client);
-      }
+      if (!job) spdlog::info("event=no_job_ad uid={} reason={}", uid, quoted(job.error().message()));
       if (job) request.job = job->id;
       if (job) request.memory_mib = job->memory_mib;
-      if (job && !job->owner.empty()) request.owner = job->owner;
+      // Slots serve one owner after another under one uid: whoever is not known gets nobody's container.
+      request.owner = job && !job->owner.empty() ? job->owner : fmt::format("uid:{}#{}", uid, client);
     }
   }
   link.launch->about =

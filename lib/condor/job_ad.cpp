@@ -2,65 +2,70 @@
 
 #include <strings.h>
 
-#include <array>
+#include <algorithm>
 
 #include "lib/base/text.hpp"
 
 namespace glidepod::condor {
 namespace {
 
-bool same_name(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && ::strncasecmp(a.data(), b.data(), a.size()) == 0;
+std::string_view value_of(const JobAttributes& attributes, std::string_view name) {
+  const auto found = attributes.find(name);
+  return found == attributes.end() ? std::string_view() : found->second;
 }
 
-// The text of a string literal; empty for any other expression.
-std::string literal(std::string_view value) {
-  if (value.size() < 2 || value.front() != '"' || value.back() != '"') return {};
-  std::string result;
-  for (std::size_t i = 1; i + 1 < value.size(); ++i) {
-    if (value[i] == '"') return {};
-    if (value[i] == '\\' && i + 2 < value.size()) ++i;
-    result += value[i];
-  }
-  return result;
+std::string text(const JobAttributes& attributes, std::string_view name) {
+  return string_literal(value_of(attributes, name)).value_or("");
 }
 
-std::string number(std::string_view value) {
-  return value.empty() || value.find_first_not_of("0123456789") != std::string_view::npos
-             ? std::string()
-             : std::string(value);
+std::string number(const JobAttributes& attributes, std::string_view name) {
+  const auto value = value_of(attributes, name);
+  return value.find_first_not_of("0123456789") == std::string_view::npos ? std::string(value) : std::string();
 }
 
 }  // namespace
 
-JobIdentity parse_job_ad(std::string_view text) {
-  std::string user, owner, domain, cluster, process, memory;
-  struct Wanted {
-    std::string_view name;
-    std::string* target;
-    std::string (*read)(std::string_view);
-  };
-  const std::array<Wanted, 6> wanted = {{{"User", &user, literal},
-                                         {"Owner", &owner, literal},
-                                         {"UidDomain", &domain, literal},
-                                         {"ClusterId", &cluster, number},
-                                         {"ProcId", &process, number},
-                                         {"RequestMemory", &memory, number}}};
+bool LessNoCase::operator()(std::string_view a, std::string_view b) const {
+  const int order = ::strncasecmp(a.data(), b.data(), std::min(a.size(), b.size()));
+  return order != 0 ? order < 0 : a.size() < b.size();
+}
+
+JobAttributes parse_attributes(std::string_view text) {
+  JobAttributes result;
   while (!text.empty()) {
     const auto end = text.find('\n');
     const auto line = text.substr(0, end);
     text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
     const auto equals = line.find('=');
     if (equals == std::string_view::npos) continue;
-    const auto name = trim(line.substr(0, equals));
-    for (const Wanted& attribute : wanted)
-      if (same_name(name, attribute.name)) *attribute.target = attribute.read(trim(line.substr(equals + 1)));
+    const auto [entry, first] =
+        result.try_emplace(trim(line.substr(0, equals)), trim(line.substr(equals + 1)));
+    if (!first) entry->second = {};
   }
+  return result;
+}
+
+std::optional<std::string> string_literal(std::string_view expression) {
+  if (expression.size() < 2 || expression.front() != '"' || expression.back() != '"') return std::nullopt;
+  std::string result;
+  for (std::size_t i = 1; i + 1 < expression.size(); ++i) {
+    if (expression[i] == '"') return std::nullopt;
+    if (expression[i] == '\\' && i + 2 < expression.size()) ++i;
+    result += expression[i];
+  }
+  return result;
+}
+
+JobIdentity parse_job_ad(std::string_view ad) {
+  const auto attributes = parse_attributes(ad);
+  const auto user = text(attributes, "User"), owner = text(attributes, "Owner"),
+             domain = text(attributes, "UidDomain");
+  const auto cluster = number(attributes, "ClusterId"), process = number(attributes, "ProcId");
   JobIdentity identity;
   identity.owner = !user.empty() || owner.empty() || domain.empty() ? user : owner + "@" + domain;
   if (identity.owner.empty()) identity.owner = owner;
   if (!cluster.empty() && !process.empty()) identity.id = cluster + "." + process;
-  if (const auto mib = parse_integer(memory)) identity.memory_mib = mib.value();
+  if (const auto mib = parse_integer(number(attributes, "RequestMemory"))) identity.memory_mib = mib.value();
   return identity;
 }
 

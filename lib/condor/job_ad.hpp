@@ -1,10 +1,28 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace glidepod::condor {
+
+// Attribute names, whose case says nothing.
+struct LessNoCase {
+  using is_transparent = void;
+  bool operator()(std::string_view a, std::string_view b) const;
+};
+
+// An old-syntax ClassAd as HTCondor prints a job: a line `Name = expression` an attribute; lines of other
+// forms are passed over. HTCondor prints each attribute once, but line ends in strings as they are: an
+// attribute that stands twice is somebody's forgery, and has the empty expression here. Views into the text.
+using JobAttributes = std::map<std::string_view, std::string_view, LessNoCase>;
+JobAttributes parse_attributes(std::string_view text);
+
+// The text of an expression that is one string literal, backslashes before a character taken off; none for
+// any other expression, however constant.
+std::optional<std::string> string_literal(std::string_view expression);
 
 // Who a job is, from the ad that the starter writes into the sandbox as .job.ad.
 struct JobIdentity {
@@ -13,8 +31,6 @@ struct JobIdentity {
   std::int64_t memory_mib = 0;  // RequestMemory; 0 if the ad does not say, or not by a number
 };
 
-// Reads an old-syntax ClassAd: a line `Name = value` an attribute, names in any case. Of an attribute that
-// stands twice the last counts, as in HTCondor; lines of other forms are passed over.
 JobIdentity parse_job_ad(std::string_view text);
 
 }  // namespace glidepod::condor

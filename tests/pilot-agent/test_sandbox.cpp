@@ -44,7 +44,8 @@ TEST_CASE("job ad: who a job is") {
         Row{"owner = \"bob\"\nUIDDOMAIN = \"site\"\nclusterid=1\nprocid=0", "bob@site", "1.0"},
         Row{"Owner=\"bob\"", "bob", ""}, Row{"User = \"a\\\"b\"\nClusterId = 7", "a\"b", ""},
         Row{"User = strcat(\"x\", \"y\")\nOwner = 5\nClusterId = -1\nProcId = 0", "", ""},
-        Row{"User = \"first\"\nUser = \"second\"", "second", ""},
+        // No ad of HTCondor's: a string with line ends, made to look like more attributes.
+        Row{"User = \"first\"\nZ = \"\nUser = \"second\"", "", ""},
         Row{"Requirements = User == \"mallory\"\nUserLog = \"x\"\nnoise\n= \"y\"\n", "", ""},
         Row{"User = \"\nOwner = \"", "", ""}, Row{"", "", ""}}) {
     CAPTURE(row.text);
