@@ -12,7 +12,7 @@
 #   env_node_stop PROGRAM, env_node_start PROGRAM, env_node_kill PROGRAM [SIGNAL]
 
 env_kind=kubernetes
-env_images=(glidepod/pilot:dev glidepod/pool:dev glidepod/provisioner:dev "${env_images[@]}")
+env_images=("$env_pilot_image" "$env_pool_image" glidepod/provisioner:dev "${env_images[@]}")
 env_namespace=glidepod
 env_manifests=$env_tree/manifests
 env_not_found=": not found"  # of a registry's answer, as this environment passes it on
@@ -127,7 +127,7 @@ env_start_pool() {
     "automountServiceAccountToken": false,
     "enableServiceLinks": false,
     "terminationGracePeriodSeconds": 1,
-    "containers": [{"name": "pool", "image": "$env_registry/glidepod/pool:dev"}]
+    "containers": [{"name": "pool", "image": "$env_registry/$env_pool_image"}]
   }
 }
 END
@@ -155,7 +155,7 @@ env_pilot_manifest=pilot-pod.yaml
 env_pilot_pod() {  # [FILTER]
     local json=$GLIDEPOD_ENV/${env_pilot_manifest//\//-}.json
     [[ -s $json ]] || env_kubectl create --dry-run=client -f "$env_manifests/$env_pilot_manifest" -o json >"$json" || return
-    jq --arg image "$env_registry/glidepod/pilot:dev" "
+    jq --arg image "$env_registry/$env_pilot_image" "
             (.spec.initContainers[], .spec.containers[]).image = \$image
             | del(.spec.containers[].resources) | .metadata.name = \"$env_pilot\"
             | $(env_setting CONDOR_HOST "$env_pool_address") | $(env_setting _CONDOR_STARTER_UPDATE_INTERVAL 5)

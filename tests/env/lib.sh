@@ -29,6 +29,12 @@ source "$env_tree/images/containers.sh"
 env_cache=${GLIDEPOD_CACHE:-/var/cache/glidepod}
 env_pilot=pilot
 
+# The Debian of the pilot and of the pool, and so their HTCondor (images/build --suite):
+# GLIDEPOD_SUITE, and GLIDEPOD_POOL_SUITE where the pool's is another.
+env_tag_of() { [[ $1 == trixie ]] && echo dev || echo "dev-$1"; }  # SUITE
+env_pilot_image=glidepod/pilot:$(env_tag_of "${GLIDEPOD_SUITE:-trixie}")
+env_pool_image=glidepod/pool:$(env_tag_of "${GLIDEPOD_POOL_SUITE:-${GLIDEPOD_SUITE:-trixie}}")
+
 env_say() { echo "env: $*" >&2; }
 env_die() { env_say "$*"; return 1; }
 

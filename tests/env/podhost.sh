@@ -129,7 +129,7 @@ env_push() { env_podman push --quiet --tls-verify=false "localhost/$1" "$2" >/de
 env_start_pool() {
     env_podman run --detach --quiet --pull never --name pool --hostname pool \
         --ip "$env_pool_address" --volume "$GLIDEPOD_ENV/tokens:/var/lib/glidepod/tokens" \
-        localhost/glidepod/pool:dev >/dev/null || return
+        "localhost/$env_pool_image" >/dev/null || return
     env_podman inspect --format '{{.State.Pid}}' pool >"$GLIDEPOD_ENV/pool-pid" || return
     wait_until 60 "the pool" env_pool_ready || return
     env_say "pool at $env_pool_address"
@@ -147,7 +147,10 @@ env_start_podhost() {
 env_podhost() { "$GLIDEPOD_ENV/bin/podhost" --socket "$GLIDEPOD_ENV/podhost.sock" "$@"; }
 
 # The pilot pod, changed by a filter of jq.
-env_pilot_pod() { jq "${1:-.}" "$env_source/pilot-pod.json"; }  # [FILTER]
+env_pilot_pod() {  # [FILTER]
+    jq --arg image "localhost/$env_pilot_image" \
+        "(.spec.initContainers[], .spec.containers[]).image = \$image | ${1:-.}" "$env_source/pilot-pod.json"
+}
 
 # Creates a pod from a JSON file, in which /GLIDEPOD_ENV/ stands for the
 # environment's folder.
@@ -185,8 +188,8 @@ env_up() {  # BUILD_DIR [FILTER]
     [[ -x $build/bin/podhost ]] || env_die "$build/bin/podhost is missing" || return
     env_init || return
     ln -sfn "$build/bin" "$GLIDEPOD_ENV/bin"
-    env_podman image exists localhost/glidepod/pilot:dev ||
-        env_die "no pilot image yet: images/build --binaries $build/bin" || return
+    env_podman image exists "localhost/$env_pilot_image" && env_podman image exists "localhost/$env_pool_image" ||
+        env_die "no $env_pilot_image or $env_pool_image yet: images/build --binaries $build/bin [--suite sid]" || return
     env_pilot_pod "${2:-.}" >"$GLIDEPOD_ENV/$env_pilot.json" || return
     env_start_registry && env_start_pool && env_start_podhost && env_start_pilot "$GLIDEPOD_ENV/$env_pilot.json"
 }
