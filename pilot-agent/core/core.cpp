@@ -144,6 +144,7 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
       container.told = container.admitted = spec->image;
     if (const kube::ContainerStatus* status = pod.status(container.name)) container.status = *status;
     if (fresh) continue;
+    container.inherited = true;
     unsettle(container, now);
     if (container.kind() == State::idle || container.kind() == State::absent)
       begin(container, {}, std::nullopt, EventKind::pod, now);

@@ -56,6 +56,7 @@ void Core::greet(Container& container, Time now) {
     // The status may have been faster.
     return judge(container, EventKind::hello, now);
   }
+  if (container.inherited) return begin(container, {}, std::nullopt, EventKind::hello, now);
   if (container.kind() == State::broken) return check_again(container, EventKind::hello, now);
   // No patch is on its way: the same image again, on a fresh file system.
   if (container.settled()) {
@@ -127,7 +128,7 @@ void Core::part(Container& container, EventKind event, Time now) {
   }
   // A container that nobody here has ended on purpose: somebody else may have changed its image.
   if (event == EventKind::goodbye) unsettle(container, now);
-  become(container, Absent{}, event);
+  become(container, Absent{now + policy_.calm}, event);
 }
 
 // What the status says of a container that has been proven already: its imageID, and whether all is well.

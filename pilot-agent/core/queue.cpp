@@ -54,7 +54,9 @@ Container* Core::coldest(State state) {
 Container* Core::for_probe() {
   Container* found = nullptr;
   for (Container& container : containers_) {
-    if (container.kind() != State::idle || !container.owner.empty() || container.spoiled) continue;
+    if (container.kind() != State::idle || !container.owner.empty() || container.spoiled ||
+        container.inherited)
+      continue;
     if (found == nullptr || container.last_used < found->last_used) found = &container;
   }
   return found;

@@ -15,7 +15,9 @@ namespace glidepod::agent {
 // every state stands in Container.
 
 // Its glue is not connected; the kubelet will start it again.
-struct Absent {};
+struct Absent {
+  std::optional<Time> until = {};  // then it is sent home
+};
 
 // Can take a job.
 struct Idle {};
@@ -132,8 +134,11 @@ struct Container {
   // admission made of it, which may lead to a mirror. Empty after a patch of which nobody knows whether it
   // was taken.
   std::string told, told_image, admitted;
-  std::string owner;           // of the last job since it started; empty: it had none
-  bool spoiled = false;        // must be made fresh before its next use
+  std::string owner;     // of the last job since it started; empty: it had none
+  bool spoiled = false;  // must be made fresh before its next use
+  // An earlier agent may have had jobs in it, whose owners nobody knows any more: it is patched before any
+  // use.
+  bool inherited = false;
   std::string shown;           // its imageID, once the status has told it
   std::string earlier;         // that of the container before it, where the two should differ
   bool shown_running = false;  // the status has told of this very container

@@ -70,7 +70,7 @@ void Core::next_step(Container& container, Switching& step, Time now) {
 // What runs in the container is what this step asked for.
 void Core::step_done(Container& container, EventKind event, Time now) {
   auto& step = std::get<Switching>(container.state);
-  container.spoiled = false;
+  container.spoiled = container.inherited = false;
   container.owner.clear();
   container.image = container.told_image;
   proven_ |= step.attempt != 0;
@@ -183,8 +183,14 @@ void Core::judge(Container& container, EventKind event, Time now) {
     note("event=trouble container={} image={} job={} reason={}", container.name, word(step.reference),
          word(step.waiting->request.job), quoted(trouble.message));
   step.trouble = trouble.message;
-  if (trouble.kind == Trouble::Kind::user && step.leg == Leg::target)
-    return fail_switch(container, wire::Fault::user, trouble.message, State::broken, event, now);
+  if (trouble.kind == Trouble::Kind::user && step.leg == Leg::target) {
+    if (step.proof == Proof::goodbye && step.goodbye)
+      return fail_switch(container, wire::Fault::user, trouble.message, State::broken, event, now);
+    // It may be that of an image before, and nobody is blamed for that: by way of home, it will be told
+    // again.
+    step.goodbye_needed = true;
+    return next_step(container, step, now);
+  }
   if (!step.pull_deadline) step.pull_deadline = now + policy_.pull_patience;
 }
 

@@ -20,6 +20,12 @@ void Core::on_time(Time now) {
                     : std::string("the Kubernetes API has not been reached yet"));
   }
   for (Container& container : containers_) {
+    // The kubelet waits before it starts the same string again, or what it is told to start cannot be.
+    if (const auto* absent = std::get_if<Absent>(&container.state);
+        absent && pod_known_ && absent->until && now >= *absent->until) {
+      unsettle(container, now);
+      begin(container, {}, std::nullopt, EventKind::time, now);
+    }
     if (const auto* reserved = std::get_if<Reserved>(&container.state); reserved && now >= reserved->until)
       become(container, Idle{}, EventKind::time);
     if (const auto* asking = std::get_if<Asking>(&container.state);
@@ -77,6 +83,8 @@ std::optional<Time> Core::next_deadline() const {
   if (policy_.first == Policy::First::prove && !proven_ && pod_known_ && resting && !switching)
     consider(first_again_);
   for (const Container& container : containers_) {
+    if (const auto* absent = std::get_if<Absent>(&container.state); absent && pod_known_)
+      consider(absent->until);
     if (const auto* reserved = std::get_if<Reserved>(&container.state)) consider(reserved->until);
     if (const auto* asking = std::get_if<Asking>(&container.state))
       consider(asking->waiting.arrived + policy_.bind_deadline);

@@ -28,6 +28,7 @@ constexpr std::string_view k_usage = R"(usage: simulate [options]
   --hours N       the same in hours, and as many schedules as fit
   --steps N       a schedule with more steps has failed (50000)
   --processes N   (2)
+  --late          requests may have their effect after their client has given them up
   --all           go on after a failure, and count them by property
   --coverage      print the transitions seen
   --replay SEED   tell the whole story of one
@@ -35,7 +36,7 @@ constexpr std::string_view k_usage = R"(usage: simulate [options]
 
 struct Options {
   std::uint64_t schedules = 100'000, seed = 1, steps = 50'000, processes = 2, seconds = 0, replay = 0;
-  bool all = false, coverage = false, replaying = false;
+  bool late = false, all = false, coverage = false, replaying = false;
 };
 
 // What one process has seen.
@@ -59,7 +60,7 @@ void copy(std::string_view from, char* to, std::size_t room) {
 void work(const Options& options, std::uint64_t part, Summary& summary, Clock::time_point end) {
   for (std::uint64_t i = part; i < options.schedules; i += options.processes) {
     if (options.seconds != 0 && Clock::now() >= end) return;
-    World world(options.seed + i, summary.coverage, false);
+    World world(options.seed + i, summary.coverage, {false, options.late});
     const bool held = world.run(options.steps).empty();
     ++summary.schedules;
     summary.steps += world.clock.steps();
@@ -92,10 +93,10 @@ void write_all(int fd, const void* from, std::size_t size) {
   }
 }
 
-int replay(std::uint64_t seed, std::uint64_t steps) {
+int replay(std::uint64_t seed, const Options& options) {
   Coverage coverage;
-  World world(seed, coverage, true);
-  const std::string& verdict = world.run(steps);
+  World world(seed, coverage, {true, options.late});
+  const std::string& verdict = world.run(options.steps);
   if (verdict.empty()) {
     fmt::print("seed {}: all properties held in {} steps\n", seed, world.clock.steps());
     return 0;
@@ -155,7 +156,7 @@ int run(const Options& options) {
   if (failures.empty()) return 0;
   if (!options.all) {
     std::fflush(stdout);
-    replay(failures.begin()->first, options.steps);
+    replay(failures.begin()->first, options);
   }
   fmt::print("replay one: simulate --replay {}\n", failures.begin()->first);
   return 1;
@@ -191,6 +192,8 @@ int main(int count, char** words) {
     } else if (word == "--replay") {
       number(options.replay);
       options.replaying = true;
+    } else if (word == "--late") {
+      options.late = true;
     } else if (word == "--all") {
       options.all = true;
     } else if (word == "--coverage") {
@@ -200,6 +203,6 @@ int main(int count, char** words) {
       return word == "--help" ? 0 : 2;
     }
   }
-  if (options.replaying) return replay(options.replay, options.steps);
+  if (options.replaying) return replay(options.replay, options);
   return run(options);
 }

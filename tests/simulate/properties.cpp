@@ -107,8 +107,8 @@ void Properties::paused(const Box& box, const std::string& image) {
   // Of what cannot start, no name is known but its own.
   const auto content = world_.images.on_node(image);
   if (!content || world_.images.content(*content).kind != Content::Kind::good) return;
-  // Where the status shows another of its names, a digest cannot be learnt.
-  const bool can_learn = !world_.weather.many_names && !world_.weather.bare_ids;
+  // Where the status may show another of its names, a digest cannot be learnt.
+  const bool can_learn = !world_.weather.many_names && !world_.weather.bare_ids && !world_.weather.tags_move;
   if (can_learn && (no_pauses || (world_.weather.calm() && world_.weather.ids_told)))
     broken("back-off is never met", fmt::format("{} {}", box.name, image));
 }

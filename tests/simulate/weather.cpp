@@ -2,7 +2,7 @@
 
 namespace glidepod::simulate {
 
-Weather::Weather(Random& random) {
+Weather::Weather(Random& random, bool late) {
   const auto some = [&random](int most) {
     return random.chance(300) ? static_cast<int>(random.between(1, most)) : 0;
   };
@@ -29,6 +29,7 @@ Weather::Weather(Random& random) {
   request_lost = some(300);
   answer_lost = some(300);
   late_effect = some(200);
+  if (!late) late_effect = 0;
   refused = some(200);
   busy = some(300);
   slow = some(300);

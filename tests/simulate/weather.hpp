@@ -8,7 +8,7 @@ namespace glidepod::simulate {
 // What a schedule has, and what goes wrong in it: drawn once from its seed. Each kind of fault is there in
 // some schedules only, so that what needs few of them is not buried under the others.
 struct Weather {
-  explicit Weather(Random& random);
+  Weather(Random& random, bool late);
 
   int containers = 1;
   int slots = 1;

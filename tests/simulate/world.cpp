@@ -9,9 +9,9 @@ namespace glidepod::simulate {
 using agent::ClientId;
 using std::chrono::seconds;
 
-World::World(std::uint64_t seed, Coverage& c, bool tell)
+World::World(std::uint64_t seed, Coverage& c, Options options)
     : random(seed),
-      weather(random),
+      weather(random, options.late),
       images(random, weather, clock.now()),
       coverage(c),
       properties(*this),
@@ -19,7 +19,7 @@ World::World(std::uint64_t seed, Coverage& c, bool tell)
       kubelet(*this),
       driver(*this),
       starters(*this),
-      tell_(tell) {}
+      tell_(options.tell) {}
 
 void World::line(const std::string& text) {
   const auto ms = std::chrono::duration_cast<Milliseconds>(now().time_since_epoch()).count() - 1'000'000;

@@ -21,7 +21,11 @@ namespace glidepod::simulate {
 // One schedule: a pod on its node, all that acts on it, and chance. One seed is one schedule.
 class World {
  public:
-  World(std::uint64_t seed, Coverage& coverage, bool tell);
+  struct Options {
+    bool tell = false;  // the story, while it happens
+    bool late = false;  // requests may have their effect after their client has given them up
+  };
+  World(std::uint64_t seed, Coverage& coverage, Options options);
 
   // Runs it to its end, or to what must not happen; says which property, empty if all held.
   const std::string& run(std::uint64_t most_steps);
