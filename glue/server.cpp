@@ -19,6 +19,8 @@ namespace {
 // A suspended job's processes are looked for so long.
 constexpr Milliseconds k_signal_limit = std::chrono::seconds(2);
 constexpr std::size_t k_reaped_at_once = 256;
+// With an agent that has HTCondor send the job's own signal when its container is stopped.
+constexpr Milliseconds k_agent_limit = std::chrono::seconds(2);
 constexpr int k_exit_terminated = 143;
 
 std::int64_t microseconds(const timeval& time) {
@@ -178,6 +180,7 @@ void Server::on_signal(const wire::Signal& signal) {
       job_->suspended = signal.number != SIGCONT;
       return pursue(signal.number);
     default:
+      job_->told = true;
       signal_main(signal.number);
   }
 }
@@ -229,9 +232,13 @@ void Server::on_terminate(int number) {
   if (!job_) return leave(k_exit_terminated);
   leaving_ = k_exit_terminated;
   loop_.after(options_.grace, [this] { hurry(); });
-  if (job_->stage >= Job::Stage::ending) return;
-  signal_main(SIGTERM);
-  if (job_->suspended) pursue(SIGCONT);
+  // The goodbye makes the agent have the job vacated: by its own kill_sig, and in its own time. SIGTERM
+  // beside that would end one that waits for another signal before it has saved anything.
+  loop_.after(k_agent_limit, [this] {
+    if (!job_ || job_->told || job_->stage >= Job::Stage::ending) return;
+    signal_main(SIGTERM);
+    if (job_->suspended) pursue(SIGCONT);
+  });
 }
 
 void Server::reap_some() {

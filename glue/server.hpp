@@ -26,7 +26,8 @@ struct ServerOptions {
   std::string container;
   std::string run_directory = "/glidepod/run";
   std::string scratch_directory = "/glidepod/scratch";
-  std::chrono::seconds grace{25};  // from SIGTERM to SIGKILL for a job
+  // From SIGTERM to SIGKILL for a job. The kubelet, and HTCondor before it, are sooner.
+  std::chrono::seconds grace{600};
   // Every wait has an end.
   Milliseconds launch_limit = std::chrono::seconds(30);  // from fork to the job's first instruction
   Milliseconds end_limit = std::chrono::seconds(10);     // for a process that cannot be killed
@@ -46,6 +47,7 @@ struct Job {
   Links links;
   Launched main;
   bool suspended = false;
+  bool told = false;  // the agent has sent it a signal that is its owner's or HTCondor's word to end
   std::optional<ExitStatus> status;      // the main process has ended
   std::optional<LaunchFailure> failure;  // it was no job: to be told when the child is gone
   wire::JobEnded account;                // what is known so far

@@ -225,6 +225,21 @@ TEST_CASE("serve: SIGTERM reaches a running job, whose end is reported after the
   CHECK(session.agent.closed());
 }
 
+TEST_CASE("serve: a job that the agent sends its own signal gets no SIGTERM beside it") {
+  Session session;
+  const auto launch = launch_of({"/job", "polite"});
+  session.agent.send_launch(launch);
+  session.agent.expect<wire::Started>();
+  session.agent.wait_for_output("ready");
+  REQUIRE(session.glue.signal(SIGTERM).ok());
+  session.agent.expect<wire::Goodbye>();
+  session.agent.send(wire::Signal{launch.job, SIGWINCH});  // which it passes over
+  const auto before = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - before < std::chrono::milliseconds(2500)) session.agent.beat();
+  session.agent.send(wire::Signal{launch.job, SIGUSR1});
+  CHECK(session.agent.expect<wire::JobEnded>().status == ExitStatus::signaled(SIGUSR1));
+}
+
 TEST_CASE("serve: a job deaf to SIGTERM is killed after the time of grace") {
   Session session({.environment = {"GLIDEPOD_GRACE_SECONDS=0"}});
   session.agent.send_launch(launch_of({"/job", "deaf"}));
