@@ -74,7 +74,7 @@ class FakeAgent {
   // The last one that came unasked for.
   const std::optional<wire::Exited>& exited() const { return exited_; }
   // Glue answers a Beat within this time, else the test fails; how long it took.
-  Milliseconds beat(Milliseconds limit = std::chrono::seconds(1));
+  Milliseconds beat(Milliseconds limit = std::chrono::seconds(5));
 
   // A whole job.
   wire::JobEnded run(const wire::Launch& launch);
