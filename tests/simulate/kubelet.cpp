@@ -263,10 +263,12 @@ void Kubelet::show(Box& box) {
   const int index = static_cast<int>(&box - boxes_.data());
   const Milliseconds wait =
       world_.fault(world_.weather.late_status) ? world_.random.delay(500, 20'000) : world_.takes(5, 300);
-  world_.clock.after(wait, [this, index, number = ++box.told, status = status_of(box)]() mutable {
+  world_.clock.after(wait, [this, index, number = ++box.told, status = status_of(box),
+                            image = box.runs() ? box.now->image : std::string()]() mutable {
     Box& then = this->box(index);
     if (number <= then.shown) return;
     then.shown = number;
+    if (!image.empty()) world_.properties.shown.insert(image);
     world_.say("kubelet: says of {}: {} {} restarts {} {} {}", status.name,
                status.state == kube::ContainerStatus::State::running   ? "running"
                : status.state == kube::ContainerStatus::State::waiting ? "waiting"

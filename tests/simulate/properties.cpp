@@ -106,6 +106,7 @@ void Properties::failed(ClientId id, Fault fault, std::string_view message) {
 void Properties::paused(const Box& box, const std::string& image) {
   // Of what cannot start, no name is known but its own.
   const auto content = world_.images.on_node(image);
+  if (!shown.contains(image)) return;
   if (!content || world_.images.content(*content).kind != Content::Kind::good) return;
   // Where the status may show another of its names, a digest cannot be learnt.
   const bool can_learn = !world_.weather.many_names && !world_.weather.bare_ids && !world_.weather.tags_move;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -34,9 +35,10 @@ class Properties {
   void told_end(agent::ClientId client);
   void paused(const Box& box, const std::string& image);
 
-  bool refused = false;    // the API has refused an image by its rules
-  bool late = false;       // a request had its effect after its client had given it up
-  bool no_pauses = false;  // from here on, no start may have to wait
+  std::set<std::string> shown;  // image strings of which a status has shown a running container
+  bool refused = false;         // the API has refused an image by its rules
+  bool late = false;            // a request had its effect after its client had given it up
+  bool no_pauses = false;       // from here on, no start may have to wait
 
  private:
   struct Last {
