@@ -2,7 +2,6 @@
 # What the parts of tests/podhost/integration share: requests, pods, watches. Sourced after tests/e2e/lib.sh.
 
 port=6443
-skipped=0
 code=""
 body=""
 
@@ -11,12 +10,6 @@ start_podhost() {  # [OPTION...]
         --socket "$GLIDEPOD_ENV/podhost.sock" --node-name env --port "$port" \
         --backoff 2 --backoff-limit 4 "$@" || return
     wait_until 20 "podhost" env_podhost get
-}
-
-# Reports a test that cannot run here.
-skip() {  # NAME WHY
-    echo "skip: $1 ($2)"
-    skipped=$((skipped + 1))
 }
 
 # One request; sets code and body.

@@ -4,9 +4,7 @@
 cluster_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$cluster_dir/../../../images/containers.sh"  # debian_packages
 
-k8s_version=1.20.2
-k8s_dir=${GLIDEPOD_CACHE:-/var/cache/glidepod}/kubernetes-$k8s_version-2  # the last number grows when `build` makes it otherwise
-k8s_programs=(kube-apiserver kube-controller-manager kube-scheduler kubelet)
+source "$cluster_dir/programs.sh"
 default_state=/var/tmp/glidepod-cluster
 
 say() { printf '%s: %3d s  %s\n' "${0##*/}" "$SECONDS" "$*" >&2; }

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# kubectl as it is, against the TCP port; skipped by name where the cluster of the tests was never built.
+# kubectl as it is, against the TCP port.
 
-kubectl=$env_cache/kubernetes-1.20.2/kubectl
+kubectl=$(source "$e2e_source/cluster/programs.sh" && echo "$k8s_dir/kubectl")
 kubectl() { in_env env HOME="$GLIDEPOD_ENV" timeout 30 "$kubectl" --server "http://127.0.0.1:$port/t/$(token)" "$@" 2>&1; }
-if [[ ! -x $kubectl ]]; then
-    for name in create get patch logs delete kubeconfig; do skip "kubectl $name" "$kubectl is missing; ./run-tests --all builds it"; done
+if ! "$e2e_source/cluster/build" --kubectl; then
+    for name in create get patch logs delete kubeconfig; do check "kubectl $name" skip_test "$kubectl cannot be had"; done
 else
     pod k '.spec.containers[0].command = sh("echo from kubectl; sleep 1000")' >"$GLIDEPOD_ENV/k.json"
     check "kubectl create" equal "$(kubectl create -f "$GLIDEPOD_ENV/k.json")" "pod/k created"
