@@ -182,6 +182,46 @@ e2e_env() {
     e2e_put_jobs
 }
 
+# A pilot of its own for a test, which then speaks of it: env_in_pilot and so on. Its jobs say +Pilot = NAME.
+start_pilot() {  # NAME CONTAINERS [FILTER]
+    env_pilot=$1
+    env_pilot_pod "$(env_wide "$2") | $(env_setting ADDITIONAL_REQUIREMENTS "TARGET.Pilot =?= \\\"$1\\\"") | ${3:-.}" \
+        >"$GLIDEPOD_ENV/$1.json" && env_start_pilot "$GLIDEPOD_ENV/$1.json"
+}
+end_pilot() { env_end_pod "$env_pilot" 2; }
+
+# Submits to the test's own pilot.
+submit_here() {  # USER
+    {
+        echo "+Pilot = \"$env_pilot\""
+        echo "requirements = TARGET.K8SPodName == \"$env_pilot\""
+        cat
+    } | submit "$1"
+}
+shell_job() {  # IMAGE SCRIPT
+    printf 'container_image = docker://%s\nexecutable = /bin/sh\ntransfer_executable = false\narguments = "-c '"'%s'"'"\n' "$1" "${2//\"/\"\"}"
+}
+
+status_is() { env_job_has "$1" JobStatus "$2"; }
+
+# Runs a job that says which image it is in, and ends with code 4.
+runs_in() {  # IMAGE NAME [USER]
+    local job user=${3:-alice}
+    job=$({ shell_job "$1" "cat /etc/image-name; exit 4"; echo queue; } | submit_here "$user")
+    finished "$user" "$job" && equal "$(history_of "$job" ExitBySignal ExitCode)" "0 false 4" &&
+        equal "$(output_of "$user" "$job")" "$2"
+}
+# A job whose image cannot be had is held, with these words.
+is_held() {  # IMAGE WORDS
+    local job result=0
+    job=$({ shell_job "$1" true; echo queue; } | submit_here alice)
+    wait_until 180 "the hold" status_is "$job.0" 5 || result=1
+    echo "   $(env_job "$job.0" HoldReason)"
+    contains "$(env_job "$job.0" HoldReason)" "$1" && contains "$(env_job "$job.0" HoldReason)" "$2" || result=1
+    env_as alice condor_rm "$job" >/dev/null
+    return $result
+}
+
 # Ends what is still under way.
 e2e_end() {
     local job

@@ -165,6 +165,7 @@ env_pilot_pod() {  # [FILTER]
 
 env_create_pod() { env_kubectl create -f "$1" >/dev/null; }  # FILE
 env_delete_pod() { env_kubectl delete pod "$1" ${2:+--grace-period "$2"} >/dev/null; }  # NAME [SECONDS]
+env_end_pod() { env_kubectl delete pod "$1" --grace-period "$2" --wait=false >/dev/null; }  # NAME SECONDS
 env_pod() { env_kubectl get pod "$env_pilot" -o json; }
 env_pilot_log() { env_kubectl logs "$env_pilot" -c "${1:-pilot}"; }  # [CONTAINER]
 env_in_pilot() { env_kubectl exec "$env_pilot" -c "$1" -- "${@:2}"; }  # CONTAINER COMMAND...

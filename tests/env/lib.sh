@@ -15,6 +15,7 @@
 #   env_put_jobs DIR               DIR's files as /jobs in the pool
 #   env_pilot_pod [FILTER]         the pilot pod of this environment as JSON, changed by jq
 #   env_create_pod FILE            a pod from JSON; env_delete_pod NAME [SECONDS]
+#   env_end_pod NAME SECONDS       asks for its end and does not wait
 #   env_start_pilot [FILE]         a pilot pod, until its slot is in the pool
 #   env_pod                        the pilot pod as the API has it
 #   env_pilot_log [CONTAINER]      what a container of it has said
@@ -86,7 +87,7 @@ env_put_jobs() { tar -C "$1" -c . | env_exec_in_pool sh -c 'mkdir -p /jobs && ta
 
 # Gives a registry what images/build made. What the first one got is kept in the cache for the others, which take its
 # layers, that nobody changes, as links.
-env_images=(demo/busybox:1 demo/busybox:2 demo/tools:1 demo/static:1 demo/run:1 demo/none:1)
+env_images=(demo/busybox:1 demo/busybox:2 demo/tools:1 demo/static:1 demo/run:1 demo/none:1 demo/blocked:1)
 env_push_images() {
     local image
     for image in "${env_images[@]}"; do env_push "$image" "$env_registry/$image" || return; done

@@ -149,7 +149,8 @@ env_podhost() { "$GLIDEPOD_ENV/bin/podhost" --socket "$GLIDEPOD_ENV/podhost.sock
 # The pilot pod, changed by a filter of jq.
 env_pilot_pod() {  # [FILTER]
     jq --arg image "localhost/$env_pilot_image" \
-        "(.spec.initContainers[], .spec.containers[]).image = \$image | ${1:-.}" "$env_source/pilot-pod.json"
+        ".metadata.name = \"$env_pilot\" | (.spec.initContainers[], .spec.containers[]).image = \$image | ${1:-.}" \
+        "$env_source/pilot-pod.json"
 }
 
 # Creates a pod from a JSON file, in which /GLIDEPOD_ENV/ stands for the
@@ -162,6 +163,7 @@ env_delete_pod() {  # NAME [SECONDS]
     env_podhost delete "$1" ${2:+--grace-period "$2"} >/dev/null &&
         wait_until $((${2:-30} + 20)) "the end of pod $1" env_no_pod "$1"
 }
+env_end_pod() { env_podhost delete "$1" --grace-period "$2" >/dev/null; }  # NAME SECONDS
 env_no_pod() { ! env_podhost get "$1"; }
 
 # The pilot pod as the API has it.
