@@ -9,6 +9,7 @@
 #include "lib/base/text.hpp"
 #include "pilot-agent/apptainer/command_line.hpp"
 #include "pilot-agent/apptainer/enter.hpp"
+#include "pilot-agent/apptainer/prepare.hpp"
 #include "pilot-agent/apptainer/report.hpp"
 #include "pilot-agent/apptainer/request.hpp"
 #include "pilot-agent/apptainer/session.hpp"
@@ -54,9 +55,11 @@ int fail(wire::Verb verb, std::string_view image, std::string_view message, int 
 
 // The same file under other names: HTCondor and sshd start these as the slot's user too, and what is closed
 // to the job once is so under every name.
-enum class Role : std::uint8_t { apptainer, sshd_setup, sshd, job_shell, nothing };
+enum class Role : std::uint8_t { apptainer, check_job, prepare_job, sshd_setup, sshd, job_shell, nothing };
 Role role_of(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('/') + 1);
+  if (name == "check-job") return Role::check_job;
+  if (name == "prepare-job") return Role::prepare_job;
   if (name == "condor_ssh_to_job_sshd_setup") return Role::sshd_setup;
   if (name == "sshd") return Role::sshd;
   if (name == "job-shell") return Role::job_shell;
@@ -65,9 +68,12 @@ Role role_of(std::string_view path) {
   return Role::apptainer;
 }
 
-std::string exec_socket() {
-  const char* socket = ::secure_getenv("GLIDEPOD_EXEC_SOCKET");
-  return socket != nullptr ? socket : SessionOptions().socket;
+SessionOptions session_options() {
+  SessionOptions options;
+  if (const char* socket = ::secure_getenv("GLIDEPOD_EXEC_SOCKET")) options.socket = socket;
+  if (const char* stay = ::secure_getenv("GLIDEPOD_STAY_MS"))
+    if (const auto number = parse_integer(stay)) options.stay_without_agent = Milliseconds(number.value());
+  return options;
 }
 
 int run(const std::vector<std::string>& arguments) {
@@ -87,11 +93,7 @@ int run(const std::vector<std::string>& arguments) {
   const auto request = make_request(line.value(), Surroundings::of_this_process());
   if (!request) return fail(line->verb, line->image, request.error().message(), k_user_fault);
 
-  SessionOptions options;
-  options.socket = exec_socket();
-  if (const char* stay = ::secure_getenv("GLIDEPOD_STAY_MS"))
-    if (const auto number = parse_integer(stay)) options.stay_without_agent = Milliseconds(number.value());
-  const auto outcome = run_session(request.value(), options);
+  const auto outcome = run_session(request.value(), session_options());
   if (!outcome)
     return fail(line->verb, line->image, "no pilot agent: " + outcome.error().message(),
                 k_infrastructure_fault);
@@ -112,12 +114,16 @@ int main(int argc, char** argv) {
   switch (role_of(argc > 0 ? argv[0] : "")) {
     case Role::apptainer:
       return run(arguments);
+    case Role::check_job:
+      return check_job();
+    case Role::prepare_job:
+      return prepare_job(session_options());
     case Role::sshd_setup:
       return set_up_sshd(arguments);
     case Role::sshd:
-      return run_sshd(arguments, exec_socket());
+      return run_sshd(arguments, session_options().socket);
     case Role::job_shell:
-      return enter_job(arguments, exec_socket());
+      return enter_job(arguments, session_options().socket);
     case Role::nothing:
       break;
   }

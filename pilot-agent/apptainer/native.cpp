@@ -1,0 +1,46 @@
+#include "pilot-agent/apptainer/native.hpp"
+
+#include <strings.h>
+
+#include <array>
+
+namespace glidepod::apptainer {
+
+namespace {
+
+constexpr std::array<NativeAttribute, 10> k_native = {{{"PreCmd", ""},
+                                                       {"PostCmd", ""},
+                                                       {"ToolDaemonCmd", ""},
+                                                       {"TransferPlugins", ""},
+                                                       {"WantDocker", "false"},
+                                                       {"UseParrot", "false"},
+                                                       {"SuspendJobAtExec", "false"},
+                                                       {"EncryptExecuteDirectory", "false"},
+                                                       {"StarterWaitForDebug", "0"},
+                                                       {"JobStarterDebug", "false"}}};
+constexpr std::string_view k_vanilla = "5";
+
+bool same(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && ::strncasecmp(a.data(), b.data(), a.size()) == 0;
+}
+
+}  // namespace
+
+std::span<const NativeAttribute> native_attributes() {
+  return k_native;
+}
+
+std::optional<std::string> refuse_native(const condor::JobAttributes& job) {
+  const auto universe = job.find("JobUniverse");
+  if (universe == job.end() || universe->second != k_vanilla)
+    return "only jobs of the vanilla universe, in containers, run here";
+  for (const NativeAttribute& attribute : k_native) {
+    const auto found = job.find(attribute.name);
+    if (found == job.end() || same(found->second, "undefined")) continue;
+    if (!attribute.harmless.empty() && same(found->second, attribute.harmless)) continue;
+    return std::string(attribute.name) + " is refused here: programs of a job run only in its container";
+  }
+  return std::nullopt;
+}
+
+}  // namespace glidepod::apptainer

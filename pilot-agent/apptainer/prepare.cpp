@@ -1,0 +1,171 @@
+#include "pilot-agent/apptainer/prepare.hpp"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "lib/base/child.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/text.hpp"
+#include "lib/condor/job_ad.hpp"
+#include "pilot-agent/apptainer/command_line.hpp"
+#include "pilot-agent/apptainer/native.hpp"
+#include "pilot-agent/apptainer/report.hpp"
+#include "pilot-agent/apptainer/request.hpp"
+
+namespace glidepod::apptainer {
+
+namespace {
+
+constexpr std::size_t k_longest_ad = std::size_t{4} << 20;
+constexpr std::int64_t k_many_in_vain = 3;
+constexpr const char* k_condor_q = "/usr/bin/condor_q";
+// As in config.d/50-containers.config, from the job's side.
+constexpr const char* k_image_expression =
+    "isString(MY.SingularityImage) ? MY.SingularityImage : MY.ContainerImage";
+
+Result<std::string> read_ad() {
+  const Fd input(::dup(STDIN_FILENO));
+  return read_all(input, "the job ad", k_longest_ad);
+}
+
+// The text of a file in memory, at its beginning.
+Result<Fd> memory_file(const std::string& text) {
+  Fd fd(::memfd_create("glidepod", MFD_CLOEXEC));
+  if (!fd) return Error::system("make a file in memory");
+  TRY(write_all(fd, text));
+  if (::lseek(fd.get(), 0, SEEK_SET) != 0) return Error::system("rewind");
+  return fd;
+}
+
+// A literal that can be read in one way only.
+std::optional<std::string> plain_string(const condor::JobAttributes& job, std::string_view name) {
+  const auto found = job.find(name);
+  if (found == job.end() || found->second.find('\\') != std::string_view::npos) return std::nullopt;
+  return condor::string_literal(found->second);
+}
+
+std::int64_t number(const condor::JobAttributes& job, std::string_view name) {
+  const auto found = job.find(name);
+  const auto value = parse_integer(found == job.end() ? "" : found->second);
+  return value ? value.value() : 0;
+}
+
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + '"';
+}
+
+int say(const std::string& text) {
+  const Fd out(::dup(STDOUT_FILENO));
+  // Whoever does not read it kills this process.
+  (void)write_all(out, text);
+  return 0;
+}
+
+std::string variable(const char* name) {
+  const char* value = ::secure_getenv(name);
+  return value != nullptr ? value : "";
+}
+
+// What the starter would have `apptainer test` do.
+Result<Request> bind_request(const std::string& image) {
+  const std::string sandbox = variable("_CONDOR_SCRATCH_DIR");
+  const auto line = TRY(parse_command_line(
+      {"test", "-W", sandbox, "--pwd", sandbox, "-B", sandbox, "--home", sandbox, "-C", image}));
+  return make_request(line, Surroundings::of_this_process());
+}
+
+}  // namespace
+
+std::string hook_answer(int status, std::string_view message) {
+  return fmt::format("HookStatusCode = {}\nHookStatusMessage = {}\n", status, quoted(one_line(message)));
+}
+
+std::string matched_ad(const std::string& job, const std::string& machine) {
+  std::string beneath, target;
+  for (const auto& [name, expression] : condor::parse_attributes(machine)) {
+    beneath += fmt::format("{} = {}\n", name, expression);
+    target += fmt::format("{}{} = {}", target.empty() ? "" : "; ", name, expression);
+  }
+  return fmt::format("{}TARGET = [ {} ]\n{}", beneath, target, job);
+}
+
+Result<std::string> evaluate_image(const std::string& ad, const std::string& machine_ad) {
+  const auto machine = read_file(machine_ad, k_longest_ad);
+  const Fd input = TRY(memory_file(matched_ad(ad, machine ? machine.value() : "")));
+  const Fd output = TRY(memory_file(""));
+  const Fd null = TRY(open_file("/dev/null", O_RDWR));
+  auto condor_q = TRY(
+      Child::spawn({.argv = {k_condor_q, "-allusers", "-jobads", "/dev/stdin", "-af:V", k_image_expression},
+                    .environment = {"PATH=/usr/bin:/bin"},
+                    .stdin_fd = input.get(),
+                    .stdout_fd = output.get(),
+                    .stderr_fd = null.get(),
+                    .parent_death_signal = SIGKILL}));
+  const auto ended = TRY(condor_q.wait());
+  if (!ended.status.success()) return error("{}: {}", k_condor_q, ended.status.to_string());
+  if (::lseek(output.get(), 0, SEEK_SET) != 0) return Error::system("rewind");
+  const auto said = TRY(read_all(output, k_condor_q, k_longest_ad));
+  const auto image = condor::string_literal(trim(said));
+  if (!image) return error("it is {}", one_line(trim(said)));
+  return *image;
+}
+
+Result<std::string> job_image(const std::string& ad, const EvaluateImage& evaluate) {
+  const auto job = condor::parse_attributes(ad);
+  if (auto image = plain_string(job, "SingularityImage")) return *std::move(image);
+  if (!job.contains("SingularityImage")) {
+    if (auto image = plain_string(job, "ContainerImage")) return *std::move(image);
+    if (!job.contains("ContainerImage")) return error("the job names no image");
+  }
+  return evaluate(ad).in("the job's image is no string");
+}
+
+std::string bind_answer(const std::string& ad, const std::string& image, const Result<Outcome>& outcome) {
+  // From here on the starter has it as it was bound.
+  if (outcome && std::holds_alternative<ExitStatus>(outcome.value()))
+    return "SingularityImage = " + quoted(image) + "\n";
+  const auto* failed = outcome ? std::get_if<wire::Failed>(&outcome.value()) : nullptr;
+  const auto why = failed != nullptr ? failure_line(wire::Verb::test, image, failed->message)
+                                     : "no pilot agent: " + outcome.error().message();
+  if (failed != nullptr && failed->fault == wire::Fault::user) return hook_answer(k_hold, why);
+  // A job that pilot after pilot cannot start says so in its log: each start counts in NumShadowStarts, this
+  // one included, and only one that came to run in NumJobStarts.
+  const auto job = condor::parse_attributes(ad);
+  const auto in_vain = number(job, "NumShadowStarts") - number(job, "NumJobStarts");
+  return hook_answer(k_run_elsewhere,
+                     in_vain < k_many_in_vain
+                         ? why
+                         : fmt::format("{} starts of this job have come to nothing: {}", in_vain, why));
+}
+
+int check_job() {
+  const auto ad = read_ad();
+  if (!ad) return say(hook_answer(k_run_elsewhere, ad.error().message()));
+  if (const auto refused = refuse_native(condor::parse_attributes(ad.value())))
+    return say(hook_answer(k_hold, *refused));
+  return 0;
+}
+
+int prepare_job(const SessionOptions& options) {
+  const auto ad = read_ad();
+  if (!ad) return say(hook_answer(k_run_elsewhere, ad.error().message()));
+  if (const auto refused = refuse_native(condor::parse_attributes(ad.value())))
+    return say(hook_answer(k_hold, *refused));
+  const auto image = job_image(ad.value(), [](const std::string& text) {
+    return evaluate_image(text, variable("_CONDOR_MACHINE_AD"));
+  });
+  if (!image) return say(hook_answer(k_hold, image.error().message()));
+  const auto request = bind_request(image.value());
+  if (!request)
+    return say(hook_answer(k_hold, failure_line(wire::Verb::test, image.value(), request.error().message())));
+  return say(bind_answer(ad.value(), image.value(), run_session(request.value(), options)));
+}
+
+}  // namespace glidepod::apptainer
