@@ -3,6 +3,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 
 namespace glidepod {
@@ -15,7 +16,7 @@ void start_log(std::string_view program) {
   spdlog::set_default_logger(std::move(logger));
 }
 
-std::string quoted(std::string_view text) {
+std::string Quoted::operator()(std::string_view text) const {
   const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
     return c > 0x20 && c != '"' && c != '\\' && c != 0x7f;
   });

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <string>
 #include <string_view>
 
 namespace glidepod {
@@ -11,7 +12,10 @@ namespace glidepod {
 void start_log(std::string_view program);
 
 // The text as one key=value value: in double quotes where it is empty or has blanks, quotes or control
-// characters.
-std::string quoted(std::string_view text);
+// characters. An object, because std::quoted would be found beside a function of this name.
+struct Quoted {
+  std::string operator()(std::string_view text) const;
+};
+inline constexpr Quoted quoted;
 
 }  // namespace glidepod
