@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <array>
 
 #include "lib/base/text.hpp"
 
@@ -118,25 +119,27 @@ Result<void> Connection::send(const Message& message) {
   return {};
 }
 
-Result<std::string> Connection::read(std::size_t length) {
-  std::string bytes(length, '\0');
-  for (std::size_t have = 0; have < length;) {
-    const ssize_t got = ::recv(socket_.get(), bytes.data() + have, length - have, 0);
+Result<void> Connection::fill(std::span<char> bytes) {
+  for (std::size_t have = 0; have < bytes.size();) {
+    const ssize_t got = ::recv(socket_.get(), bytes.data() + have, bytes.size() - have, 0);
     if (got < 0) return Error::system("receive");
     if (got == 0) return error("the starter closed the connection");
     have += static_cast<std::size_t>(got);
   }
-  return bytes;
+  return {};
 }
 
 Result<Reader> Connection::receive() {
   std::string bytes;
   for (bool last = false; !last;) {
-    const std::string header = TRY(read(k_header));
+    std::array<char, k_header> header{};
+    TRY(fill(header));
     last = header.front() != 0;
-    const std::size_t length = big_endian(std::string_view(header).substr(1));
+    const std::size_t length = big_endian(std::string_view(header.data(), header.size()).substr(1));
     if (bytes.size() + length > k_longest) return error("a message is too long");
-    bytes += TRY(read(length));
+    const std::size_t before = bytes.size();
+    bytes.resize(before + length);
+    TRY(fill(std::span(bytes).subspan(before)));
   }
   return Reader(std::move(bytes));
 }

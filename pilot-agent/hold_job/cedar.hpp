@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -55,7 +56,7 @@ class Connection {
 
  private:
   explicit Connection(Fd socket) : socket_(std::move(socket)) {}
-  Result<std::string> read(std::size_t length);
+  Result<void> fill(std::span<char> bytes);
   Fd socket_;
 };
 
