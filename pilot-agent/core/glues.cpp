@@ -116,6 +116,8 @@ void Core::part(Container& container, EventKind event, Time now) {
         step.proof = Switching::Proof::status;
         unsettle(container, now);
       }
+      // The status may have been faster.
+      if (step.goodbye && container.shown_running && step.attempt != 0) judge(container, event, now);
       return;
     }
     case State::asking:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/kube/image_reference.hpp"
 #include "pilot-agent/core/core.hpp"
 #include "pilot-agent/trouble.hpp"
 #include "pilot-agent/words.hpp"
@@ -157,6 +158,15 @@ bool came_after(const Container& container, const Switching& step) {
 }
 }  // namespace
 
+namespace {
+// Whether the words of a kubelet or a registry name this very image.
+bool is_about(const std::string& words, const std::string& reference) {
+  const auto image = kube::ImageReference::parse(reference);
+  return image &&
+         (words.find(reference) != std::string::npos || words.find(image->full_name()) != std::string::npos);
+}
+}  // namespace
+
 void Core::judge(Container& container, EventKind event, Time now) {
   auto& step = std::get<Switching>(container.state);
   if (!container.status || step.leg == Leg::calm) return;
@@ -184,8 +194,10 @@ void Core::judge(Container& container, EventKind event, Time now) {
          word(step.waiting->request.job), quoted(trouble.message));
   step.trouble = trouble.message;
   if (trouble.kind == Trouble::Kind::user && step.leg == Leg::target) {
-    if (step.proof == Proof::goodbye && step.goodbye)
+    const bool alone = step.proof == Proof::goodbye && step.goodbye;
+    if (alone || is_about(trouble.message, container.admitted))
       return fail_switch(container, wire::Fault::user, trouble.message, State::broken, event, now);
+    if (step.proof == Proof::goodbye) return;  // the goodbye is about to come
     // It may be that of an image before, and nobody is blamed for that: by way of home, it will be told
     // again.
     step.goodbye_needed = true;

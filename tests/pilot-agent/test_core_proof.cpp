@@ -148,6 +148,13 @@ TEST_CASE("proof: trouble that is told before its container was shown running is
     h.ask(k_v1);
     h.patched();
     h.waits(0, "ErrImagePull", "manifest unknown");
+    CHECK(h.count<Fail>() == 0);
+    h.goodbye();
+  }
+  SUBCASE("it names the image") {
+    h.ask(k_v1);
+    h.patched();
+    h.waits(0, "ErrImagePull", "failed to resolve reference \"reg.example/app:v1\": manifest unknown");
   }
   CHECK(h.count<Fail>() == 1);
 }

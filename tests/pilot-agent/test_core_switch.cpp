@@ -391,8 +391,8 @@ TEST_CASE("switch: an agent that starts again leads every container home before 
   CHECK(h.state(1) == State::switching);
   CHECK(h.count<Patch>() == 2);
   h.patched_attempt(1);
-  // What is connected runs the pilot's own image, and may yet be stopped for the patch.
-  CHECK(h.state(0) == State::idle);
+  // What is connected runs the pilot's own image, but is to be stopped for the patch.
+  CHECK(h.state(0) == State::switching);
   h.goodbye(0);
   h.hello(0);
   CHECK(h.state(0) == State::switching);
