@@ -236,7 +236,8 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
     return error("protocol {} instead of {}", bind.protocol, wire::k_protocol);
   if (frame.fds.size() != (bind.program_attached ? 4 : 3)) return error("standard streams are missing");
   const uid_t uid = link.peer.uid;
-  // It runs in whichever container is idle, a warm one of somebody's included, so it must be HTCondor's probe.
+  // It runs in whichever container is idle, a warm one of somebody's included, so it must be HTCondor's
+  // probe.
   if (bind.program_attached && uid != trusted_uid_ && uid != ::geteuid())
     return error("only {} may bring a program along", settings_.trusted_user);
   link.launch = TRY(plan_launch(

@@ -12,7 +12,8 @@ namespace glidepod::agent {
 // What is known of a job's end.
 struct EndFacts {
   std::optional<wire::Exited> exited;  // what glue said, if it came to that
-  // How exactly the container that the job ran in ended, by its containerID; of use for an end by SIGKILL, or without exited.
+  // How exactly the container that the job ran in ended, by its containerID; of use for an end by SIGKILL, or
+  // without exited.
   std::optional<kube::Termination> container;
   bool goodbye = false;            // glue was asked to end before
   bool signalled = false;          // the job was sent a deadly signal at HTCondor's wish

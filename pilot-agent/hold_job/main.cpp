@@ -28,8 +28,8 @@ std::string quoted_string(std::string_view text) {
   return result + '"';
 }
 
-// What will be asked, and on what terms: proven by FS, nothing encrypted, for it stays on this machine. A method
-// of encryption must be named all the same, and AES would always be used.
+// What will be asked, and on what terms: proven by FS, nothing encrypted, for it stays on this machine. A
+// method of encryption must be named all the same, and AES would always be used.
 cedar::Message opening(std::string_view version) {
   cedar::Message message;
   message.number(k_authenticate)
