@@ -132,6 +132,7 @@ class Core {
   void part(Container& container, EventKind event, Time now);
   void look_at(Container& container, Time now);
   void learn(Container& container, const kube::ContainerStatus& status);
+  bool owes_first() const;
   void check_first(Time now);
 
   // switching.cpp

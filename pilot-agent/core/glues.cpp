@@ -177,10 +177,16 @@ void Core::learn(Container& container, const ContainerStatus& status) {
   note("event=digest image={} digest={}", word(container.image), digest);
 }
 
+bool Core::owes_first() const {
+  return policy_.first == Policy::First::prove && !proven_ && pod_known_;
+}
+
 // A pilot that has not switched a container yet does so before its first job: whether it may, and whether the
 // kubelet does, must not be a job's risk.
 void Core::check_first(Time now) {
-  if (policy_.first == Policy::First::use || proven_ || !pod_known_ || now < first_again_) return;
+  if (!owes_first() || now < first_again_) return;
+  // A young pod's status does not name its images yet, and a new tag needs the digest.
+  if (home_.image_id.empty()) return;
   for (const Container& container : containers_)
     if (container.kind() == State::switching) return;
   Container* container = coldest(State::idle);

@@ -50,6 +50,7 @@ void Core::on_time(Time now) {
 }
 
 bool Core::watching() const {
+  if (owes_first() && home_.image_id.empty()) return true;
   return !lost_jobs_.empty() || std::ranges::any_of(containers_, [](const Container& container) {
     if (container.learning_until) return true;
     const auto* step = std::get_if<Switching>(&container.state);
@@ -80,8 +81,7 @@ std::optional<Time> Core::next_deadline() const {
   const bool resting = std::ranges::any_of(containers_, [](const Container& container) {
     return container.kind() == State::idle || container.kind() == State::broken;
   });
-  if (policy_.first == Policy::First::prove && !proven_ && pod_known_ && resting && !switching)
-    consider(first_again_);
+  if (owes_first() && !home_.image_id.empty() && resting && !switching) consider(first_again_);
   for (const Container& container : containers_) {
     if (const auto* absent = std::get_if<Absent>(&container.state); absent && pod_known_)
       consider(absent->until);

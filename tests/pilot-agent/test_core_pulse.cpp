@@ -179,6 +179,41 @@ TEST_CASE("pilot: it does not join before a switch has worked") {
   }
 }
 
+TEST_CASE("pilot: the test switch waits for a young pod's status, which names the pilot's image") {
+  Policy policy;
+  policy.first = Policy::First::prove;
+  Harness h(0);
+  h.core = Core(policy);
+  h.add("payload-0", "reg.example/pilot:1", {"/x/glue"}, 0);
+  const kube::Pod later = h.pod;
+  for (ContainerStatus& status : h.pod.statuses) status.image_id.clear();
+  h.hello();
+  h.core.on_first_pod(h.pod, Core::Earlier::none, h.now);
+  h.take();
+  CHECK(h.count<Patch>() == 0);
+  CHECK(h.core.watching());
+  CHECK_FALSE(h.core.next_deadline().has_value());
+  SUBCASE("it names a digest") {
+    h.pod = later;
+    h.tell();
+    CHECK(h.last<Patch>().image == "reg.example/pilot:g-1@" + k_digest_home);
+    h.patched();
+    CHECK_FALSE(h.core.usable());
+    h.goodbye();
+    h.hello();
+  }
+  SUBCASE("it names none, so that the plain name is what the pod says already") {
+    h.pod = later;
+    for (ContainerStatus& status : h.pod.statuses) status.image_id = "sha256:0";
+    h.tell();
+    CHECK(h.last<Patch>().image == "reg.example/pilot:1");
+    CHECK_FALSE(h.core.usable());
+    h.patched();
+  }
+  CHECK(h.core.usable());
+  CHECK(h.state() == State::idle);
+}
+
 TEST_CASE("core: what a snapshot says") {
   Harness h;
   h.ask(k_image_a);
