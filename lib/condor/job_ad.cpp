@@ -26,7 +26,9 @@ std::string number(const JobAttributes& attributes, std::string_view name) {
 }  // namespace
 
 bool LessNoCase::operator()(std::string_view a, std::string_view b) const {
-  const int order = ::strncasecmp(a.data(), b.data(), std::min(a.size(), b.size()));
+  const std::size_t common = std::min(a.size(), b.size());
+  // An empty view may have no data at all.
+  const int order = common == 0 ? 0 : ::strncasecmp(a.data(), b.data(), common);
   return order != 0 ? order < 0 : a.size() < b.size();
 }
 
