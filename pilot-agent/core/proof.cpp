@@ -61,7 +61,11 @@ Switching::Proof proof_for(const Container& container) {
 Check check(const Container& container, const ContainerStatus& status) {
   if (shows_image(status, container.admitted)) return Check::as_told;
   if (container.earlier.empty()) return Check::unknown;
-  return container.earlier == status.image_id ? Check::doubtful : Check::as_told;
+  if (container.earlier != status.image_id) return Check::as_told;
+  // A name may well be another one of the content before; another digest cannot.
+  const auto wanted = ImageReference::parse(container.admitted);
+  const bool told = wanted && !wanted->digest.empty() && !kube::digest_of(status.image_id).empty();
+  return told ? Check::doubtful : Check::unknown;
 }
 
 std::string container_id_in(std::string_view cgroup, std::string_view own_cgroup) {

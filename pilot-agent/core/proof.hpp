@@ -39,8 +39,8 @@ Switching::Proof proof_for(const Container& container);
 // What the status says of an image that a goodbye has proven.
 enum class Check : std::uint8_t {
   as_told,   // by digest or name it is what was asked for, or it cannot be the image before it
-  unknown,   // neither is seen
-  doubtful,  // it is what ran before: somebody else ended the container at that moment
+  unknown,   // neither is seen: two names may be of one content
+  doubtful,  // it is what ran before, of another digest: somebody else ended the container at that moment
 };
 Check check(const Container& container, const kube::ContainerStatus& status);
 

@@ -100,6 +100,23 @@ TEST_CASE("proof: somebody who ends the container at that moment is noticed") {
   CHECK(h.noted("event=doubtful"));
 }
 
+TEST_CASE("proof: two names of one content are no reason for doubt") {
+  Harness h;
+  h.ask(k_v1);
+  h.switch_to(0, k_v1, k_digest_a);
+  h.end_job();
+  h.ask("reg.example/same:1");
+  h.patched();
+  h.goodbye();
+  h.hello();
+  const auto launched = h.count<Launch>();
+  h.runs(0, k_v1, k_id_v1);  // by the other name
+  CHECK(launched == 2);
+  CHECK(h.state() == State::running);
+  CHECK_FALSE(h.noted("event=doubtful"));
+  CHECK_FALSE(h.noted("event=digest image=reg.example/same:1"));
+}
+
 TEST_CASE("proof: where container ids cannot be told, time proves home and nothing is learnt before") {
   Harness h;
   h.ids_known = false;
