@@ -150,6 +150,7 @@ class Decider {
           }
           return;
         case Next::State::ready:
+        case Next::State::unstartable:
           if (!running(container)) add({.kind = Kind::start, .container = container.name});
           return;
       }

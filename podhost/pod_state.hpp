@@ -30,11 +30,18 @@ struct Run {
 
 // The podman container that is to run next, prepared while the present one still runs.
 struct Next {
-  enum class State : std::uint8_t { preparing, ready, starting, failed };
+  enum class State : std::uint8_t {
+    preparing,
+    ready,
+    starting,
+    failed,       // it cannot be made
+    unstartable,  // its first process cannot be: that counts as a run, once the one before has ended
+  };
   State state = State::preparing;
   std::uint64_t token = 0;
   std::string image, id, image_id;
-  // Of a failed one: what the status says, and when it is tried again (never, if unset).
+  // Of a failed one: what the status says, and when it is tried again (never, if unset). Of one that is
+  // unstartable: the message.
   std::string reason, message;
   Time failed_at{};
   std::optional<Time> retry_at;

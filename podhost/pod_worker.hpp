@@ -83,8 +83,7 @@ class PodWorker {
   void ended(const std::string& name, const std::string& id);
   void bury(const std::string& name, const std::string& id, int attempt, Fd conmon);
   void remove_later(const std::string& id);
-  void start_failed(ContainerState& container, const std::string& image, const std::string& image_id,
-                    const std::string& message);
+  void start_failed(ContainerState& container, const Next& next);
   void adopt_container(FoundContainer found);
   void watch_sandbox(Fd pidfd);
   void sandbox_lost();

@@ -64,7 +64,12 @@ void PodWorker::prepared(const std::string& name, std::uint64_t token, const std
     container.pull_backoff = {};
     return;
   }
-  if (result.start_error) return start_failed(container, image, result.image_id, result.message);
+  if (result.start_error) {
+    next.state = Next::State::unstartable;
+    next.image_id = result.image_id;
+    next.message = result.message;
+    return;
+  }
   spdlog::warn("container not created pod={}/{} container={} reason={} message={}", spec_.ns, spec_.name,
                name, result.reason, glidepod::quoted(result.message));
   next.state = Next::State::failed;
@@ -106,6 +111,7 @@ void PodWorker::remove_later(const std::string& id) {
 }
 
 void PodWorker::start(ContainerState& container) {
+  if (container.next->state == Next::State::unstartable) return start_failed(container, *container.next);
   container.next->state = Next::State::starting;
   launch([tools = context_.tools, id = container.next->id] { return tools.podman.start_container(id); },
          [name = container.name, token = container.next->token](PodWorker& self, const Result<void>& result) {
@@ -121,13 +127,14 @@ void PodWorker::started(const std::string& name, std::uint64_t token, const Resu
     container.next->state = Next::State::ready;
     return;
   }
-  const Next next = std::move(*container.next);
+  Next next = std::move(*container.next);
   container.next.reset();
   Handles& handles = handles_[name];
   if (!result) {
     handles.next_process.reset();
     remove_later(next.id);
-    return start_failed(container, next.image, next.image_id, result.error().message());
+    next.message = result.error().message();
+    return start_failed(container, next);
   }
   if (container.run) container.previous = std::move(container.run);
   container.run = Run{.id = next.id,
@@ -145,25 +152,24 @@ void PodWorker::started(const std::string& name, std::uint64_t token, const Resu
 }
 
 // A container that could not be started counts as one that ran and failed, as with the kubelet.
-void PodWorker::start_failed(ContainerState& container, const std::string& image, const std::string& image_id,
-                             const std::string& message) {
+void PodWorker::start_failed(ContainerState& container, const Next& next) {
   spdlog::warn("container not started pod={}/{} container={} error={}", spec_.ns, spec_.name, container.name,
-               glidepod::quoted(message));
-  container.next.reset();
+               glidepod::quoted(next.message));
   if (container.run) container.previous = std::move(container.run);
   Run run{.state = Run::State::ended,
-          .image = image,
-          .image_id = image_id,
+          .image = next.image,
+          .image_id = next.image_id,
           .attempt = container.started,
           .started = now()};
   run.exit_known = true;
   run.exit_code = 128;
   run.reason = "StartError";
-  run.message = message;
+  run.message = next.message;
   run.finished = now();
   container.run = std::move(run);
   ++container.started;
-  count_restart(container.restart_backoff[image], now(), now(), context_.backoff);
+  count_restart(container.restart_backoff[next.image], now(), now(), context_.backoff);
+  container.next.reset();
 }
 
 void PodWorker::watch_run(ContainerState& container) {

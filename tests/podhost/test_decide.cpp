@@ -134,6 +134,21 @@ TEST_CASE("decide: the new container waits for the old one's end, and starts bef
   CHECK(scene.kinds() == Kinds{Kind::start});
 }
 
+TEST_CASE("decide: one that cannot be started does not hide the one that still runs") {
+  Scene scene;
+  scene.spec.containers[0].image = "new";
+  scene.c().run = Scene::running();
+  scene.c().run->state = Run::State::stopping;
+  scene.c().run->replaced = true;
+  scene.c().run->kill_at = k_start + Seconds(30);
+  scene.c().next = Scene::next(Next::State::unstartable, "new");
+  CHECK(scene.kinds().empty());
+  scene.now += Seconds(30);
+  CHECK(scene.kinds() == Kinds{Kind::kill});
+  scene.c().run->state = Run::State::ended;
+  CHECK(scene.kinds() == Kinds{Kind::start});
+}
+
 TEST_CASE("decide: what outstays its grace period is killed") {
   Scene scene;
   scene.spec.containers[0].image = "new";

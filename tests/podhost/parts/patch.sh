@@ -71,3 +71,11 @@ check "labels and annotations may change" equal "$(call PATCH "$pods/p" '{"metad
 for tag in nope-1 nope-2 busybox:2; do call PATCH "$pods/p" "$(image "$env_registry/demo/$tag")" "$strategic"; done
 check "patched three times in a row: the last one runs" container_comes_to 15 p '"\(.image) \(.state | keys[0])"' "$two running"
 call DELETE "$pods/p?gracePeriodSeconds=0"
+
+# To an image that cannot be started, whose container is ready to fail before the present one has ended.
+create stubborn '.spec.containers[0].command = sh("trap : TERM; while :; do sleep 1003 & wait; done")'
+runs stubborn
+call PATCH "$pods/stubborn" "$(image localhost/demo/static:1)" "$strategic"
+check "to an image that cannot be started" container_comes_to 15 stubborn '.state.waiting.reason | test("RunContainerError|CrashLoopBackOff")' true
+check "  the one before has been killed" wait_until 5 "its end" processes 0 "sleep 1003"
+call DELETE "$pods/stubborn?gracePeriodSeconds=0"
