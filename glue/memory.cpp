@@ -1,7 +1,9 @@
 #include "glue/memory.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
 #include "lib/base/file.hpp"
@@ -14,13 +16,15 @@ namespace {
 // Version 1 says "no limit" by the largest number of whole pages.
 constexpr std::int64_t k_no_limit = std::int64_t{1} << 60;
 
-std::string text_of(const std::string& path) {
-  const auto text = read_file(path, 65536);
-  return text ? text.value() : "";
+Fd open(const std::string& path) {
+  return Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
 }
 
-bool has(const std::string& folder, const char* file) {
-  return ::access((folder + file).c_str(), R_OK) == 0;
+// Such a file is written anew for whoever reads it from its start.
+std::string text_of(const Fd& file) {
+  std::array<char, 4096> text;
+  const ssize_t got = ::pread(file.get(), text.data(), text.size(), 0);
+  return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
 }
 
 }  // namespace
@@ -57,32 +61,37 @@ std::optional<std::string> group_in(std::string_view cgroup, std::string_view co
 }
 
 ControlGroup::ControlGroup(const std::string& mounts) {
-  const std::string own = text_of("/proc/self/cgroup");
+  const auto own = read_file("/proc/self/cgroup", 65536);
   // A container mostly sees its group as the root of the mount, whatever its path says.
-  const auto look = [&](const std::string& mount, std::string_view controller, const char* file) {
-    for (const auto& group : {group_in(own, controller), std::optional<std::string>("")}) {
-      if (!group || !has(mount + *group, file)) continue;
-      folder_ = mount + *group;
+  const auto look = [&](const std::string& mount, std::string_view controller, const char* events,
+                        const char* limit) {
+    for (const auto& group : {group_in(own ? own.value() : "", controller), std::optional<std::string>("")}) {
+      if (!group) continue;
+      const std::string folder = mount + *group;
+      events_ = open(folder + events);
+      if (!events_) continue;
+      limit_ = open(folder + limit);
+      failures_ = open(folder + "/memory.failcnt");  // version 1
       return true;
     }
     return false;
   };
-  version_2_ = look(mounts, "", "/memory.events");
-  if (!version_2_) look(mounts + "/memory", "memory", "/memory.oom_control");
+  version_2_ = look(mounts, "", "/memory.events", "/memory.max");
+  if (!version_2_) look(mounts + "/memory", "memory", "/memory.oom_control", "/memory.limit_in_bytes");
 }
 
 MemoryState ControlGroup::read() const {
-  if (folder_.empty()) return {};
-  const std::string events = text_of(folder_ + (version_2_ ? "/memory.events" : "/memory.oom_control"));
+  if (!events_) return {};
+  const std::string events = text_of(events_);
   MemoryState state;
   state.oom_kills = counter_in(events, "oom_kill").value_or(0);
   if (version_2_) {
     state.limit_reached = counter_in(events, "oom").value_or(0);
   } else {
-    const auto failures = parse_integer(trim(text_of(folder_ + "/memory.failcnt")));
+    const auto failures = parse_integer(trim(text_of(failures_)));
     state.limit_reached = failures ? static_cast<std::uint64_t>(failures.value()) : 0;
   }
-  state.limit_kib = limit_kib_in(text_of(folder_ + (version_2_ ? "/memory.max" : "/memory.limit_in_bytes")));
+  state.limit_kib = limit_kib_in(text_of(limit_));
   return state;
 }
 

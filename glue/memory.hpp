@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "lib/base/fd.hpp"
+
 namespace glidepod::glue {
 
 // What a control group tells of its memory. Counters are those of the container's whole life.
@@ -30,7 +32,8 @@ class ControlGroup {
   MemoryState read() const;
 
  private:
-  std::string folder_;
+  // Kept open: they are read at the begin and the end of every job.
+  Fd events_, failures_, limit_;
   bool version_2_ = false;
 };
 
