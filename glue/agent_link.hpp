@@ -40,6 +40,13 @@ class AgentLink {
   void send(const Message& message, const std::vector<int>& fds = {}) {
     if (channel_) (void)channel_->send(message, fds);  // a peer that is gone is noticed by reading
   }
+  // What is sent between the two goes in one piece.
+  void hold() {
+    if (channel_) channel_->hold();
+  }
+  void release() {
+    if (channel_) (void)channel_->release();
+  }
   // Blocks until the kernel has all of it, for a moment at most.
   void flush();
   // Takes the peer for lost, as after nonsense from it.

@@ -19,10 +19,13 @@ constexpr Cleaning::Limits k_hurried = {.as_user = std::chrono::seconds(2),
 
 }  // namespace
 
-// How it ended is told at once: nothing that happens to glue later can lose it.
+// How it ended is told at once: nothing that happens to glue later can lose it. Where nothing is left of the
+// job, the look that finds so is all there is, and JobEnded goes with it: an agent woken in between would
+// take the processor for a while, on a busy machine for milliseconds.
 void Server::main_ended() {
   if (job_->main.report) on_report();  // it came to its end before that was looked at
   if (!job_) return;
+  link_.hold();
   if (!job_->failure) {
     const MemoryUse memory = use_between(job_->memory, control_group_->read());
     link_.send(wire::Exited{.job = job_->launch.job,
@@ -32,8 +35,11 @@ void Server::main_ended() {
                             .memory_limit_kib = memory.limit_kib,
                             .memory_peak_kib = memory.peak_kib});
   }
-  if (job_->stage < Job::Stage::ending) return begin_end();
-  if (job_->stage == Job::Stage::ending && children_ == Children::none) end_some();
+  if (job_->stage < Job::Stage::ending)
+    begin_end();
+  else if (job_->stage == Job::Stage::ending && children_ == Children::none)
+    end_some();
+  link_.release();
 }
 
 void Server::begin_end() {
@@ -49,9 +55,11 @@ void Server::begin_end() {
 }
 
 void Server::end_some() {
-  if (children_ != Children::none)
+  if (children_ != Children::none) {
+    link_.release();
     if (const auto pause = job_->ending->step(steady_clock::now()))
       return set_timer(*pause, &Server::end_some);
+  }
   loop_.cancel(job_->timer);
   job_->account.processes_killed = job_->ending->killed();
   job_->account.clean = children_ == Children::none;

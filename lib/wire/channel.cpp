@@ -48,7 +48,19 @@ Result<void> Channel::send_frame(Type type, std::string body, const std::vector<
     if (copy < 0) return Error::system("descriptor {} to send", fd);
     out.fds.emplace_back(copy);
   }
-  outgoing_.push_back(std::move(out));
+  if (held_ && out.fds.empty() && !outgoing_.empty())
+    outgoing_.back().bytes += out.bytes;
+  else
+    outgoing_.push_back(std::move(out));
+  return held_ ? Result<void>() : write_soon();
+}
+
+Result<void> Channel::release() {
+  held_ = false;
+  return write_soon();
+}
+
+Result<void> Channel::write_soon() {
   const bool done = TRY(write_some());
   return done ? Result<void>() : loop_.change(socket_.get(), EPOLLIN | EPOLLOUT);
 }

@@ -57,6 +57,9 @@ class Channel {
     fields(writer, message);
     return send_frame(Message::k_type, writer.take(), fds);
   }
+  // Between the two, messages without descriptors are kept, and go in one piece: the peer wakes once.
+  void hold() { held_ = true; }
+  Result<void> release();
   // Blocks until everything is handed to the kernel, at most this long; for a program about to exit.
   Result<void> flush(Milliseconds limit = std::chrono::seconds(2));
 
@@ -70,6 +73,7 @@ class Channel {
   };
   Channel(Loop& loop, Fd socket, Handlers handlers);
   Result<void> send_frame(Type type, std::string body, const std::vector<int>& fds);
+  Result<void> write_soon();  // now, and what the socket does not take when it does
   Result<bool> write_some();  // true when nothing is left to write
   void on_events(std::uint32_t events);
   Result<bool> read_some();  // false when the peer closed
@@ -79,6 +83,7 @@ class Channel {
   Fd socket_;
   Handlers handlers_;
   std::deque<Outgoing> outgoing_;
+  bool held_ = false;
   std::string incoming_;
   std::deque<Fd> incoming_fds_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

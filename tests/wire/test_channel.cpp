@@ -48,6 +48,33 @@ TEST_CASE("channel: messages and descriptors arrive whole and in order, however 
   CHECK(got[1].fds.empty());
 }
 
+TEST_CASE("channel: what is held goes in one piece, behind what could not be written before") {
+  Pair pair;
+  std::vector<Type> got;
+  std::size_t rounds = 0;
+  auto sender = Channel::create(pair.loop, std::move(pair.left), {[](Frame) {}, [](const Error&) {}}).value();
+  sender->hold();
+  REQUIRE(sender->send(Exited{.job = 1}).ok());
+  char byte = 0;
+  CHECK(::recv(pair.right.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0);
+  REQUIRE(sender->send(JobEnded{.job = 1}).ok());
+  REQUIRE(sender->release().ok());
+  auto receiver = Channel::create(pair.loop, std::move(pair.right),
+                                  {[&](Frame frame) { got.push_back(frame.type); }, [](const Error&) {}})
+                      .value();
+  REQUIRE(pair.loop.run_once(Milliseconds(1000)).ok());
+  CHECK(got == std::vector{Type::exited, Type::job_ended});
+  Launch launch;
+  launch.argv = {std::string(3 << 20, 'x')};
+  REQUIRE(sender->send(launch).ok());
+  sender->hold();
+  REQUIRE(sender->send(Goodbye{"done"}, {0}).ok());
+  REQUIRE(sender->send(Finish{}).ok());
+  REQUIRE(sender->release().ok());
+  for (; got.size() < 5 && rounds < 10000; ++rounds) REQUIRE(pair.loop.run_once(Milliseconds(1000)).ok());
+  CHECK(got == std::vector{Type::exited, Type::job_ended, Type::launch, Type::goodbye, Type::finish});
+}
+
 TEST_CASE("channel: a peer that does not read is not waited for for ever") {
   Pair pair;
   auto sender = Channel::create(pair.loop, std::move(pair.left), {[](Frame) {}, [](const Error&) {}}).value();
