@@ -1,14 +1,13 @@
 #include "glue/agent_link.hpp"
 
-#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "glue/events.hpp"
+#include "glue/folder_watch.hpp"
 #include "lib/wire/socket.hpp"
 
 namespace glidepod::glue {
@@ -91,26 +90,19 @@ Result<bool> AgentLink::try_connect() {
                                        {handlers_.frame, [this](const Error& reason) { on_lost(reason); }}));
   loop_.cancel(retry_);
   waiting_ = false;
-  connected_at_ = std::chrono::steady_clock::now();
+  connected_at_ = Loop::now();
   say("connected to the agent");
   send(wire::Hello{.container = container_, .version = GLIDEPOD_VERSION});
   return true;
 }
 
 Result<void> AgentLink::watch_directory() {
-  Fd inotify(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-  if (!inotify) return Error::system("inotify");
-  // IN_MOVED_TO: the agent's socket appears by rename, already listening.
-  if (::inotify_add_watch(inotify.get(), run_directory_.c_str(), IN_CREATE | IN_MOVED_TO | IN_ONLYDIR) < 0)
-    return Error::system("wait for the agent in {}", run_directory_);
-  inotify_ = std::move(inotify);
+  inotify_ = TRY(watch_folder(run_directory_));
   return loop_.watch(inotify_.get(), EPOLLIN, [this](std::uint32_t) { on_directory(); });
 }
 
 void AgentLink::on_directory() {
-  std::array<char, 4096> events;
-  while (::read(inotify_.get(), events.data(), events.size()) > 0) {
-  }
+  drain_folder_watch(inotify_);
   reconnect();
 }
 
@@ -129,7 +121,7 @@ void AgentLink::on_lost(const Error& reason) {
 
 void AgentLink::resume() {
   if (!std::exchange(held_, false)) return;
-  const bool brief = std::chrono::steady_clock::now() - connected_at_ < k_short_connection;
+  const bool brief = Loop::now() - connected_at_ < k_short_connection;
   short_connections_ = brief ? std::min(short_connections_ + 1, k_most_doublings + 1) : 0;
   if (short_connections_ <= 1) return reconnect();
   retry_after(std::chrono::seconds(1 << (short_connections_ - 2)));

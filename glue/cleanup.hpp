@@ -2,23 +2,17 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "glue/cleaner.hpp"
 #include "glue/privileges.hpp"
-#include "lib/base/fd.hpp"
 #include "lib/base/loop.hpp"
 
 namespace glidepod::glue {
 
 // Where a job may leave files outside of its sandbox. The last two are shared by all containers of the pod.
 inline const std::vector<std::string> k_shared_folders = {"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"};
-
-struct Cleaned {
-  std::uint32_t removed = 0;  // files, folders and IPC objects
-  bool complete = true;
-};
 
 // Removes what a user, who must have no process left, owns below the folders, and its System V IPC objects.
 // A child does it with the user's own rights (root has no CAP_DAC_OVERRIDE here), a second one looks again as
@@ -46,8 +40,6 @@ class Cleaning {
 
  private:
   enum class Stage : std::uint8_t { as_user, as_root, killed_user, killed_root, done };
-  enum class Found : std::uint8_t { nothing, something, too_much };
-  Found look() const;
   void begin(Stage stage);
   void finish(bool complete);
 
@@ -55,8 +47,7 @@ class Cleaning {
   Limits limits_;
   std::vector<std::string> folders_;
   Stage stage_ = Stage::done;
-  pid_t child_ = -1;
-  Fd report_;
+  Cleaner cleaner_;
   Cleaned result_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <unordered_set>
 
 #include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 
 namespace glidepod::glue {
 
@@ -89,6 +91,33 @@ Result<std::vector<ProcessStat>> all_processes() {
   }
   ::closedir(folder);
   return result;
+}
+
+std::vector<ProcessStat> own_descendants() {
+  auto all = all_processes();
+  return all ? descendants_of(::getpid(), std::move(all).value()) : std::vector<ProcessStat>();
+}
+
+std::vector<pid_t> own_children() {
+  std::vector<pid_t> children;
+  const auto list = read_file(fmt::format("/proc/self/task/{}/children", ::getpid()));
+  if (!list) {
+    for (const auto& process : own_descendants())
+      if (process.parent == ::getpid()) children.push_back(process.pid);
+    return children;
+  }
+  const char* at = list->data();
+  const char* const end = at + list->size();
+  for (pid_t pid = 0; at < end; ++at) {
+    const auto [after, failure] = std::from_chars(at, end, pid);
+    if (failure == std::errc() && pid > 0) children.push_back(pid);
+    at = std::max(at, after);
+  }
+  return children;
+}
+
+void signal_child(pid_t pid, int number) {
+  ::kill(pid, number);
 }
 
 Fd open_process(const ProcessStat& process) {

@@ -2,12 +2,6 @@
 
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <charconv>
-
-#include "lib/base/file.hpp"
 
 namespace glidepod::glue {
 
@@ -25,30 +19,6 @@ constexpr std::size_t k_reaped_at_once = 256;
 
 bool runs(const ProcessStat& process) {
   return process.state == 'R' || process.state == 'S';
-}
-
-std::vector<ProcessStat> own_descendants() {
-  auto all = all_processes();
-  return all ? descendants_of(::getpid(), std::move(all).value()) : std::vector<ProcessStat>();
-}
-
-// Far faster than a pass over /proc, where the kernel has it (CONFIG_PROC_CHILDREN).
-std::vector<pid_t> own_children() {
-  std::vector<pid_t> children;
-  const auto list = read_file(fmt::format("/proc/self/task/{}/children", ::getpid()));
-  if (!list) {
-    for (const auto& process : own_descendants())
-      if (process.parent == ::getpid()) children.push_back(process.pid);
-    return children;
-  }
-  const char* at = list->data();
-  const char* const end = at + list->size();
-  for (pid_t pid = 0; at < end; ++at) {
-    const auto [after, failure] = std::from_chars(at, end, pid);
-    if (failure == std::errc() && pid > 0) children.push_back(pid);
-    at = std::max(at, after);
-  }
-  return children;
 }
 
 // A child that ended meanwhile has made its SIGCHLD pending.
@@ -111,7 +81,7 @@ void Ending::kill_found() {
 Milliseconds Ending::hunt() {
   bool found_new = false;
   for (const pid_t child : own_children()) {
-    ::kill(child, SIGKILL);
+    signal_child(child, SIGKILL);
     found_new |= hunted_.insert(child).second;
   }
   return found_new ? Milliseconds(0) : k_dying;

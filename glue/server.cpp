@@ -3,12 +3,12 @@
 #include <malloc.h>
 #include <signal.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "glue/events.hpp"
+#include "glue/reports.hpp"
 #include "glue/stop_signal.hpp"
 #include "lib/base/text.hpp"
 
@@ -138,10 +138,10 @@ std::optional<LaunchFailure> Server::begin(const std::vector<Fd>& fds) {
 
 void Server::on_report() {
   ChildReport report;
-  const ssize_t got = ::read(job_->main.report.get(), &report, sizeof report);
-  if (got < 0) return;
+  const Record told = read_record(job_->main.report, &report);
+  if (told == Record::none) return;
   close_report();
-  if (got == sizeof report) {
+  if (told == Record::whole) {
     job_->failure = explain(report, job_->launch, job_->main.candidates, options_.scratch_directory);
     return begin_end();  // the child is at its _exit
   }
@@ -185,22 +185,21 @@ void Server::on_signal(const wire::Signal& signal) {
   }
 }
 
-// Not yet reaped, so the pid is still its own; and never kill(-1).
+// Never kill(-1).
 void Server::signal_main(int number) {
-  if (job_->main.pid > 0 && !job_->status) ::kill(job_->main.pid, number);
+  if (job_->main.pid > 0 && !job_->status) signal_child(job_->main.pid, number);
 }
 
 // The first pass at once, for the sake of order; then again until it finds nothing new.
 void Server::pursue(int number) {
   job_->pursuit.emplace(number);
-  job_->pursuit_until = std::chrono::steady_clock::now() + k_signal_limit;
+  job_->pursuit_until = Loop::now() + k_signal_limit;
   pursue_on();
 }
 
 void Server::pursue_on() {
   loop_.cancel(job_->pursuit_timer);
-  if (job_->pursuit->pass() || std::chrono::steady_clock::now() >= job_->pursuit_until)
-    return job_->pursuit.reset();
+  if (job_->pursuit->pass() || Loop::now() >= job_->pursuit_until) return job_->pursuit.reset();
   job_->pursuit_timer = loop_.after(job_->pursuit->pause(), [this] { pursue_on(); });
 }
 

@@ -10,8 +10,6 @@ namespace glidepod::glue {
 
 namespace {
 
-using std::chrono::steady_clock;
-
 // Once the time of grace is over, Kubernetes' own soon is too.
 constexpr Cleaning::Limits k_hurried = {.as_user = std::chrono::seconds(2),
                                         .as_root = std::chrono::seconds(1),
@@ -49,7 +47,7 @@ void Server::begin_end() {
   if (job_->failure && job_->main.report) close_report();
   forget_sessions();
   job_->stage = Job::Stage::ending;
-  job_->ending.emplace(steady_clock::now(), options_.end_limit);
+  job_->ending.emplace(Loop::now(), options_.end_limit);
   reap_some();
   if (job_ && job_->stage == Job::Stage::ending) end_some();
 }
@@ -57,8 +55,7 @@ void Server::begin_end() {
 void Server::end_some() {
   if (children_ != Children::none) {
     link_.release();
-    if (const auto pause = job_->ending->step(steady_clock::now()))
-      return set_timer(*pause, &Server::end_some);
+    if (const auto pause = job_->ending->step(Loop::now())) return set_timer(*pause, &Server::end_some);
   }
   loop_.cancel(job_->timer);
   job_->account.processes_killed = job_->ending->killed();

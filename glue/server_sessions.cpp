@@ -1,9 +1,9 @@
 // Sessions: processes beside the job's main one, for its owner (condor_ssh_to_job).
 
 #include <signal.h>
-#include <unistd.h>
 
 #include "glue/events.hpp"
+#include "glue/reports.hpp"
 #include "glue/server.hpp"
 #include "lib/base/text.hpp"
 
@@ -28,7 +28,7 @@ void Server::on_open_session(const wire::OpenSession& message, const std::vector
                                    [this, id = message.session](std::uint32_t) { on_session_report(id); });
   if (watched) return;
   // Its process ends when it is told to, or with the job; nobody waits for it.
-  ::kill(session.supervisor, SIGTERM);
+  signal_child(session.supervisor, SIGTERM);
   job_->sessions.erase(message.session);
   refuse_with(watched.error().message());
 }
@@ -37,9 +37,9 @@ void Server::on_session_report(std::uint64_t id) {
   while (true) {
     OpenedSession& session = job_->sessions.at(id);
     SessionReport report;
-    const ssize_t got = ::read(session.report.get(), &report, sizeof report);
-    if (got < 0) return;
-    if (got == sizeof report) {
+    const Record told = read_record(session.report, &report);
+    if (told == Record::none) return;
+    if (told == Record::whole) {
       take_session_report(id, report);
       continue;
     }
@@ -81,9 +81,8 @@ void Server::take_session_report(std::uint64_t id, const SessionReport& report) 
 void Server::on_close_session(const wire::CloseSession& message) {
   if (!job_ || job_->launch.job != message.job) return;
   const auto session = job_->sessions.find(message.session);
-  // Not yet reaped, so the pid is still its own.
   if (session != job_->sessions.end() && session->second.supervisor > 0)
-    ::kill(session->second.supervisor, SIGTERM);
+    signal_child(session->second.supervisor, SIGTERM);
 }
 
 // They end with the job, whose end is told.

@@ -13,6 +13,10 @@ Result<Loop> Loop::create() {
   return Loop(std::move(epoll));
 }
 
+SteadyTime Loop::now() {
+  return std::chrono::steady_clock::now();
+}
+
 Result<void> Loop::watch(int fd, std::uint32_t events, Handler handler) {
   epoll_event event{.events = events, .data = {.fd = fd}};
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
@@ -34,7 +38,7 @@ void Loop::forget(int fd) {
 
 Loop::TimerId Loop::after(Milliseconds delay, std::function<void()> handler) {
   const TimerId id = ++last_timer_;
-  timers_.emplace(std::pair(std::chrono::steady_clock::now() + delay, id), std::move(handler));
+  timers_.emplace(std::pair(now() + delay, id), std::move(handler));
   return id;
 }
 
@@ -62,15 +66,14 @@ Result<void> Loop::on_signals(const std::vector<int>& signals,
 
 int Loop::next_timeout(Milliseconds limit) const {
   if (timers_.empty()) return static_cast<int>(limit.count());
-  const auto wait =
-      std::chrono::ceil<Milliseconds>(timers_.begin()->first.first - std::chrono::steady_clock::now());
+  const auto wait = std::chrono::ceil<Milliseconds>(timers_.begin()->first.first - now());
   const auto due = std::clamp(wait, Milliseconds(0), Milliseconds(std::chrono::hours(1)));
   return static_cast<int>((limit.count() < 0 ? due : std::min(due, limit)).count());
 }
 
 void Loop::run_due_timers() {
-  const auto now = std::chrono::steady_clock::now();
-  while (!timers_.empty() && timers_.begin()->first.first <= now) {
+  const auto until = now();
+  while (!timers_.empty() && timers_.begin()->first.first <= until) {
     auto handler = std::move(timers_.extract(timers_.begin()).mapped());
     handler();
   }

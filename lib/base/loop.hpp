@@ -28,6 +28,7 @@ class Loop {
   using TimerId = std::uint64_t;  // 0 is no timer
 
   static Result<Loop> create();
+  static SteadyTime now();
 
   Result<void> watch(int fd, std::uint32_t events, Handler handler);
   Result<void> change(int fd, std::uint32_t events);

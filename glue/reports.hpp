@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "lib/base/fd.hpp"
+
+namespace glidepod::glue {
+
+// What a child of glue's own has written into its pipe, a record at a time.
+enum class Record : std::uint8_t {
+  none,   // nothing yet
+  whole,  // one was read
+  end,    // the pipe's other end is closed
+};
+Record read_record(const Fd& pipe, void* record, std::size_t size);
+
+template <typename T>
+Record read_record(const Fd& pipe, T* record) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  return read_record(pipe, record, sizeof *record);
+}
+
+}  // namespace glidepod::glue
