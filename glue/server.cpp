@@ -248,15 +248,17 @@ void Server::reap_some() {
   // The others after whatever else waits.
   if (children_ == Children::unknown) reap_timer_ = loop_.after(Milliseconds(0), [this] { reap_some(); });
   if (!job_) return;
-  if (job_->status && !had_ended) return main_ended();
-  if (job_->stage == Job::Stage::ending && children_ == Children::none) return end_some();
-  if (std::exchange(job_->cleaning_moved, false)) clean_some();
+  if (job_->status && !had_ended)
+    main_ended();  // also while it is cleaned after, where the kernel had held it
+  else if (job_->stage == Job::Stage::ending && children_ == Children::none)
+    end_some();
+  if (job_ && std::exchange(job_->cleaning_moved, false)) clean_some();
 }
 
 void Server::account_for(pid_t pid, int status, const rusage& usage) {
   if (!job_) return;
-  if (job_->cleaning) {
-    job_->cleaning_moved |= job_->cleaning->ended(pid);
+  if (job_->cleaning && job_->cleaning->ended(pid)) {
+    job_->cleaning_moved = true;
     return;
   }
   if (job_->ending) job_->ending->reaped(pid, status);
@@ -266,7 +268,7 @@ void Server::account_for(pid_t pid, int status, const rusage& usage) {
   account.max_rss_kib = std::max<std::int64_t>(account.max_rss_kib, usage.ru_maxrss);
   for (auto& [id, session] : job_->sessions)
     if (session.supervisor == pid) session.supervisor = -1;
-  if (pid != job_->main.pid) return;
+  if (pid != job_->main.pid || job_->status) return;  // one that was given its pid since
   account.ended_ns = now_ns();
   job_->status = ExitStatus::from_wait(status);
 }

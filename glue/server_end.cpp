@@ -67,9 +67,9 @@ void Server::end_some() {
   begin_cleaning();
 }
 
+// Also after a launch that failed: one that was given up may have come to its program just then.
 void Server::begin_cleaning() {
   job_->stage = Job::Stage::cleaning;
-  if (job_->failure) return finish_job();  // no instruction of the job ran
   job_->cleaning.emplace(user_of(job_->launch), hurry_ ? k_hurried : options_.cleaning);
   clean_some();
 }
@@ -97,16 +97,16 @@ void Server::finish_job() {
   loop_.cancel(job_->timer);
   job_->links.undo();
   auto& account = job_->account;
+  if (job_->cleaning) account.clean = account.clean && job_->cleaning->result().complete;
   if (job_->failure) {
     const auto& failure = *job_->failure;
+    link_.send(wire::LaunchFailed{job_->launch.job, failure.fault, failure.message});
     say("launch failed {} fault={} reason={}", name_of(job_->launch),
         failure.fault == wire::Fault::user ? "user" : "infrastructure", value(failure.message));
-    link_.send(wire::LaunchFailed{job_->launch.job, failure.fault, failure.message});
   } else {
     account.status = job_->status.value_or(ExitStatus::signaled(SIGKILL));
     if (account.ended_ns == 0) account.ended_ns = now_ns();
     account.files_removed = job_->cleaning->result().removed;
-    account.clean = account.clean && job_->cleaning->result().complete;
     link_.send(account);
     say("job ended {} status={} killed={} removed={} clean={}", name_of(job_->launch),
         value(account.status.to_string()), account.processes_killed, account.files_removed, account.clean);
