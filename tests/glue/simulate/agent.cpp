@@ -1,0 +1,154 @@
+#include "tests/glue/simulate/agent.hpp"
+
+#include <signal.h>
+
+#include <array>
+
+#include "tests/glue/simulate/world.hpp"
+
+namespace glidepod::glue::simulate {
+
+namespace {
+constexpr std::array k_signals = {SIGTERM, SIGKILL, SIGSTOP, SIGCONT, SIGTSTP, SIGUSR1, SIGQUIT, 0, 4000};
+}  // namespace
+
+void Agent::begin() {
+  steps_ = static_cast<int>(world_.random.between(5, 60));
+  listens_ = world_.random.chance(500);
+  step();
+}
+
+void Agent::step() {
+  const auto wait =
+      world_.random.chance(500) ? world_.micro(10, 20'000) : Micro(world_.random.delay(1, 20'000));
+  world_.later(wait, [this] {
+    if (steps_-- > 0)
+      act();
+    else
+      wind_up();
+    step();
+  });
+}
+
+void Agent::appear() {
+  if (listens_) return;
+  listens_ = appeared_ = true;
+  stranger_ = world_.random.chance(world_.weather.strangers);
+  world_.note(stranger_ ? "a stranger listens" : "the agent listens");
+}
+
+void Agent::act() {
+  Random& random = world_.random;
+  if (connection_ < 0) {
+    if (stranger_ && random.chance(300)) listens_ = false;
+    return appear();
+  }
+  if (random.chance(world_.weather.hang_up)) return hang_up();
+  reads_ = !random.chance(world_.weather.deaf_agent);
+  if (random.chance(world_.weather.nonsense)) {
+    world_.note("agent: nonsense");
+    return send(wire::Hello{});
+  }
+  if (random.chance(200)) return beat();
+  if (!world_.truth.open() || random.chance(50)) return random.chance(800) ? launch() : beat();
+  if (random.chance(world_.weather.sessions)) {
+    const auto job = world_.truth.job();
+    if (random.chance(600)) {
+      wire::OpenSession open;
+      open.job = job;
+      open.session = ++last_session_;
+      world_.note(fmt::format("agent: open session {}", last_session_));
+      return send(open, 3);
+    }
+    return send(wire::CloseSession{job, last_session_});
+  }
+  if (random.chance(400)) {
+    const int number = random.pick(k_signals);
+    const auto job = random.chance(900) ? world_.truth.job() : last_job_ + 5;
+    world_.note(fmt::format("agent: signal {} to job {}", number, job));
+    send(wire::Signal{job, number});
+  }
+}
+
+// The world comes to rest: the job is ended, then glue.
+void Agent::wind_up() {
+  reads_ = true;
+  world_.weather.strangers = 0;
+  if (connection_ < 0) {
+    if (stranger_) listens_ = false;
+    return appear();
+  }
+  if (world_.random.chance(500)) beat();
+  if (world_.truth.open()) return send(wire::Signal{world_.truth.job(), SIGKILL});
+  if (finished_) return;
+  world_.note("agent: finish");
+  finished_ = true;
+  send(wire::Finish{});
+}
+
+void Agent::launch() {
+  wire::Launch launch;
+  launch.job = ++last_job_;
+  launch.argv = {"/job"};
+  launch.cwd = std::string("/");
+  launch.uid = launch.gid = 5001;
+  world_.note(fmt::format("agent: launch {}", last_job_));
+  send(launch, 3);
+}
+
+void Agent::beat() {
+  send(wire::Beat{++last_beat_});
+  world_.truth.beat_sent(last_beat_);
+}
+
+template <typename Message>
+void Agent::send(const Message& message, int fds) {
+  wire::Writer writer;
+  fields(writer, message);
+  put(Message::k_type, writer.take(), fds);
+}
+
+void Agent::put(wire::Type type, std::string body, int fds) {
+  if (closed_) return;
+  wire::Frame frame{type, std::move(body), {}};
+  for (int i = 0; i < fds; ++i) frame.fds.emplace_back(world_.new_fd());
+  to_glue_.push_back(std::move(frame));
+}
+
+void Agent::hang_up() {
+  world_.note("the agent hangs up");
+  closed_ = true;
+  listens_ = world_.random.chance(500);
+  world_.truth.lost();
+}
+
+Result<Fd> Agent::connect() {
+  if (!listens_ || connection_ >= 0) return Error("connect", ENOENT);
+  if (world_.random.chance(world_.weather.no_resources)) return Error("connect", EAGAIN);
+  connection_ = world_.new_fd();
+  closed_ = false;
+  finished_ = false;
+  to_glue_.clear();
+  return Fd(connection_);
+}
+
+void Agent::glue_closed() {
+  world_.truth.lost();
+  connection_ = -1;
+  closed_ = false;
+  to_glue_.clear();
+}
+
+bool Agent::take(wire::Frame* frame) {
+  if (to_glue_.empty()) return false;
+  *frame = std::move(to_glue_.front());
+  to_glue_.pop_front();
+  return true;
+}
+
+void Agent::receive(wire::Type type, const std::string& body) {
+  world_.note(fmt::format("   glue sends {}", static_cast<unsigned>(type)));
+  if (!closed_) world_.truth.sends(type, body);
+}
+
+}  // namespace glidepod::glue::simulate

@@ -1,0 +1,171 @@
+// What the job's processes do, and those that clean after it.
+#include <signal.h>
+
+#include <array>
+#include <cstring>
+
+#include "glue/cleaner.hpp"
+#include "glue/job_child.hpp"
+#include "glue/session.hpp"
+#include "tests/glue/simulate/world.hpp"
+
+namespace glidepod::glue::simulate {
+
+namespace {
+
+constexpr std::size_t k_most_bombs = 12;
+constexpr Micro k_second = std::chrono::seconds(1);
+
+template <typename T>
+std::string bytes_of(const T& record) {
+  std::string bytes(sizeof record, '\0');
+  std::memcpy(bytes.data(), &record, sizeof record);
+  return bytes;
+}
+
+}  // namespace
+
+// Between fork and exec.
+void World::begin_job(Process& main) {
+  main.at_end = [this, pid = main.pid] {
+    truth.main_ended(tree.find(pid)->status);
+    note(fmt::format("the main process has ended with {}", tree.find(pid)->status));
+  };
+  const bool slow = random.chance(weather.slow_start);
+  if (slow && random.chance(300)) {
+    main.stuck = true;
+    truth.may_be_unclean();
+    tree.later(main, micro(1000, 90'000'000), [this](Process& at) { tree.release(at); });
+  }
+  // Some just when they are given up.
+  const Micro start = !slow                ? micro(200, 4000)
+                      : random.chance(300) ? 30 * k_second + Micro(random.between(-3000, 3000))
+                                           : micro(1000, 60'000'000);
+  tree.later(main, start, [this](Process& at) {
+    if (at.stuck || at.state == Process::State::stopped) {
+      // It is killed, or goes on.
+      tree.later(at, k_second, [this](Process& late) { run_program(late); });
+      return;
+    }
+    run_program(at);
+  });
+}
+
+void World::run_program(Process& main) {
+  if (main.stuck || main.state == Process::State::stopped)
+    return tree.later(main, k_second, [this](Process& late) { run_program(late); });
+  if (random.chance(weather.bad_start)) {
+    note("the child reports a failure");
+    truth.reported_failure();
+    put(main.reports_to, bytes_of(ChildReport{.step = Step::program, .code = ENOENT}));
+    return tree.later(main, micro(10, 2000), [this](Process& at) { tree.end(at, 127 << 8); });
+  }
+  note("the job's program runs");
+  truth.runs();
+  if (random.chance(weather.files)) ++files;
+  close_pipe(main.reports_to);
+  live(main);
+}
+
+void World::live(Process& process) {
+  process.phoenix = random.chance(weather.phoenix);
+  process.bomb = random.chance(weather.bomb);
+  process.rude = random.chance(weather.rude);
+  process.dumps = random.chance(weather.dumper);
+  process.careless = random.chance(weather.careless);
+  again(process);
+}
+
+// Once it is to end, a process that will not does all it can.
+void World::again(Process& process) {
+  const bool fast = (process.phoenix || process.bomb) && truth.ending();
+  tree.later(process, fast ? micro(50, 1500) : micro(500, 20'000'000), [this](Process& at) { act(at); });
+}
+
+void World::act(Process& process) {
+  if (process.stuck || process.state == Process::State::stopped)
+    return tree.later(process, truth.ending() ? Micro(5000) : k_second, [this](Process& at) { act(at); });
+  if (random.chance(weather.stuck)) {
+    note(fmt::format("process {} is stuck in the kernel", process.pid));
+    process.stuck = true;
+    if (random.chance(300)) process.exit_status = 7 << 8;
+    truth.may_be_unclean();
+    tree.later(process, micro(1000, 100'000'000), [this](Process& at) { tree.release(at); });
+    return again(process);
+  }
+  if (random.chance(weather.files)) ++(random.chance(300) ? stubborn_files : files);
+  const bool crowd = tree.descendants().size() >= k_most_bombs;
+  if ((process.phoenix || process.bomb) && rebirths_ > 0 && !crowd) {
+    --rebirths_;
+    const bool phoenix = process.phoenix, bomb = process.bomb;
+    Process& child = tree.fork(process.pid, Process::Kind::job);
+    child.phoenix = phoenix;
+    child.bomb = bomb;
+    child.careless = random.chance(weather.careless);
+    again(child);
+    // One fork, then the parent's end, with a moment in between.
+    if (phoenix) return tree.later(process, micro(0, 100), [this](Process& at) { ends(at); });
+    return again(process);
+  }
+  if (!crowd && random.chance(weather.forks)) {
+    live(tree.fork(process.pid, Process::Kind::job));
+    return again(process);
+  }
+  if (random.chance(500)) return ends(process);
+  again(process);
+}
+
+void World::ends(Process& process) {
+  if (process.stuck || process.state == Process::State::stopped) return again(process);
+  const std::array statuses = {0, 0, 0, 3 << 8, 85 << 8, SIGSEGV | 128, SIGABRT, SIGKILL};
+  tree.end(process, random.pick(statuses));
+}
+
+void World::begin_cleaner(Process& cleaner, bool as_root) {
+  enum class Way { well, hangs, stuck, dies, forgets };
+  Way way = Way::well;
+  if (random.chance(weather.cleaner)) {
+    const std::array ways = {Way::hangs, Way::stuck, Way::dies, Way::forgets};
+    way = random.pick(ways);
+  }
+  note(fmt::format("a cleaner, as root: {}, way {}", as_root, static_cast<int>(way)));
+  if (way != Way::well) truth.may_be_unclean();
+  if (way == Way::stuck) {
+    cleaner.stuck = true;
+    tree.later(cleaner, micro(1000, 100'000'000), [this](Process& at) { tree.release(at); });
+  }
+  if (way == Way::hangs || way == Way::stuck) return;
+  const Micro work = micro(100, as_root ? 3'000'000 : 15'000'000);
+  tree.later(cleaner, work, [this, way, as_root](Process& at) {
+    if (way == Way::dies) return tree.end(at, SIGKILL);
+    if (way == Way::well) files = 0;
+    if (way == Way::well && as_root) stubborn_files = 0;
+    const Cleaned cleaned{1, files + stubborn_files == 0};
+    put(at.reports_to, bytes_of(cleaned));
+    tree.end(at, 0);
+  });
+}
+
+// A session's supervisor ends what is left of it, at its end and at SIGTERM.
+void World::begin_session(Process& supervisor) {
+  const auto end = [this](Process& at) {
+    for (Process* process : tree.descendants(at.pid)) tree.signal(*process, SIGKILL);
+    tree.later(at, micro(5000, 20'000), [this](Process& late) {
+      if (late.stuck) return;
+      put(late.reports_to, bytes_of(SessionReport{.what = SessionReport::What::ended}));
+      tree.end(late, 0);
+    });
+  };
+  supervisor.at_term = [this, end, pid = supervisor.pid] { end(*tree.find(pid)); };
+  tree.later(supervisor, micro(500, 20'000), [this, end](Process& at) {
+    if (random.chance(weather.bad_start)) {
+      put(at.reports_to, bytes_of(SessionReport{.what = SessionReport::What::failed}));
+      return tree.end(at, 1 << 8);
+    }
+    put(at.reports_to, bytes_of(SessionReport{}));
+    live(tree.fork(at.pid, Process::Kind::job));
+    tree.later(at, micro(1000, 20'000'000), end);
+  });
+}
+
+}  // namespace glidepod::glue::simulate

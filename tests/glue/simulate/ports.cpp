@@ -1,0 +1,245 @@
+// What glue's server has for a loop, a connection, a log and the rest of the system, in the place of the real
+// thing. Descriptors are numbers that no process can have.
+#include <malloc.h>
+
+#include <cstring>
+
+#include "glue/events.hpp"
+#include "glue/folder_watch.hpp"
+#include "glue/memory.hpp"
+#include "glue/reports.hpp"
+#include "glue/seccomp.hpp"
+#include "lib/wire/socket.hpp"
+#include "tests/glue/simulate/world.hpp"
+
+// Nothing to give back here, and slow.
+extern "C" int malloc_trim(std::size_t) noexcept {
+  return 0;
+}
+
+namespace glidepod {
+
+using glue::simulate::World;
+
+Result<Loop> Loop::create() {
+  return Loop(Fd());
+}
+
+SteadyTime Loop::now() {
+  return World::current().now();
+}
+
+Result<void> Loop::watch(int fd, std::uint32_t, Handler handler) {
+  World& world = World::current();
+  if (world.pipe(fd) != nullptr && world.random.chance(world.weather.no_resources)) {
+    world.note("a pipe cannot be watched");
+    return Error("watch", ENOSPC);
+  }
+  handlers_[fd] = std::make_shared<Handler>(std::move(handler));
+  return {};
+}
+
+Result<void> Loop::change(int, std::uint32_t) {
+  return {};
+}
+
+void Loop::forget(int fd) {
+  handlers_.erase(fd);
+}
+
+Loop::TimerId Loop::after(Milliseconds delay, std::function<void()> handler) {
+  const TimerId id = ++last_timer_;
+  timers_.emplace(std::pair(now() + delay, id), std::move(handler));
+  return id;
+}
+
+void Loop::cancel(TimerId timer) {
+  std::erase_if(timers_, [timer](const auto& entry) { return entry.first.second == timer; });
+}
+
+Result<void> Loop::on_signals(const std::vector<int>&, std::function<void(const signalfd_siginfo&)> handler) {
+  return watch(World::k_signals, EPOLLIN, [handler = std::move(handler)](std::uint32_t) {
+    for (const auto& info : World::current().take_signals(16)) handler(info);
+  });
+}
+
+void Loop::run_due_timers() {
+  const auto until = now();
+  while (!timers_.empty() && timers_.begin()->first.first <= until) {
+    auto handler = std::move(timers_.extract(timers_.begin()).mapped());
+    handler();
+  }
+}
+
+Result<void> Loop::run_once(Milliseconds) {
+  World& world = World::current();
+  std::vector<int> ready;
+  const auto look = [&] {
+    ready.clear();
+    for (const auto& [fd, handler] : handlers_)
+      if (fd == world.folder_watch ? world.agent.appeared() : world.ready(fd)) ready.push_back(fd);
+    return !ready.empty();
+  };
+  std::optional<SteadyTime> timer;
+  if (!timers_.empty()) timer = timers_.begin()->first.first;
+  world.wait_until(timer, look);
+  world.begin_turn();
+  look();
+  while (!ready.empty()) {
+    const int fd = world.random.pick(ready);
+    std::erase(ready, fd);
+    const auto found = handlers_.find(fd);
+    if (found == handlers_.end()) continue;
+    const auto handler = found->second;
+    (*handler)(EPOLLIN);
+  }
+  run_due_timers();
+  if (running_) world.end_turn(timers_.size());
+  return {};
+}
+
+Result<void> Loop::run() {
+  running_ = true;
+  while (running_) TRY(run_once(Milliseconds(-1)));
+  return {};
+}
+
+namespace wire {
+
+Channel::Channel(Loop& loop, Fd socket, Handlers handlers)
+    : loop_(loop), socket_(std::move(socket)), handlers_(std::move(handlers)) {}
+
+Channel::~Channel() {
+  *alive_ = false;
+  loop_.forget(socket_.get());
+  World::current().held = 0;
+  if (World::current().agent.connected(socket_.get())) World::current().agent.glue_closed();
+}
+
+Result<std::unique_ptr<Channel>> Channel::create(Loop& loop, Fd socket, Handlers handlers) {
+  std::unique_ptr<Channel> channel(new Channel(loop, std::move(socket), std::move(handlers)));
+  TRY(loop.watch(channel->socket_.get(), EPOLLIN,
+                 [raw = channel.get()](std::uint32_t events) { raw->on_events(events); }));
+  return channel;
+}
+
+Result<void> Channel::send_frame(Type type, std::string body, const std::vector<int>&) {
+  Writer writer;
+  writer(type);
+  Outgoing out;
+  out.bytes = writer.take() + body;
+  outgoing_.push_back(std::move(out));
+  World::current().held = outgoing_.size();
+  return held_ ? Result<void>() : write_soon();
+}
+
+Result<void> Channel::release() {
+  held_ = false;
+  return write_soon();
+}
+
+Result<void> Channel::write_soon() {
+  World::current().pass_call();
+  for (; !outgoing_.empty(); outgoing_.pop_front()) {
+    const std::string& bytes = outgoing_.front().bytes;
+    Type type{};
+    std::memcpy(&type, bytes.data(), sizeof type);
+    if (World::current().agent.connected(socket_.get()))
+      World::current().agent.receive(type, bytes.substr(sizeof type));
+  }
+  World::current().held = 0;
+  return {};
+}
+
+Result<void> Channel::flush(Milliseconds limit) {
+  World& world = World::current();
+  if (!world.agent.reads()) world.pass(limit);
+  held_ = false;
+  return write_soon();
+}
+
+void Channel::on_events(std::uint32_t) {
+  const auto alive = alive_;
+  auto& agent = World::current().agent;
+  World::current().pass_call();
+  Frame frame;
+  for (int i = 0; i < 16 && agent.take(&frame); ++i) {
+    World::current().truth.handles(frame);
+    const auto handle = handlers_.frame;
+    handle(std::move(frame));
+    if (!*alive) return;
+    frame = {};
+  }
+  if (!agent.closed()) return;
+  loop_.forget(socket_.get());
+  const auto closed = handlers_.closed;
+  closed(Error(""));
+}
+
+Result<Fd> connect_to(const std::string&, int) {
+  World::current().pass_call();
+  return World::current().agent.connect();
+}
+
+Result<Peer> peer_of(const Fd&) {
+  Peer peer{};
+  if (World::current().agent.is_stranger()) {
+    peer.uid = 4711;
+    World::current().agent.glue_closed();  // it will
+  }
+  return peer;
+}
+
+}  // namespace wire
+
+namespace glue {
+
+Result<Fd> watch_folder(const std::string&) {
+  World& world = World::current();
+  if (world.random.chance(world.weather.no_resources)) return Error("inotify", EMFILE);
+  world.folder_watch = world.new_fd();
+  world.agent.looked();
+  return Fd(world.folder_watch);
+}
+
+void drain_folder_watch(const Fd&) {
+  World::current().agent.looked();
+}
+
+Record read_record(const Fd& fd, void* record, std::size_t size) {
+  World::current().pass_call();
+  World::Pipe* pipe = World::current().pipe(fd.get());
+  if (pipe == nullptr || (pipe->open && pipe->records.empty())) return Record::none;
+  if (pipe->records.empty()) return Record::end;
+  std::memcpy(record, pipe->records.front().data(), size);
+  pipe->records.pop_front();
+  return Record::whole;
+}
+
+void say(std::string_view line) {
+  World::current().note("   glue: " + std::string(line));
+  World::current().truth.says(line);
+}
+
+std::string value(std::string_view text) {
+  return "\"" + std::string(text) + "\"";
+}
+
+Result<Filter> Filter::build() {
+  return Filter();
+}
+
+ControlGroup::ControlGroup(const std::string&) {}
+
+MemoryState ControlGroup::read() const {
+  World::current().pass_call();
+  return {};
+}
+
+MemoryUse use_between(const MemoryState&, const MemoryState&) {
+  return {};
+}
+
+}  // namespace glue
+
+}  // namespace glidepod

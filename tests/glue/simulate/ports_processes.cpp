@@ -1,0 +1,190 @@
+// What glue's server has for processes, in the place of the real thing.
+#include <signal.h>
+
+#include "glue/cleaner.hpp"
+#include "glue/launch.hpp"
+#include "glue/processes.hpp"
+#include "glue/session.hpp"
+#include "tests/glue/simulate/world.hpp"
+
+namespace glidepod::glue {
+
+using simulate::Process;
+using simulate::Tree;
+using simulate::World;
+
+namespace {
+
+Error no_resources() {
+  return Error("fork", EAGAIN);
+}
+
+bool is_short(World& world) {
+  return world.random.chance(world.weather.no_resources);
+}
+
+}  // namespace
+
+std::vector<ProcessStat> own_descendants() {
+  World& world = World::current();
+  world.pass_call();
+  std::vector<ProcessStat> result;
+  for (const Process* process : world.tree.descendants()) {
+    ProcessStat stat;
+    stat.pid = process->pid;
+    stat.parent = process->parent;
+    stat.threads = 1;
+    stat.start_time = process->start;
+    stat.state = process->state == Process::State::zombie    ? 'Z'
+                 : process->stuck                            ? 'D'
+                 : process->state == Process::State::stopped ? 'T'
+                 : world.random.chance(500)                  ? 'R'
+                                                             : 'S';
+    result.push_back(stat);
+  }
+  // To read them all takes a while.
+  world.pass(std::chrono::microseconds(20 * result.size()));
+  return result;
+}
+
+std::vector<pid_t> own_children() {
+  World& world = World::current();
+  world.pass_call();
+  std::vector<pid_t> result;
+  for (const Process* child : world.tree.children(Tree::k_glue)) result.push_back(child->pid);
+  return result;
+}
+
+void signal_child(pid_t pid, int number) {
+  World& world = World::current();
+  world.pass_call();
+  Process* process = world.tree.find(pid);
+  world.check(process != nullptr && process->parent == Tree::k_glue,
+              "a signal by pid is for a child that was not reaped");
+  world.tree.signal(*process, number);
+}
+
+Fd open_process(const ProcessStat& stat) {
+  World& world = World::current();
+  world.pass_call();
+  if (world.tree.find(stat.pid, stat.start_time) == nullptr) return Fd();
+  const int fd = world.new_fd();
+  world.opened = {{fd, {stat.pid, stat.start_time}}};
+  return Fd(fd);
+}
+
+bool send_signal(const Fd& fd, int number) {
+  World& world = World::current();
+  world.pass_call();
+  const auto found = world.opened.find(fd.get());
+  world.check(found != world.opened.end(), "the process is open");
+  Process* process = world.tree.find(found->second.first, found->second.second);
+  if (process == nullptr) return false;
+  world.check(world.tree.descends(*process), "a signal is for a process of the job");
+  world.tree.signal(*process, number);
+  return true;
+}
+
+Children reap(std::size_t most, const Reaped& reaped) {
+  World& world = World::current();
+  for (std::size_t count = 0; count < most; ++count) {
+    world.pass_call();
+    const auto children = world.tree.children(Tree::k_glue);
+    if (children.empty()) return Children::none;
+    const auto zombie = std::ranges::find(children, Process::State::zombie, &Process::state);
+    if (zombie == children.end()) return Children::living;
+    const auto [pid, status] = std::pair((*zombie)->pid, (*zombie)->status);
+    world.tree.erase(pid);
+    reaped(pid, status, rusage{});
+  }
+  return Children::unknown;
+}
+
+User user_of(const wire::Launch& launch) {
+  return {launch.uid, launch.gid, launch.groups};
+}
+
+LaunchFailure refuse(const wire::Launch&, std::size_t) {
+  return {};
+}
+
+LaunchFailure explain(const ChildReport&, const wire::Launch&, const std::vector<std::string>&,
+                      const std::string&) {
+  return {wire::Fault::user, "the child said so"};
+}
+
+void prepare_image(const wire::Launch& launch) {
+  World::current().pass_call();
+  World::current().truth.starts(launch.job);
+}
+
+Result<Pipe> report_pipe() {
+  World& world = World::current();
+  world.pass_call();
+  if (is_short(world)) return no_resources();
+  const int fd = world.open_pipe();
+  return Pipe{Fd(fd), Fd(fd + 1)};
+}
+
+Result<void> start(const wire::Launch& launch, const std::vector<Fd>&, const Filter&, const Fd& report,
+                   Launched* launched) {
+  World& world = World::current();
+  world.pass_call();
+  if (is_short(world)) return no_resources();
+  Process& main = world.tree.fork(Tree::k_glue, Process::Kind::job);
+  world.truth.forked();
+  main.reports_to = report.get() - 1;
+  launched->pid = main.pid;
+  world.note(fmt::format("job {} has process {}", launch.job, main.pid));
+  world.begin_job(main);
+  return {};
+}
+
+std::string refuse_session(const wire::OpenSession&, std::size_t) {
+  return {};
+}
+
+Result<OpenedSession> open_session(const wire::Launch&, const wire::SessionRequest&, const std::vector<Fd>&,
+                                   const Filter&) {
+  World& world = World::current();
+  world.pass_call();
+  if (is_short(world)) return no_resources();
+  OpenedSession session;
+  const int fd = world.open_pipe();
+  Process& supervisor = world.tree.fork(Tree::k_glue, Process::Kind::supervisor);
+  supervisor.reports_to = fd;
+  session.supervisor = supervisor.pid;
+  session.report.reset(fd);
+  world.begin_session(supervisor);
+  return session;
+}
+
+LaunchFailure explain_session(const ChildReport&, const OpenedSession&, const std::string&) {
+  return {};
+}
+
+Found look_for(const User&, const std::vector<std::string>&) {
+  World& world = World::current();
+  world.pass_call();
+  if (world.files + world.stubborn_files > 0) return Found::something;
+  return world.random.chance(world.weather.files / 8) ? Found::too_much : Found::nothing;
+}
+
+std::optional<Cleaner> start_cleaner(const User&, const std::vector<std::string>&, bool as_root) {
+  World& world = World::current();
+  world.pass_call();
+  if (is_short(world)) {
+    world.truth.may_be_unclean();
+    return std::nullopt;
+  }
+  Cleaner cleaner;
+  const int fd = world.open_pipe();
+  Process& process = world.tree.fork(Tree::k_glue, Process::Kind::cleaner);
+  process.reports_to = fd;
+  cleaner.pid = process.pid;
+  cleaner.report.reset(fd);
+  world.begin_cleaner(process, as_root);
+  return cleaner;
+}
+
+}  // namespace glidepod::glue

@@ -1,0 +1,246 @@
+#include "tests/glue/simulate/truth.hpp"
+
+#include <signal.h>
+
+#include "tests/glue/simulate/world.hpp"
+
+namespace glidepod::glue::simulate {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// What all the small delays of a schedule come to.
+constexpr auto k_slack = seconds(3);
+constexpr auto k_launching = seconds(30);
+// From the reason to end to JobEnded: ending, then cleaning as the user, as root, and what was killed to die.
+constexpr auto k_end = seconds(10) + seconds(20) + seconds(2) + seconds(5) + seconds(2) + k_slack;
+// The same once the time of grace is over: both, or cleaning alone.
+constexpr auto k_hurried = seconds(10) + seconds(4) + k_slack;
+constexpr auto k_cleaning_hurried = seconds(4) + k_slack;
+constexpr auto k_at_once = seconds(1);
+constexpr auto k_flush = seconds(2);
+
+template <typename Message>
+Message decode(wire::Type type, const std::string& body) {
+  wire::Frame frame;
+  frame.type = type;
+  frame.body = body;
+  return frame.decode<Message>().value();
+}
+
+}  // namespace
+
+void Truth::must_end() {
+  if (open_ && !cause_) cause_ = world_.now();
+}
+
+void Truth::handles(const wire::Frame& frame) {
+  switch (frame.type) {
+    case wire::Type::signal: {
+      const auto signal = frame.decode<wire::Signal>().value();
+      if (signal.number == SIGKILL && signal.job == job_) must_end();
+      return;
+    }
+    case wire::Type::finish:
+      must_end();
+      leaving_at_ = leaving_at_.value_or(world_.now());
+      return;
+    case wire::Type::launch:
+      if (!world_.agent.closed()) answers_[frame.decode<wire::Launch>().value().job] = 0;
+      return;
+    case wire::Type::hello:  // nonsense from an agent
+      return must_end();
+    default:
+      return;
+  }
+}
+
+void Truth::lost() {
+  must_end();
+  of_this_agent_ = false;
+  if (open_ && said_) close();
+  answers_.clear();
+  beats_.clear();
+}
+
+void Truth::terminated() {
+  if (leaving_at_) return;
+  leaving_at_ = terminated_at_ = world_.now();
+}
+
+void Truth::starts(std::uint64_t job) {
+  world_.check(!open_, "one job at a time");
+  world_.check(!unclean_, "no launch after something was left here");
+  world_.check(!leaving_at_, "no launch in a container that is about to end");
+  for (const Process* process : world_.tree.descendants())
+    world_.check(process->kind == Process::Kind::stranger, "no launch while an earlier job's process lives");
+  world_.check(world_.files == 0, "no launch while an earlier job's files are there");
+  open_ = no_start_ = true;
+  of_this_agent_ = !world_.agent.closed();
+  job_ = job;
+  reported_failure_ = runs_ = started_told_ = exited_told_ = end_told_ = said_ = excused_ = false;
+  launched_at_ = world_.now();
+  status_.reset();
+  cause_.reset();
+}
+
+void Truth::forked() {
+  no_start_ = false;
+}
+
+void Truth::reported_failure() {
+  reported_failure_ = true;
+}
+
+void Truth::runs() {
+  runs_ = true;
+}
+
+void Truth::main_ended(int status) {
+  status_ = status;
+  ended_at_ = world_.now();
+  must_end();
+}
+
+// The log is heard of also where no agent is.
+void Truth::says(std::string_view line) {
+  if (line.starts_with("launch refused")) return;
+  const bool ended = line.starts_with("job ended"), failed = line.starts_with("launch failed");
+  if (!ended && !failed) return;
+  if (!open_) {  // no process was asked for
+    world_.check(failed, "a job that ends has begun");
+    return;
+  }
+  const bool clean = line.find("clean=false") == std::string_view::npos;
+  if (clean && ended) {
+    world_.check(world_.tree.descendants().empty(), "nothing lives when the job is said to be clean");
+    world_.check(world_.files + world_.stubborn_files == 0,
+                 "no file is left when the job is said to be clean");
+  }
+  if (!clean) {
+    const bool hurried = terminated_at_ && world_.now() >= *terminated_at_ + world_.options.grace;
+    world_.check(excused_ || hurried, "a job is unclean for a reason only");
+    unclean_ = true;
+  }
+  said_ = true;
+  if (end_told_ || !of_this_agent_) close();
+}
+
+void Truth::close() {
+  sessions_.clear();
+  open_ = false;
+  cause_.reset();
+}
+
+void Truth::sends(wire::Type type, const std::string& body) {
+  switch (type) {
+    case wire::Type::started: {
+      const auto job = decode<wire::Started>(type, body).job;
+      world_.check(open_ && of_this_agent_ && job == job_ && !started_told_, "a job is said to start once");
+      started_told_ = true;
+      return;
+    }
+    case wire::Type::exited:
+      return sent_exited(decode<wire::Exited>(type, body));
+    case wire::Type::job_ended:
+      return sent_end(decode<wire::JobEnded>(type, body));
+    case wire::Type::launch_failed:
+      return sent_failure(decode<wire::LaunchFailed>(type, body));
+    case wire::Type::beat: {
+      const auto number = decode<wire::Beat>(type, body).number;
+      world_.check(beats_.erase(number) == 1, "a beat is answered once");
+      return;
+    }
+    case wire::Type::session_started: {
+      const auto started = decode<wire::SessionStarted>(type, body);
+      world_.check(open_ && started.job == job_ && sessions_[started.session]++ == 0,
+                   "a session starts once");
+      return;
+    }
+    case wire::Type::session_ended: {
+      const auto ended = decode<wire::SessionEnded>(type, body);
+      world_.check(open_ && !end_told_ && ended.job == job_, "a session ends before its job");
+      world_.check((sessions_[ended.session] += 2) <= 3, "a session ends once");
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+void Truth::sent_exited(const wire::Exited& exited) {
+  world_.check(open_ && of_this_agent_ && exited.job == job_, "Exited is of the job that runs");
+  world_.check(!exited_told_, "Exited is sent once");
+  world_.check(status_.has_value(), "Exited is sent when the main process has ended");
+  world_.check(exited.status == ExitStatus::from_wait(*status_), "Exited has the true status");
+  world_.check(!reported_failure_, "a launch that failed has no exit status");
+  exited_told_ = true;
+}
+
+void Truth::sent_end(const wire::JobEnded& ended) {
+  world_.check(open_ && of_this_agent_ && ended.job == job_, "JobEnded is of the job that runs");
+  world_.check(!end_told_, "JobEnded is sent once");
+  world_.check(started_told_, "what ends was said to start");
+  if (exited_told_)
+    world_.check(ended.status == ExitStatus::from_wait(*status_), "JobEnded has the true status");
+  else
+    world_.check(!ended.clean, "Exited is sent before JobEnded, unless the main process cannot be ended");
+  ++answers_[ended.job];
+  end_told_ = true;
+  if (said_) close();
+}
+
+void Truth::sent_failure(const wire::LaunchFailed& failed) {
+  const auto answer = answers_.find(failed.job);
+  world_.check(answer != answers_.end() && answer->second == 0, "a launch is answered once");
+  ++answer->second;
+  if (!open_ || failed.job != job_) return;  // refused
+  const bool overdue = world_.now() - launched_at_ >= k_launching;
+  world_.check(no_start_ || reported_failure_ || overdue || (!runs_ && excused_),
+               "a launch fails for a reason only");
+  world_.check(!started_told_ && !exited_told_, "a launch fails before it is said to start");
+  end_told_ = true;
+  if (said_) close();
+}
+
+void Truth::beat_sent(std::uint64_t number) {
+  beats_[number] = world_.now();
+}
+
+void Truth::check() {
+  world_.check(!open_ || !said_, "the agent is told of the end");
+  const auto now = world_.now();
+  const auto overdue = [&](SteadyTime since, auto limit) { return now - since > limit; };
+  if (open_ && cause_) {
+    world_.check(!overdue(*cause_, k_end), "a job ends in its time");
+    const bool known = status_ && !reported_failure_ && !no_start_ && runs_;
+    if (known && of_this_agent_ && overdue(ended_at_, k_at_once))
+      world_.check(exited_told_ || overdue(launched_at_, k_launching), "how it ended is told at once");
+  }
+  if (open_ && !runs_ && !cause_)
+    world_.check(!overdue(launched_at_, k_launching + k_end), "a launch does not hang for ever");
+  for (const auto& [number, since] : beats_)
+    world_.check(!overdue(since, k_at_once), "a beat is answered at once");
+  if (terminated_at_) {
+    const auto over = *terminated_at_ + world_.options.grace;
+    if (now <= over || !hurried_) {
+      hurried_ = k_cleaning_hurried;
+      for (const Process* process : world_.tree.descendants())
+        if (process->kind != Process::Kind::cleaner) hurried_ = k_hurried;
+    }
+    world_.check(!overdue(over, *hurried_), "after SIGTERM glue ends in its time");
+  }
+  if (leaving_at_ && !open_)
+    world_.check(!overdue(*leaving_at_, k_end + seconds(60)), "glue leaves when it is done");
+}
+
+void Truth::left(int code) {
+  world_.check(!open_, "glue does not leave while there is a job");
+  world_.check(leaving_at_.has_value(), "glue leaves on request only");
+  world_.check(code == 0 || (code == 143 && terminated_at_), "glue says why it leaves");
+  for (const auto& [job, answers] : answers_) world_.check(answers == 1, "every launch is answered");
+}
+
+}  // namespace glidepod::glue::simulate

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "lib/base/loop.hpp"
+#include "lib/wire/channel.hpp"
+
+namespace glidepod::glue::simulate {
+
+class World;
+struct Process;
+
+// What really happened, and what glue said of it.
+class Truth {
+ public:
+  explicit Truth(World& world) : world_(world) {}
+
+  // What glue learns, when it learns it
+  void handles(const wire::Frame& frame);
+  void lost();        // the connection
+  void terminated();  // an order to end
+  // What it does
+  void starts(std::uint64_t job);  // a process for it
+  void forked();
+  void says(std::string_view line);
+  void sends(wire::Type type, const std::string& body);
+  void left(int code);
+  // What happens to the job
+  void reported_failure();
+  void runs();
+  void main_ended(int status);
+  void may_be_unclean() { excused_ = true; }
+  // Whether its time is up: nobody is to be spared.
+  bool ending() const { return open_ && cause_.has_value(); }
+  bool open() const { return open_; }
+  std::uint64_t job() const { return job_; }
+  bool refusing() const { return unclean_ || leaving_at_.has_value(); }
+
+  // Beats that were not answered.
+  void beat_sent(std::uint64_t number);
+  // After each of glue's turns: nothing is overdue.
+  void check();
+
+ private:
+  void must_end();
+  void sent_exited(const wire::Exited& exited);
+  void sent_end(const wire::JobEnded& ended);
+  void sent_failure(const wire::LaunchFailed& failed);
+  void close();
+
+  World& world_;
+  // The job that glue has taken on
+  bool open_ = false;
+  std::uint64_t job_ = 0;
+  bool of_this_agent_ = false;
+  bool started_ = false, no_start_ = false, reported_failure_ = false, runs_ = false;
+  bool started_told_ = false, exited_told_ = false, end_told_ = false, said_ = false, excused_ = false;
+  SteadyTime launched_at_;
+  std::optional<int> status_;
+  SteadyTime ended_at_;
+  std::optional<SteadyTime> cause_;       // since then it must end
+  std::map<std::uint64_t, int> answers_;  // to each launch
+  std::map<std::uint64_t, SteadyTime> beats_;
+  std::map<std::uint64_t, int> sessions_;
+  bool unclean_ = false;
+  std::optional<SteadyTime> leaving_at_, terminated_at_;
+  std::optional<Milliseconds> hurried_;  // so long after the time of grace
+};
+
+}  // namespace glidepod::glue::simulate

@@ -1,0 +1,46 @@
+#pragma once
+
+#include "tests/simulate/random.hpp"
+
+namespace glidepod::glue::simulate {
+
+using ::glidepod::simulate::Random;
+
+// What goes wrong in a schedule, in thousandths; each trouble only in some of them.
+struct Weather {
+  explicit Weather(Random& random) {
+    const auto some = [&](int most) {
+      return random.chance(300) ? static_cast<int>(random.between(1, most)) : 0;
+    };
+    forks = some(700);
+    phoenix = some(200);
+    bomb = some(200);
+    dumper = some(300);
+    stuck = some(200);
+    rude = some(600);
+    careless = some(500);
+    files = some(700);
+    slow_start = some(200);
+    bad_start = some(300);
+    no_resources = some(150);
+    cleaner = some(500);
+    hang_up = some(200);
+    nonsense = some(50);
+    strangers = some(300);
+    deaf_agent = some(300);
+    sessions = some(400);
+    terminate = random.chance(300);
+    busy = random.chance(300);
+  }
+  int forks, phoenix, bomb, dumper, stuck, rude, careless;  // of the job's processes
+  int files;                                                // left in shared folders
+  int slow_start, bad_start;                                // between fork and exec
+  int no_resources;                                         // no pipe, fork, watch
+  int cleaner;                                              // hangs, is stopped, fails
+  int hang_up, nonsense, strangers, deaf_agent;             // the agent's
+  int sessions;
+  bool terminate;  // SIGTERM from outside
+  bool busy;       // glue gets its processor late
+};
+
+}  // namespace glidepod::glue::simulate

@@ -1,0 +1,146 @@
+#include "tests/glue/simulate/world.hpp"
+
+#include <signal.h>
+
+#include <cstdio>
+
+namespace glidepod::glue::simulate {
+
+namespace {
+World* the_world = nullptr;
+constexpr std::size_t k_most_calls = 20'000;  // in one turn
+constexpr std::uint64_t k_most_steps = 200'000;
+// A turn of glue's is short; leaving waits two seconds for the agent to read.
+constexpr auto k_longest_turn = std::chrono::milliseconds(3500);
+}  // namespace
+
+World::World(std::uint64_t seed, bool tell)
+    : random(seed), weather(random), tree(*this), truth(*this), agent(*this), tell_(tell) {
+  the_world = this;
+  options.container = "payload-0";
+  options.grace = std::chrono::seconds(random.between(0, 60));
+}
+
+World::~World() {
+  the_world = nullptr;
+}
+
+World& World::current() {
+  return *the_world;
+}
+
+std::string World::run() {
+  try {
+    agent.begin();
+    if (weather.terminate) later(random.delay(0, 120'000), [this] { raise(SIGTERM); });
+    for (int i = 0; i < 3; ++i) tree.fork(0, Process::Kind::stranger);
+    auto loop = Loop::create();
+    Server server(*loop, options);
+    const auto code = server.run();
+    check(code.ok(), code.ok() ? "" : "glue has failed: " + code.error().message());
+    truth.left(code.value());
+  } catch (const Failure& failure) {
+    note("not so: " + failure.what);
+    return failure.what;
+  }
+  return "";
+}
+
+Micro World::micro(std::int64_t low, std::int64_t high) {
+  return Micro(random.between(low, random.chance(800) ? low + (high - low) / 8 : high));
+}
+
+void World::note(const std::string& line) {
+  if (!tell_) return;
+  const auto since = std::chrono::duration<double>(now().time_since_epoch()).count() - 1000;
+  std::printf("%10.4f %s\n", since, line.c_str());
+}
+
+void World::fail(const std::string& what) const {
+  throw Failure{what};
+}
+
+void World::pass(Micro time) {
+  const auto until = now() + time;
+  while (!clock.empty() && clock.next_at() <= until) clock.step();
+  clock.pass_to(until);
+  check(clock.steps() < k_most_steps, "the schedule comes to its end");
+}
+
+void World::pass_call() {
+  check(++calls_ < k_most_calls, "glue comes back to its loop");
+  if (random.chance(700)) return;
+  if (weather.busy && random.chance(20)) return pass(micro(100, 20'000));
+  pass(micro(1, 200));
+}
+
+void World::wait_until(const std::optional<SteadyTime>& timer, const std::function<bool()>& ready) {
+  while (!ready() && (!timer || now() < *timer)) {
+    truth.check();
+    if (!clock.empty() && (!timer || clock.next_at() <= *timer)) {
+      clock.step();
+    } else {
+      check(timer.has_value(), "glue does not sleep for ever before it is done");
+      clock.pass_to(*timer);
+    }
+    check(clock.steps() < k_most_steps, "the schedule comes to its end");
+  }
+}
+
+void World::begin_turn() {
+  calls_ = 0;
+  if (weather.busy) pass(micro(0, 20'000));
+  turn_began_ = now();
+}
+
+void World::end_turn(std::size_t timers) {
+  check(now() - turn_began_ < k_longest_turn, "glue does not wait but in its loop");
+  check(held == 0, "nothing is kept back while glue sleeps");
+  truth.check();
+  if (agent.is_connected() && !truth.open() && !truth.refusing() && !ready(k_signals) && timers != 0)
+    fail("no timer is set while nothing is to be done");
+}
+
+void World::raise(int number) {
+  signals_.insert(number);
+}
+
+std::vector<signalfd_siginfo> World::take_signals(std::size_t most) {
+  std::vector<signalfd_siginfo> result;
+  while (!signals_.empty() && result.size() < most) {
+    signalfd_siginfo info{};
+    info.ssi_signo = static_cast<std::uint32_t>(*signals_.begin());
+    signals_.erase(signals_.begin());
+    if (info.ssi_signo == SIGTERM) truth.terminated();
+    result.push_back(info);
+  }
+  return result;
+}
+
+int World::open_pipe() {
+  const int fd = new_fd();
+  pipes_[fd];
+  return fd;
+}
+
+World::Pipe* World::pipe(int fd) {
+  const auto found = pipes_.find(fd);
+  return found == pipes_.end() ? nullptr : &found->second;
+}
+
+void World::put(int fd, std::string record) {
+  if (Pipe* at = pipe(fd)) at->records.push_back(std::move(record));
+}
+
+void World::close_pipe(int fd) {
+  if (Pipe* at = pipe(fd)) at->open = false;
+}
+
+bool World::ready(int fd) const {
+  if (fd == k_signals) return !signals_.empty();
+  const auto found = pipes_.find(fd);
+  if (found != pipes_.end()) return !found->second.open || !found->second.records.empty();
+  return agent.ready(fd);
+}
+
+}  // namespace glidepod::glue::simulate
