@@ -140,8 +140,10 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
   pod_known_ = true;
   note("event=pod containers={} restarted={}", containers_.size(), fresh ? "no" : "yes");
   for (Container& container : containers_) {
-    if (const kube::ContainerSpec* spec = pod.container(container.name))
+    if (const kube::ContainerSpec* spec = pod.container(container.name)) {
       container.told = container.admitted = spec->image;
+      if (fresh && spec->image != home_.image) container.image = container.told_image = spec->image;
+    }
     if (const kube::ContainerStatus* status = pod.status(container.name)) container.status = *status;
     if (fresh) continue;
     container.inherited = true;

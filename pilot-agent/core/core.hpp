@@ -110,6 +110,7 @@ class Core {
   void dispatch(Time now);
   bool place(Waiting& waiting, Time now);
   Container* reserved_for(const Request& request);
+  std::string goal_of(const Request& request) const;
   Container* warm_for(const Request& request);
   Container* coldest(State state);
   Container* for_probe();

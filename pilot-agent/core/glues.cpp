@@ -30,6 +30,9 @@ void Core::on_hello(GlueId glue, const std::string& name, const std::string& ins
     act(DropGlue{container->glue});
     part(*container, EventKind::lost, now);
   }
+  // Another container than the last, which was there in this agent's time.
+  if (!instance.empty() && !container->last_instance.empty() && instance != container->last_instance)
+    container->be_fresh();
   container->glue = glue;
   container->instance = container->last_instance = instance;
   container->since = now;
@@ -58,11 +61,11 @@ void Core::greet(Container& container, Time now) {
   }
   if (container.inherited) return begin(container, {}, std::nullopt, EventKind::hello, now);
   if (container.kind() == State::broken) return check_again(container, EventKind::hello, now);
-  // No patch is on its way: the same image again, on a fresh file system.
-  if (container.settled()) {
-    container.owner.clear();
+  // No patch is on its way, or it is not known yet what the pod says: the same image again, on a fresh file
+  // system.
+  if (container.settled() || !pod_known_) {
     container.earlier.clear();
-    container.spoiled = false;
+    container.be_fresh();
     return become(container, Idle{}, EventKind::hello);
   }
   check_again(container, EventKind::hello, now);

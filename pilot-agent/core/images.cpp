@@ -16,6 +16,7 @@ constexpr std::size_t k_most_commands = 32;
 
 // With the digest wherever it is known: that is the content the container has, and its answer never changes.
 std::string Core::exact_name(const std::string& image) const {
+  if (image == home_.image && !home_.digest.empty()) return home_.repository + "@" + home_.digest;
   const auto known = known_.find(image);
   return known == known_.end() ? image : known->second.repository + "@" + known->second.digest;
 }

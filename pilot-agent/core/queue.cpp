@@ -31,10 +31,17 @@ Container* Core::reserved_for(const Request& request) {
   return nullptr;
 }
 
+// The image that its container is to have, as Container::image says it. A job that asks for the pilot's own
+// gets what home is.
+std::string Core::goal_of(const Request& request) const {
+  return request.any_image || request.image == home_.image ? std::string() : request.image;
+}
+
 Container* Core::warm_for(const Request& request) {
   Container* found = nullptr;
   for (Container& container : containers_) {
-    if (container.kind() != State::idle || container.spoiled || container.image != request.image) continue;
+    if (container.kind() != State::idle || container.spoiled || container.inherited) continue;
+    if (container.image != goal_of(request)) continue;
     if (!container.owner.empty() && container.owner != request.owner) continue;
     // One that the kubelet may yet stop is better than none.
     if (found == nullptr || (container.settled() && !found->settled())) found = &container;
@@ -87,8 +94,8 @@ bool Core::place(Waiting& waiting, Time now) {
   Container* container = coldest(State::idle);
   if (container == nullptr) container = coldest(State::broken);
   if (container == nullptr) return false;
-  std::string target = request.image;
-  begin(*container, std::move(target), std::move(waiting), EventKind::assigned, now);
+  std::string goal = goal_of(request);
+  begin(*container, std::move(goal), std::move(waiting), EventKind::assigned, now);
   return true;
 }
 

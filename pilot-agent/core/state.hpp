@@ -49,6 +49,7 @@ struct Switching {
   bool answered = false;      // the API has taken the patch
   bool goodbye = false;       // the glue that was connected then has said goodbye
   GlueId connected = 0;       // the glue that was connected when the patch was sent, whatever it ran
+  std::string last_instance;  // the newest container of which a glue had said Hello by then
   GlueId before = 0;          // the glue of proven content, connected when the patch was sent
   std::optional<Time> pull_deadline;
   std::optional<Time> unclear_until;
@@ -151,6 +152,11 @@ struct Container {
 
   State kind() const { return static_cast<State>(state.index()); }
   bool settled() const { return !calm_at; }
+  // Nobody's job has been in it.
+  void be_fresh() {
+    spoiled = inherited = false;
+    owner.clear();
+  }
   // The job that it has, or is getting rid of.
   Job* job();
   const Job* job() const { return const_cast<Container*>(this)->job(); }

@@ -25,7 +25,11 @@ void forget_told(Container& container) {
 void Core::begin(Container& container, std::string target, std::optional<Waiting> waiting, EventKind event,
                  Time now) {
   Switching step;
-  step.same_image = !target.empty() && container.image == target && container.kind() != State::broken;
+  step.same_image = container.image == target && container.kind() == State::idle;
+  // What ran before is worth knowing: a job that finds it again did not get its image.
+  if (container.kind() == State::idle && container.shown.empty() && container.status &&
+      is_of(*container.status, container.instance))
+    container.shown = container.status->image_id;
   step.target = std::move(target);
   step.deadline = (waiting ? waiting->arrived : now) + policy_.bind_deadline;
   step.waiting = std::move(waiting);
@@ -60,6 +64,7 @@ void Core::next_step(Container& container, Switching& step, Time now) {
   step.unclear_until.reset();
   step.trouble.clear();
   step.connected = container.glue;
+  step.last_instance = container.last_instance;
   step.attempt = ++last_attempt_;
   container.learning_until.reset();
   container.last_used = now;
@@ -71,8 +76,7 @@ void Core::next_step(Container& container, Switching& step, Time now) {
 // What runs in the container is what this step asked for.
 void Core::step_done(Container& container, EventKind event, Time now) {
   auto& step = std::get<Switching>(container.state);
-  container.spoiled = container.inherited = false;
-  container.owner.clear();
+  container.be_fresh();
   container.image = container.told_image;
   proven_ |= step.attempt != 0;
   if (step.same_image || step.leg == Leg::check) container.earlier.clear();
@@ -88,14 +92,16 @@ void Core::step_done(Container& container, EventKind event, Time now) {
   Switching done = std::move(step);
   const auto until_told = container.instance.empty() ? policy_.calm : std::chrono::seconds(0);
   container.learning_until = now + until_told + 3 * policy_.status_patience;
-  if (done.waiting)
+  if (done.waiting) {
+    const bool any = done.waiting->request.any_image;
     ready(container, *std::move(done.waiting),
-          done.same_image       ? "fresh"
-          : done.target.empty() ? "any"
-                                : "switched",
+          any               ? "any"
+          : done.same_image ? "fresh"
+                            : "switched",
           {}, event, now);
-  else
+  } else {
     become(container, Idle{}, event);
+  }
   look_at(container, now);
 }
 
@@ -115,16 +121,28 @@ void Core::fail_switch(Container& container, wire::Fault fault, const std::strin
 
 void Core::patched(Container& container, const kube::Pod& pod, Time now) {
   auto& step = std::get<Switching>(container.state);
+  const kube::ContainerSpec* spec = pod.container(container.name);
+  const std::string admitted = spec != nullptr ? spec->image : step.reference;
   // The pilot's own image by its plain name, where nothing else is known of it: the pod said so before, and
   // nothing is started.
-  const bool unchanged = container.told == step.reference && step.proof == Proof::goodbye &&
-                         step.before != 0 && step.before == container.glue;
+  const bool unchanged = container.admitted == admitted && container.glue != 0;
   step.answered = true;
   container.told = step.reference;
   container.told_image = step.leg == Leg::home ? std::string() : step.target;
-  const kube::ContainerSpec* spec = pod.container(container.name);
-  container.admitted = spec != nullptr ? spec->image : step.reference;
-  if (unchanged) return step_done(container, EventKind::answered, now);
+  container.admitted = admitted;
+  if (unchanged) {
+    if (container.spoiled || container.inherited ||
+        !container.owner.empty()) {  // only its end makes it fresh
+      act(KillGlue{container.glue});
+      part(container, EventKind::lost, now);
+      container.be_fresh();
+    } else if (step.proof == Proof::goodbye && step.before == container.glue) {
+      return step_done(container, EventKind::answered, now);
+    } else {  // it is not to be stopped
+      step.connected = 0;
+      step.last_instance.clear();
+    }
+  }
   if (step.proof == Proof::status) unsettle(container, now);
   judge(container, EventKind::answered, now);
 }
@@ -154,12 +172,15 @@ bool Core::shows_wanted(const Container& container, const ContainerStatus& statu
 }
 
 namespace {
-// Whether the connected glue said Hello after the patch was sent. The one before it may well show the content
-// that is asked for, but it is to be stopped. Only the plain name of home may be what the pod says already,
-// so that nothing is started.
+// Whether the connected glue is of a container that came after those that were there when the patch was sent.
+// One of them may well show the content that is asked for, but it is to be stopped, and may have had a job.
 bool came_after(const Container& container, const Switching& step) {
-  if (step.leg == Leg::check || container.glue != step.connected) return true;
-  return step.leg == Leg::home && step.reference.find('@') == std::string::npos;
+  if (step.leg == Leg::check) return true;
+  if (container.glue == step.connected) return false;
+  if (container.instance.empty()) return true;
+  // An earlier agent's may come back late.
+  if (container.inherited && step.last_instance.empty()) return false;
+  return container.instance != step.last_instance;
 }
 }  // namespace
 
@@ -183,7 +204,7 @@ void Core::judge(Container& container, EventKind event, Time now) {
     if (step.proof != Proof::status || (!step.answered && step.leg != Leg::check)) return;
     if (!shows_instance(container, status, now)) return;
     if (container.instance.empty()) container.calm_at.reset();
-    if (!came_after(container, step)) {  // unless the pod said so before, and nothing is ever started
+    if (!came_after(container, step)) {  // unless the pod said so already, and nothing is ever started
       if (!step.unclear_until) step.unclear_until = now + policy_.calm;
       return;
     }

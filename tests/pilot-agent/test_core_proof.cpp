@@ -76,6 +76,11 @@ TEST_CASE("proof: an agent that is answered before glue's hello learns and comes
   h.take();
   h.hello();
   h.patched();
+  // It may be the container that the earlier agent had a job in.
+  CHECK(h.state() == State::switching);
+  h.goodbye();
+  h.hello();
+  h.runs_home(0);
   CHECK(h.state() == State::idle);
   h.pass(90s);
   h.ask(k_v1);
@@ -115,6 +120,18 @@ TEST_CASE("proof: two names of one content are no reason for doubt") {
   CHECK(h.state() == State::running);
   CHECK_FALSE(h.noted("event=doubtful"));
   CHECK_FALSE(h.noted("event=digest image=reg.example/same:1"));
+}
+
+TEST_CASE("proof: so is one who ends the container that was there first") {
+  Harness h;
+  const ClientId client = h.ask(k_v1);
+  h.patched();
+  h.goodbye();
+  h.hello();
+  CHECK(h.last<Launch>().client == client);
+  h.runs_home(0);
+  CHECK(h.last<Fail>().client == client);
+  CHECK(h.noted("event=doubtful"));
 }
 
 TEST_CASE("proof: where container ids cannot be told, time proves home and nothing is learnt before") {

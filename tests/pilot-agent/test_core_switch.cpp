@@ -85,6 +85,7 @@ TEST_CASE("switch: a second hello of one name replaces the first") {
   h.ask(k_image_a);
   h.patched();
   const GlueId old = h.glue[0];
+  h.over[0] = true;
   h.hello();
   CHECK(h.last<DropGlue>().glue == old);
   CHECK(h.count<Launch>() == 0);

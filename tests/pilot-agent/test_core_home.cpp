@@ -1,0 +1,135 @@
+// The pilot's own image: the way home, and as what a job asks for.
+#include "tests/pilot-agent/core_harness.hpp"
+
+using namespace glidepod;
+using namespace glidepod::agent;
+
+namespace {
+const std::string k_home = "reg.example/pilot:1";
+
+// A node that was given its images as files: its imageIDs name no repository, so no digest is known.
+struct Bare : Harness {
+  explicit Bare(Core::Earlier earlier = Core::Earlier::none) : Harness(1, {}, 0, earlier) {
+    for (ContainerStatus& status : pod.statuses) status.image_id = k_digest_home;
+    core = Core(Policy{});
+    hello();
+    core.on_first_pod(pod, earlier, now);
+    all.clear();
+    take();
+  }
+};
+}  // namespace
+
+TEST_CASE("home: a job that asks for the pilot's own image gets what home is, at once") {
+  Harness h;
+  h.ask(k_home);
+  CHECK(h.count<Patch>() == 0);
+  CHECK(h.count<Launch>() == 1);
+  CHECK(h.noted("how=warm"));
+  h.end_job();
+  h.ask(k_home, wire::Verb::exec, "bob");
+  CHECK(h.last<Patch>().image.starts_with("reg.example/pilot:"));
+  CHECK(h.last<Patch>().image.ends_with("@" + k_digest_home));
+  h.patched();
+  h.goodbye();
+  h.hello();
+  CHECK(h.count<Launch>() == 2);
+  CHECK(h.noted("how=fresh"));
+}
+
+TEST_CASE("home: the registry is asked for the digest that runs, not for the pilot's tag") {
+  Harness h;
+  h.ask(k_home, wire::Verb::run);
+  CHECK(h.last<AskImage>().image == "reg.example/pilot@" + k_digest_home);
+}
+
+TEST_CASE("home: where only its name is known, a used container is made fresh by its end") {
+  Bare h;
+  h.ask(k_home);
+  h.end_job();
+  h.ask("", wire::Verb::exec, "uid:0");
+  CHECK(h.last<Patch>().image == k_home);
+  h.patched();  // which changes nothing, so the kubelet stops nothing
+  CHECK(h.last<KillGlue>().glue == h.glue[0]);
+  CHECK(h.count<Launch>() == 1);
+  h.over[0] = true;
+  h.hello();
+  CHECK(h.count<Launch>() == 1);
+  h.runs(0, k_home, k_digest_home);
+  CHECK(h.count<Launch>() == 2);
+  CHECK(h.count<Patch>() == 1);
+}
+
+TEST_CASE("home: an earlier agent's container of that name is ended before its first use") {
+  Bare h(Core::Earlier::some);
+  CHECK(h.state() == State::switching);
+  h.patched();
+  CHECK(h.count<KillGlue>() == 1);
+  h.over[0] = true;
+  h.hello();
+  h.runs(0, k_home, k_digest_home);
+  CHECK(h.state() == State::idle);
+}
+
+TEST_CASE("home: a name that admission leads elsewhere for the first time is another image") {
+  Bare h;
+  Policy policy;
+  policy.first = Policy::First::prove;
+  h.core = Core(policy);
+  h.hello();
+  h.core.on_first_pod(h.pod, Core::Earlier::none, h.now);
+  h.take();
+  h.patched("mirror.example/" + k_home);
+  CHECK(h.state() == State::switching);  // the kubelet is about to start it anew
+  h.goodbye();
+  h.hello();
+  CHECK(h.state() == State::idle);
+}
+
+TEST_CASE("home: an earlier agent's container is nobody's, whatever image is asked for") {
+  Harness h(1, {}, 1);
+  h.patch_failed(403);
+  CHECK(h.state() == State::idle);
+  h.ask(k_home);
+  CHECK(h.count<Launch>() == 0);
+  CHECK(h.state() == State::switching);
+}
+
+TEST_CASE("home: an earlier agent's glue that comes back late is not taken for the new container's") {
+  Harness h(1, {}, 3);
+  h.core = Core(Policy{});
+  h.core.on_first_pod(h.pod, Core::Earlier::some, h.now);
+  h.take();
+  h.hello();  // of the container that is to be stopped; its status shows home
+  h.patched();
+  CHECK(h.state() == State::switching);
+  h.ask("", wire::Verb::exec, "uid:0");
+  CHECK(h.count<Launch>() == 0);
+}
+
+TEST_CASE("home: a container that starts before the pod is known has what the pod says, not home") {
+  Harness h;
+  h.pod.containers.at(1).image = "reg.example/app:g1-3@" + k_digest_a;
+  h.core = Core(Policy{});
+  h.hello();
+  h.goodbye();
+  h.hello();
+  h.core.on_first_pod(h.pod, Core::Earlier::some, h.now);
+  h.take();
+  h.runs(0, "reg.example/app:g1-3", "reg.example/app@" + k_digest_a);
+  h.ask(k_home);
+  CHECK(h.count<Launch>() == 0);
+  CHECK(h.last<Patch>().image.ends_with("@" + k_digest_home));
+}
+
+TEST_CASE("home: payload containers of another image than the pilot's are not home") {
+  Harness h;
+  h.pod.containers.at(1).image = "reg.example/other:1";
+  h.core = Core(Policy{});
+  h.hello();
+  h.core.on_first_pod(h.pod, Core::Earlier::none, h.now);
+  h.take();
+  h.ask(k_home);
+  CHECK(h.count<Launch>() == 0);
+  CHECK(h.count<Patch>() == 1);
+}
