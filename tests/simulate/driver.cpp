@@ -36,6 +36,7 @@ void Driver::die() {
   world_.say("agent: is killed");
   ++life_;
   core_.reset();
+  world_.properties.agent_died();
   was_before_ = true;
   pumping_ = given_up_ = false;
   version_.clear();
@@ -152,6 +153,7 @@ void Driver::run(const Patch& action) {
                else
                  core.on_patched(attempt, std::get<kube::Failure>(answer), now);
              });
+             if (pod) world_.properties.told(**pod);
            });
 }
 

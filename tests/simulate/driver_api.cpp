@@ -47,6 +47,7 @@ void Driver::get_first_pod() {
       world_.say("agent: the first pod, version {}", (*pod)->resource_version);
       const auto earlier = was_before_ ? Core::Earlier::some : Core::Earlier::none;
       tell([&](Core& core, Time now) { core.on_first_pod(**pod, earlier, now); });
+      world_.properties.told(**pod);
     } else {
       world_.clock.after(k_first_get_pause, mine([this] { get_first_pod(); }));
     }
@@ -82,12 +83,14 @@ void Driver::watch_next() {
                                 watch_version_ = pod->resource_version;
                                 const std::uint64_t id = watch_;
                                 tell([&](Core& core, Time now) { core.on_pod(*pod, now); });
+                                world_.properties.told(*pod);
                                 if (id == watch_) watch_next();
                               }));
   }
   world_.api.watch(std::stoull(watch_version_), still([this](const PodVersion& pod) {
                      watch_version_ = pod->resource_version;
                      tell([&](Core& core, Time now) { core.on_pod(*pod, now); });
+                     world_.properties.told(*pod);
                    }),
                    still([this] {
                      watch_version_.clear();

@@ -213,7 +213,8 @@ void Kubelet::create(int index, const std::string& image, int content) {
   next.image = image;
   next.content = content;
   next.restarts = box.now ? box.now->restarts + 1 : 0;
-  if (box.now) box.before = box.now->end;
+  const auto before = box.now;
+  if (before) box.before = before->end;
   box.now = next;
   box.reason = box.message = "";
   world_.say("node: {} is created: containerd://{} of content {} by {}, restart {}", box.name, next.id,
@@ -228,6 +229,8 @@ void Kubelet::create(int index, const std::string& image, int content) {
     return;
   }
   box.glue = std::make_unique<Glue>(world_, index, next.id);
+  if (before && before->image == image && world_.api.pod()->container(box.name)->image != image)
+    world_.properties.restarted_alike(box, before->id);
   box.glue->begin();
   show(box);
   world_.tempt();
@@ -263,12 +266,10 @@ void Kubelet::show(Box& box) {
   const int index = static_cast<int>(&box - boxes_.data());
   const Milliseconds wait =
       world_.fault(world_.weather.late_status) ? world_.random.delay(500, 20'000) : world_.takes(5, 300);
-  world_.clock.after(wait, [this, index, number = ++box.told, status = status_of(box),
-                            image = box.runs() ? box.now->image : std::string()]() mutable {
+  world_.clock.after(wait, [this, index, number = ++box.told, status = status_of(box)]() mutable {
     Box& then = this->box(index);
     if (number <= then.shown) return;
     then.shown = number;
-    if (!image.empty()) world_.properties.shown.insert(image);
     world_.say("kubelet: says of {}: {} {} restarts {} {} {}", status.name,
                status.state == kube::ContainerStatus::State::running   ? "running"
                : status.state == kube::ContainerStatus::State::waiting ? "waiting"

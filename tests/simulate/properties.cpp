@@ -17,7 +17,40 @@ void Properties::broken(std::string_view property, std::string_view about) {
   about_ = about;
 }
 
-void Properties::patched(const Box&, const std::string&) {}
+void Properties::patched(const Box& box, const std::string&) {
+  if (box.now && shown_.contains(box.now->id)) known_.insert(box.now->id);
+}
+
+void Properties::restarted_alike(const Box& box, std::uint64_t before) {
+  alike_[box.now->id].known = world_.weather.ids_told && known_.contains(before);
+}
+
+void Properties::told(const kube::Pod& pod) {
+  if (Api::version(pod) < version_) return;
+  version_ = Api::version(pod);
+  for (const Box& box : world_.kubelet.boxes()) {
+    const kube::ContainerStatus* status = pod.status(box.name);
+    if (!box.now || !box.glue || status == nullptr) continue;
+    const std::uint64_t id = box.now->id;
+    if (!agent::is_of(*status, std::to_string(id)) || box.glue->link() == 0) continue;
+    shown_.insert(id);
+    if (world_.api.pod()->container(box.name)->image == box.now->image) learnt_.insert(box.now->image);
+    const auto alike = alike_.find(id);
+    if (alike == alike_.end() || !alike->second.known) continue;
+    for (const auto& [client, launched] : alike->second.clients)
+      if (!world_.starters.client(client).answered && !world_.starters.client(client).gone &&
+          world_.now() < launched + 2 * world_.weather.policy.status_patience)
+        broken("a job in what ran before is killed as soon as the status shows it", std::to_string(client));
+  }
+}
+
+void Properties::agent_died() {
+  version_ = 0;
+  learnt_.clear();
+  shown_.clear();
+  known_.clear();
+  alike_.clear();
+}
 
 void Properties::launch(ClientId id) {
   if (++world_.starters.client(id).launches > 1)
@@ -37,7 +70,11 @@ void Properties::launched(const Box& box, ClientId id) {
     if (same) broken("a probe never runs in somebody's container", box.name);
     return;
   }
-  if (!world_.images.means(request.image, box.now->content))
+  const bool means = world_.images.means(request.image, box.now->content);
+  const auto alike = alike_.find(box.now->id);
+  if (!means && alike != alike_.end())
+    alike->second.clients[id] = world_.now();
+  else if (!means)
     broken("a job runs only in what its image names",
            fmt::format("client {} asked for {} and got content {} ({}) in {}", id, request.image,
                        box.now->content, box.now->image, box.name));
@@ -106,7 +143,7 @@ void Properties::failed(ClientId id, Fault fault, std::string_view message) {
 void Properties::paused(const Box& box, const std::string& image) {
   // Of what cannot start, no name is known but its own.
   const auto content = world_.images.on_node(image);
-  if (!shown.contains(image)) return;
+  if (!learnt_.contains(image)) return;
   if (!content || world_.images.content(*content).kind != Content::Kind::good) return;
   // Where the status may show another of its names, a digest cannot be learnt.
   const bool can_learn = !world_.weather.many_names && !world_.weather.bare_ids && !world_.weather.tags_move;

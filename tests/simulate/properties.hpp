@@ -34,11 +34,16 @@ class Properties {
   void ended(agent::ClientId client, ExitStatus status, std::string_view cause, bool after_goodbye);
   void told_end(agent::ClientId client);
   void paused(const Box& box, const std::string& image);
+  // From the node and the agent: somebody ends a container while its image is being changed, and the kubelet
+  // starts the same again, since it has not heard of the change. Nobody can know before the status tells.
+  void restarted_alike(const Box& box, std::uint64_t before);
+  // The core has been told of this pod.
+  void told(const kube::Pod& pod);
+  void agent_died();
 
-  std::set<std::string> shown;  // image strings of which a status has shown a running container
-  bool refused = false;         // the API has refused an image by its rules
-  bool late = false;            // a request had its effect after its client had given it up
-  bool no_pauses = false;       // from here on, no start may have to wait
+  bool refused = false;    // the API has refused an image by its rules
+  bool late = false;       // a request had its effect after its client had given it up
+  bool no_pauses = false;  // from here on, no start may have to wait
 
  private:
   struct Last {
@@ -48,6 +53,15 @@ class Properties {
   World& world_;
   std::string verdict_, about_;
   std::map<std::string, Last> owners_;  // by container: who had it since it started
+  std::set<std::string> learnt_;        // image strings of which the agent has been shown a running container
+  std::set<std::uint64_t> shown_;       // instances of which it has
+  struct Alike {
+    bool known = false;  // the agent knew what ran before
+    std::map<agent::ClientId, SteadyTime> clients;
+  };
+  std::map<std::uint64_t, Alike> alike_;  // by instance
+  std::uint64_t version_ = 0;             // of the newest pod told
+  std::set<std::uint64_t> known_;         // instances that it had been shown when it had them patched
 };
 
 }  // namespace glidepod::simulate
