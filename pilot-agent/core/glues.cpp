@@ -143,7 +143,7 @@ void Core::look_at(Container& container, Time now) {
   if (!shows_instance(container, status, now)) return;
   container.learning_until.reset();
   container.shown = status.image_id;
-  switch (check(container, status)) {
+  switch (check(container, status, home_)) {
     case Check::as_told:
       return learn(container, status);
     case Check::unknown:

@@ -58,10 +58,11 @@ Switching::Proof proof_for(const Container& container) {
   return container.settled() && container.glue != 0 ? Switching::Proof::goodbye : Switching::Proof::status;
 }
 
-Check check(const Container& container, const ContainerStatus& status) {
+Check check(const Container& container, const ContainerStatus& status, const Home& home) {
   if (shows_image(status, container.admitted)) return Check::as_told;
   if (container.earlier.empty()) return Check::unknown;
   if (container.earlier != status.image_id) return Check::as_told;
+  if (shows_home(status, home)) return container.told_image.empty() ? Check::as_told : Check::doubtful;
   // A name may well be another one of the content before; another digest cannot.
   const auto wanted = ImageReference::parse(container.admitted);
   const bool told = wanted && !wanted->digest.empty() && !kube::digest_of(status.image_id).empty();

@@ -40,9 +40,10 @@ Switching::Proof proof_for(const Container& container);
 enum class Check : std::uint8_t {
   as_told,   // by digest or name it is what was asked for, or it cannot be the image before it
   unknown,   // neither is seen: two names may be of one content
-  doubtful,  // it is what ran before, of another digest: somebody else ended the container at that moment
+  doubtful,  // it is what ran before, the pilot's own image or of another digest: somebody else ended the
+             // container at that moment
 };
-Check check(const Container& container, const kube::ContainerStatus& status);
+Check check(const Container& container, const kube::ContainerStatus& status, const Home& home);
 
 // The id of the container that a process is in, from the texts of its /proc/PID/cgroup and of our own: the 64
 // hexadecimal digits that containerd, CRI-O and podman put into the name of a container's control group,
