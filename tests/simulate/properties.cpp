@@ -25,7 +25,8 @@ void Properties::patched(const Box& box, const std::string&) {
 void Properties::restarted_alike(const Box& box, std::uint64_t before) {
   // Of a mere name it is not known that it is not another one of the same content, unless that is home.
   const auto wanted = kube::ImageReference::parse(world_.api.pod()->container(box.name)->image);
-  const bool differs = box.now->content == Images::k_home || (wanted && !wanted->digest.empty() && !world_.weather.bare_ids);
+  const bool differs =
+      box.now->content == Images::k_home || (wanted && !wanted->digest.empty() && !world_.weather.bare_ids);
   alike_[box.now->id].known = world_.weather.ids_told && known_.contains(before) && differs;
 }
 
