@@ -39,7 +39,7 @@ void World::begin_job(Process& main) {
   }
   // Some just when they are given up.
   const Micro start = !slow                ? micro(200, 4000)
-                      : random.chance(300) ? 30 * k_second + Micro(random.between(-3000, 3000))
+                      : random.chance(300) ? 30 * k_second + Micro(random.between(0, 4000))
                                            : micro(1000, 60'000'000);
   tree.later(main, start, [this](Process& at) {
     if (at.stuck || at.state == Process::State::stopped) {
@@ -90,7 +90,9 @@ void World::act(Process& process) {
     process.stuck = true;
     if (random.chance(300)) process.exit_status = 7 << 8;
     truth.may_be_unclean();
-    tree.later(process, micro(1000, 100'000'000), [this](Process& at) { tree.release(at); });
+    // Some for a little longer than glue waits.
+    const Micro time = random.chance(300) ? micro(9'000'000, 20'000'000) : micro(1000, 100'000'000);
+    tree.later(process, time, [this](Process& at) { tree.release(at); });
     return again(process);
   }
   if (random.chance(weather.files)) ++(random.chance(300) ? stubborn_files : files);

@@ -28,6 +28,7 @@ bool is_short(World& world) {
 std::vector<ProcessStat> own_descendants() {
   World& world = World::current();
   world.pass_call();
+  world.check(world.held == 0, "nothing is kept back while others are looked for");
   std::vector<ProcessStat> result;
   for (const Process* process : world.tree.descendants()) {
     ProcessStat stat;
@@ -42,8 +43,8 @@ std::vector<ProcessStat> own_descendants() {
                                                              : 'S';
     result.push_back(stat);
   }
-  // To read them all takes a while.
-  world.pass(std::chrono::microseconds(20 * result.size()));
+  // To read them all takes a while; who is reborn meanwhile has got away.
+  world.pass(world.micro(100, 3000));
   return result;
 }
 

@@ -9,7 +9,7 @@
 namespace glidepod::glue::simulate {
 
 namespace {
-constexpr pid_t k_last_pid = 90;
+constexpr pid_t k_last_pid = 30;
 }  // namespace
 
 Process& Tree::fork(pid_t parent, Process::Kind kind) {

@@ -17,6 +17,7 @@ constexpr auto k_longest_turn = std::chrono::milliseconds(3500);
 World::World(std::uint64_t seed, bool tell)
     : random(seed), weather(random), tree(*this), truth(*this), agent(*this), tell_(tell) {
   the_world = this;
+  if (random.chance(200)) rebirths_ = 20'000;
   options.container = "payload-0";
   options.grace = std::chrono::seconds(random.between(0, 60));
 }
