@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # The test environment on Kubernetes, sourced by lib.sh. The cluster is one of:
 #
-#   * a new one, by tests/e2e/cluster/up, which ends with the environment;
+#   * a new one, by tests/e2e/cluster/up, which ends with the environment; with
+#     GLIDEPOD_KUBERNETES=DIR it runs the programs in DIR (`up --help`);
 #   * with GLIDEPOD_CLUSTER, one that tests/e2e/cluster/up made in that folder;
 #   * with KUBECONFIG and GLIDEPOD_REGISTRY (HOST:PORT/PATH), any. Its nodes must take
 #     images from that registry, and skopeo must be able to put them there.

@@ -45,6 +45,28 @@ private_apt() {  # DIR TYPE [SUITE]
     )
 }
 
+# Puts the programs of a cluster first into PATH: those that DIR has, else what `build` makes and Debian has. How they
+# are configured depends on whose they are: k8s_minor is the Y of Kubernetes 1.Y, containerd_major the X of X.Y.
+find_programs() {  # [DIR]
+    local program dir=${1-} own=() others=0
+    if [[ -n $dir ]]; then
+        for program in "${k8s_programs[@]}"; do [[ ! -x $dir/$program ]] || own+=("$program"); done
+        for program in kubectl "${debian_programs[@]}"; do [[ ! -x $dir/$program ]] || others=$((others + 1)); done
+        ((${#own[@]} + others)) || die "$dir has no program of a cluster"
+    fi
+    case ${#own[@]} in
+        0) "$cluster_dir/build" ;;
+        "${#k8s_programs[@]}") [[ -x $dir/kubectl ]] || "$cluster_dir/build" --kubectl ;;
+        *) die "$dir must have all or none of ${k8s_programs[*]}" ;;
+    esac
+    export PATH=${dir:+$dir:}$k8s_dir:$PATH
+    k8s_minor=$(kubelet --version | sed -nE 's/^Kubernetes v1\.([0-9]+)\..*/\1/p')
+    export k8s_minor  # for node
+    [[ -n $k8s_minor ]] || die "$(type -P kubelet) does not say which Kubernetes it is of"
+    containerd_major=$(containerd --version | sed -nE 's/^containerd [^ ]+ v?([0-9]+)\..*/\1/p')
+    [[ -n $containerd_major ]] || die "$(type -P containerd) does not say its version"
+}
+
 # Runs a command until it succeeds; fails when the deadline has passed.
 wait_until() {  # SECONDS COMMAND...
     local deadline=$((SECONDS + $1))
@@ -74,11 +96,12 @@ alive() {  # FILE
 
 # The folder of a cluster, made by up and removed by down. Its programs see other
 # folders at /run, /var/lib and /var/log.
-check_state() {  # DIR
+check_state() {  # DIR [DIR_OF_PROGRAMS]
     local dir
-    for dir in "$1" "$k8s_dir"; do
+    for dir in "$1" "$k8s_dir" "${@:2}"; do
         case $dir/ in
             /run/* | /var/lib/* | /var/log/*) die "$dir must not lie beneath /run, /var/lib or /var/log" ;;
+            *:*) die "$dir must have no colon" ;;
             /*) ;;
             *) die "$dir must be an absolute path" ;;
         esac
