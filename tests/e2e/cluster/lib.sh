@@ -65,6 +65,7 @@ find_programs() {  # [DIR]
     [[ -n $k8s_minor ]] || die "$(type -P kubelet) does not say which Kubernetes it is of"
     containerd_major=$(containerd --version | sed -nE 's/^containerd [^ ]+ v?([0-9]+)\..*/\1/p')
     [[ -n $containerd_major ]] || die "$(type -P containerd) does not say its version"
+    ((k8s_minor >= 23 || containerd_major < 2)) || die "Kubernetes 1.$k8s_minor knows no containerd $containerd_major"
 }
 
 # Runs a command until it succeeds; fails when the deadline has passed.
