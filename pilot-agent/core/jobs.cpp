@@ -59,6 +59,8 @@ void Core::kill_job(Container& container, EventKind event, Time now) {
 void Core::on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now) {
   Container* container = find_job(glue, ended.job);
   if (container == nullptr) return;
+  // A main process that cannot be killed is never told of as exited.
+  on_exited(glue, wire::Exited{ended.job, ended.status, ended.ended_ns, 0, 0, 0}, now);
   Job& job = *container->job();
   note(
       "event=ended job={} owner={} container={} status={} cpu_s={:.3f} rss_kib={} wall_s={:.3f} killed={} "
@@ -71,10 +73,6 @@ void Core::on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now) {
   container->last_used = now;
   end_visits(job);
   job.sessions.clear();
-  if (!job.exited) {
-    job.exited = wire::Exited{ended.job, ended.status, ended.ended_ns, 0, 0, 0};
-    job.stopped = job.goodbye && !own_end(job, ended.status);
-  }
   if (job.goodbye || finishing_ || own_end(job, job.exited->status))
     finish_job(*container, EventKind::ended, now);
   else  // until it is known whether its container goes away

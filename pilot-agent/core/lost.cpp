@@ -28,8 +28,10 @@ void Core::lose_job(Container& container, EventKind event, Time now) {
                           now + policy_.status_patience});
   }
   // Nobody here stops a container that has a job.
-  if (event == EventKind::goodbye) unsettle(container, now);
-  if (event == EventKind::goodbye || !pod_known_) return become(container, Absent{now + policy_.calm}, event);
+  if (event == EventKind::goodbye) {
+    unsettle(container, now);
+    return become(container, Absent{now + policy_.calm}, event);
+  }
   // The kubelet would start the same image string again, each time after a longer pause.
   begin(container, {}, std::nullopt, event, now);
 }
