@@ -174,23 +174,31 @@ void Driver::run(const AskImage& action) {
   const Milliseconds left =
       std::max(std::chrono::ceil<Milliseconds>(action.deadline - world_.now()), Milliseconds(0));
   const bool silent = world_.fault(200), refused = !silent && world_.fault(100);
+  const auto content = world_.images.in_registry(action.image);
+  const bool nothing = content && world_.images.content(*content).runs_nothing;
   if (refused) world_.properties.launch_failed(client);
-  world_.clock.after(
-      silent ? left : std::min(left, world_.takes(10, 3000)), mine([this, client, silent, refused] {
-        if (!clients_.contains(client)) return;
-        world_.say("agent: the registry {} client {}",
-                   silent    ? "is silent to"
-                   : refused ? "refuses"
-                             : "answers",
-                   client);
-        if (silent || refused)
-          tell([&](Core& core, Time now) {
-            core.on_image_unknown(client, refused ? wire::Fault::user : wire::Fault::infrastructure,
-                                  "registry", now);
-          });
-        else
-          tell([&](Core& core, Time now) { core.on_image_known(client, {{"/run"}, {}}, now); });
-      }));
+  // A deadline is told a little late.
+  world_.clock.after(silent ? left + Milliseconds(world_.random.aside(4).between(0, 20))
+                            : std::min(left, world_.takes(10, 3000)),
+                     mine([this, client, silent, refused, nothing] {
+                       if (!clients_.contains(client)) return;
+                       world_.say("agent: the registry {} client {}",
+                                  silent    ? "is silent to"
+                                  : refused ? "refuses"
+                                            : "answers",
+                                  client);
+                       if (silent || refused)
+                         tell([&](Core& core, Time now) {
+                           core.on_image_unknown(client,
+                                                 refused ? wire::Fault::user : wire::Fault::infrastructure,
+                                                 "registry", now);
+                         });
+                       else
+                         tell([&](Core& core, Time now) {
+                           using Words = std::vector<std::string>;
+                           core.on_image_known(client, {nothing ? Words() : Words{"/run"}, {}}, now);
+                         });
+                     }));
 }
 
 void Driver::run(const SignalJob& action) {
@@ -269,11 +277,13 @@ void Driver::run(const SendBeat& action) {
 
 void Driver::run(const GiveUp& action) {
   world_.say("core: gives up: {}", action.reason);
+  world_.properties.given_up();
   given_up_ = true;
 }
 
 void Driver::run(const Note& action) {
   world_.say("core: {}", action.text);
+  world_.properties.noted(action.text);
 }
 
 }  // namespace glidepod::simulate

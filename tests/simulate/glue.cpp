@@ -81,7 +81,8 @@ void Glue::job_ends(ExitStatus status, std::string_view cause) {
   world_.say("job: {} of client {} ends ({}): {}", job_->id, job_->client, cause, status.to_string());
   world_.properties.ended(job_->client, status, cause, said_goodbye_);
   world_.tempt();
-  if (link_ != 0) {
+  unclean_ |= stuck_;
+  if (link_ != 0 && !stuck_) {
     wire::Exited exited;
     exited.job = job_->id;
     exited.status = status;
@@ -149,10 +150,11 @@ void Glue::terminate() {
   leaving_ = 143;
   const JobId job = job_->id;
   // Glue's own grace is shorter than the kubelet's, or not.
-  const bool stubborn = world_.random.chance(300);
+  const bool stubborn = world_.random.chance(300), stuck = stubborn && world_.random.aside(3).chance(200);
   const Milliseconds wait =
       stubborn ? Milliseconds(world_.random.between(20'000, 31'000)) : world_.random.delay(1, 5000);
-  later(wait, [job, stubborn](Glue& glue) {
+  later(wait, [job, stubborn, stuck](Glue& glue) {
+    glue.stuck_ = stuck;
     if (glue.job_ && glue.job_->id == job && !glue.job_->status)
       glue.job_ends(ExitStatus::signaled(stubborn ? SIGKILL : SIGTERM), "stop");
   });

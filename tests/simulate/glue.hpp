@@ -51,6 +51,7 @@ class Glue {
   std::uint64_t instance_;
   agent::GlueId link_ = 0;
   bool alive_ = true, wedged_ = false, said_goodbye_ = false, unclean_ = false;
+  bool stuck_ = false;  // its job's main process hangs in the kernel: that it has exited is never told
   std::optional<int> leaving_;
   std::optional<Job> job_;
 };

@@ -33,7 +33,7 @@ Images::Images(Random& random, const Weather& weather, SteadyTime) {
                                 Content::Kind::create_error, Content::Kind::gone};
   const auto add = [&](Content::Kind kind) {
     const char digit = static_cast<char>('0' + contents_.size());
-    contents_.push_back({kind, "sha256:" + std::string(64, digit), {}, {}});
+    contents_.push_back({kind, "sha256:" + std::string(64, digit), {}, {}, false});
     return static_cast<int>(contents_.size()) - 1;
   };
   add(Content::Kind::good);
@@ -43,6 +43,7 @@ Images::Images(Random& random, const Weather& weather, SteadyTime) {
     const bool bad = i > 0 && random.chance(weather.bad_images);
     const int content =
         add(bad ? kinds[static_cast<std::size_t>(random.between(0, 3))] : Content::Kind::good);
+    contents_.back().runs_nothing = random.aside(2).chance(150);
     const std::string repository = random.chance(700) ? "docker.io/library/app" : "quay.example/team/tool";
     const std::string name = repository + ":v" + std::to_string(i);
     tags_[name] = {content};
@@ -122,6 +123,12 @@ bool Images::means(const std::string& image, int index) const {
   if (const auto digest = digest_in(image); !digest.empty()) return content(index).digest == digest;
   const auto tag = tags_.find(image);
   return tag != tags_.end() && std::ranges::count(tag->second, index) > 0;
+}
+
+bool Images::may_run_nothing(const std::string& image) const {
+  for (int i = 0; i < contents(); ++i)
+    if (content(i).runs_nothing && means(image, i)) return true;
+  return false;
 }
 
 bool Images::can_be_at_fault(const std::string& image) const {

@@ -18,6 +18,7 @@ struct Content {
   std::string digest;                // "sha256:..."
   std::vector<std::string> on_node;  // its repositories there, as its imageID may show; empty: not there
   std::vector<std::string> names;    // under which it is there, tags and digests
+  bool runs_nothing = false;         // neither ENTRYPOINT nor CMD
 };
 
 // The registry and the node's store. Images are named in full, and a mirror holds the same as what it
@@ -50,6 +51,7 @@ class Images {
   // pilot started.
   bool means(const std::string& image, int content) const;
   bool can_be_at_fault(const std::string& image) const;
+  bool may_run_nothing(const std::string& image) const;
 
  private:
   std::vector<Content> contents_;

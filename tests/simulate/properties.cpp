@@ -19,7 +19,14 @@ void Properties::broken(std::string_view property, std::string_view about) {
 }
 
 void Properties::patched(const Box& box, const std::string&) {
-  if (box.now && shown_.contains(box.now->id)) known_.insert(box.now->id);
+  // Before the status names the pilot's own image, home has but its plain name.
+  if (home_told_)
+    young_.erase(box.name);
+  else
+    young_.insert(box.name);
+  if (!box.now) return;
+  leaving_.insert(box.now->id);
+  if (shown_.contains(box.now->id)) known_.insert(box.now->id);
 }
 
 void Properties::restarted_alike(const Box& box, std::uint64_t before) {
@@ -33,13 +40,14 @@ void Properties::restarted_alike(const Box& box, std::uint64_t before) {
 void Properties::told(const kube::Pod& pod) {
   if (Api::version(pod) < version_) return;
   version_ = Api::version(pod);
+  home_told_ |= pod.status("pilot") != nullptr;
   for (const Box& box : world_.kubelet.boxes()) {
     const kube::ContainerStatus* status = pod.status(box.name);
     if (!box.now || !box.glue || status == nullptr) continue;
     const std::uint64_t id = box.now->id;
     if (!agent::is_of(*status, std::to_string(id)) || box.glue->link() == 0) continue;
     shown_.insert(id);
-    if (world_.api.pod()->container(box.name)->image == box.now->image) learnt_.insert(box.now->image);
+    if (!leaving_.contains(id)) learnt_.insert(box.now->image);
     const auto alike = alike_.find(id);
     if (alike == alike_.end() || !alike->second.known) continue;
     for (const auto& [client, launched] : alike->second.clients)
@@ -50,10 +58,13 @@ void Properties::told(const kube::Pod& pod) {
 }
 
 void Properties::agent_died() {
+  failures_ = 0;
   version_ = 0;
+  home_told_ = false;
   learnt_.clear();
   shown_.clear();
   known_.clear();
+  leaving_.clear();
   alike_.clear();
 }
 
@@ -102,6 +113,16 @@ void Properties::ended(ClientId id, ExitStatus status, std::string_view cause, b
   client.after_goodbye = after_goodbye;
 }
 
+void Properties::noted(std::string_view line) {
+  if (line.starts_with("event=started ")) failures_ = 0;
+  failures_ += line.starts_with("event=bind_failed ") || line.starts_with("event=switch_failed ") ? 1 : 0;
+}
+
+void Properties::given_up() {
+  if (failures_ < world_.weather.policy.give_up_after)
+    broken("a job that starts ends a row of failures", std::to_string(failures_));
+}
+
 void Properties::told_end(ClientId id) {
   world_.starters.client(id).told = true;
 }
@@ -135,7 +156,9 @@ void Properties::failed(ClientId id, Fault fault, std::string_view message) {
     broken(property, fmt::format("client {}: {}", id, message));
   };
   if (client.answered) return wrong("nobody is answered twice");
-  if (fault == Fault::user && !client.blamed && !refused &&
+  const bool ran_nothing =
+      client.request.verb == wire::Verb::run && world_.images.may_run_nothing(client.request.image);
+  if (fault == Fault::user && !client.blamed && !refused && !ran_nothing &&
       !world_.images.can_be_at_fault(client.request.image))
     wrong("the user is at fault only for what the user can mend");
   // A job that ended by SIGTERM or SIGKILL may as well have been stopped from outside: that is documented.
@@ -148,7 +171,7 @@ void Properties::failed(ClientId id, Fault fault, std::string_view message) {
 void Properties::paused(const Box& box, const std::string& image) {
   // Of what cannot start, no name is known but its own.
   const auto content = world_.images.on_node(image);
-  if (!learnt_.contains(image)) return;
+  if (!learnt_.contains(image) || young_.contains(box.name)) return;
   if (!content || world_.images.content(*content).kind != Content::Kind::good) return;
   // Where the status may show another of its names, a digest cannot be learnt.
   const bool can_learn = !world_.weather.many_names && !world_.weather.bare_ids && !world_.weather.tags_move;

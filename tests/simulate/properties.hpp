@@ -31,6 +31,8 @@ class Properties {
   // From the node.
   void launched(const Box& box, agent::ClientId client);
   void launch_failed(agent::ClientId client);
+  void noted(std::string_view line);  // a line of the agent's log
+  void given_up();
   void ended(agent::ClientId client, ExitStatus status, std::string_view cause, bool after_goodbye);
   void told_end(agent::ClientId client);
   void paused(const Box& box, const std::string& image);
@@ -61,6 +63,10 @@ class Properties {
   };
   std::map<std::uint64_t, Alike> alike_;  // by instance
   std::uint64_t version_ = 0;             // of the newest pod told
+  int failures_ = 0;                      // that the log tells of since a job started
+  bool home_told_ = false;                // the agent knows the pilot's imageID
+  std::set<std::uint64_t> leaving_;       // instances that were there when a patch was sent
+  std::set<std::string> young_;           // containers patched before it did
   std::set<std::uint64_t> known_;         // instances that it had been shown when it had them patched
 };
 

@@ -22,6 +22,8 @@ class Random {
     return low + static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(high - low + 1));
   }
   bool chance(int per_thousand) { return between(0, 999) < per_thousand; }
+  // Another stream, for what was thought of later: a seed goes on to mean the schedule that it meant.
+  Random aside(std::uint64_t what) const { return Random(state_ ^ what); }
   // Mostly short, sometimes long: half of them in the first tenth.
   Milliseconds delay(std::int64_t low, std::int64_t high) {
     return Milliseconds(between(low, chance(500) ? high : low + (high - low) / 10));

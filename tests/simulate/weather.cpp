@@ -25,6 +25,7 @@ Weather::Weather(Random& random, bool late) {
   storm = std::chrono::seconds(random.between(20, 240));
   tags_move = random.chance(200);
   faults = random.chance(850);
+  if (random.aside(1).chance(50)) policy.pull_patience = std::chrono::seconds(700);
   if (!faults) return;
   request_lost = some(300);
   answer_lost = some(300);
