@@ -80,16 +80,20 @@ TEST_CASE("apptainer: arguments and environment of megabytes arrive whole") {
 
 TEST_CASE("apptainer: the agent learns what the caller is") {
   SmallAgent agent;
-  agent.start({.in_child = [] {
-    ::umask(027);
-    const rlimit core{4096, 8192};
-    ::setrlimit(RLIMIT_CORE, &core);
-    if (::chdir("/usr") != 0) ::_exit(112);
-    if (::getuid() == 0) {
-      const gid_t groups[] = {30001};
-      if (::setgroups(1, groups) != 0 || ::setgid(20001) != 0 || ::setuid(20001) != 0) ::_exit(113);
-    }
-  }});
+  // Where another user reaches it, wherever this tree lies.
+  const std::string program = agent.folder() + "/apptainer";
+  std::filesystem::copy_file(APPTAINER_PROGRAM, program);
+  agent.start({.program = program, .in_child = [] {
+                 ::umask(027);
+                 const rlimit core{4096, 8192};
+                 ::setrlimit(RLIMIT_CORE, &core);
+                 if (::chdir("/usr") != 0) ::_exit(112);
+                 if (::getuid() == 0) {
+                   const gid_t groups[] = {30001};
+                   if (::setgroups(1, groups) != 0 || ::setgid(20001) != 0 || ::setuid(20001) != 0)
+                     ::_exit(113);
+                 }
+               }});
   const wire::Bind& bind = agent.bind();
   CHECK(bind.umask == 027);
   CHECK(bind.cwd == "/usr");

@@ -67,7 +67,9 @@ const Programs& isolated_programs() {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  if (::setgroups(1, groups) != 0 || ::setgid(job.uid) != 0 || ::setuid(job.uid) != 0) ::_exit(99);
+  // The folder of this tree may be nobody's but root's.
+  if (::chdir("/") != 0 || ::setgroups(1, groups) != 0 || ::setgid(job.uid) != 0 || ::setuid(job.uid) != 0)
+    ::_exit(99);
   ::execv(isolated_programs().apptainer.c_str(), argv.data());
   ::_exit(98);
 }
