@@ -29,7 +29,7 @@ struct Settings {
   std::chrono::seconds status_patience{10};
   std::chrono::seconds calm{90};
   std::chrono::seconds beat{20};
-  std::chrono::seconds beat_patience{30};
+  std::chrono::seconds beat_patience{90};
   std::chrono::seconds ending_patience{90};
   int first = 0;
   std::int64_t give_up_after = 5;

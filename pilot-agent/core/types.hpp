@@ -29,7 +29,7 @@ struct Policy {
   // server (60 s) and no watch of the kubelet is that late.
   std::chrono::seconds calm{90};
   std::chrono::seconds beat{20};             // between two questions to a glue that has a job
-  std::chrono::seconds beat_patience{30};    // with a glue that does not answer
+  std::chrono::seconds beat_patience{90};    // with a glue that does not answer
   std::chrono::seconds ending_patience{90};  // from a job's end, or the order to kill it, to JobEnded
   int give_up_after = 5;                     // failures of the infrastructure in a row; 0: never
   enum class First : std::uint8_t { use, prove };

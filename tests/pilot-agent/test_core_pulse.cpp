@@ -36,7 +36,7 @@ TEST_CASE("pulse: a wedged glue costs one switch, not the slot") {
   SUBCASE("it answers another question") {
     h.core.on_beat(wedged, 77, h.now);
   }
-  h.pass(30s);
+  h.pass(90s);
   CHECK(h.last<KillGlue>().glue == wedged);
   CHECK(h.state() == State::switching);
   h.pass(10s);
