@@ -50,6 +50,15 @@ struct Scene {
     run.finished = k_start;
     return run;
   }
+  // The container is being stopped for another image, whose container has come this far.
+  void replace_running(Next::State next_state) {
+    spec.containers[0].image = "new";
+    c().run = running();
+    c().run->state = Run::State::stopping;
+    c().run->replaced = true;
+    c().run->kill_at = k_start + Seconds(30);
+    c().next = next(next_state, "new");
+  }
   static Next next(Next::State state, const std::string& image = "old") {
     Next result;
     result.state = state;
@@ -122,12 +131,7 @@ TEST_CASE("decide: a changed image stops the old container and prepares the new 
 
 TEST_CASE("decide: the new container waits for the old one's end, and starts before its exit code is known") {
   Scene scene;
-  scene.spec.containers[0].image = "new";
-  scene.c().run = Scene::running();
-  scene.c().run->state = Run::State::stopping;
-  scene.c().run->replaced = true;
-  scene.c().run->kill_at = k_start + Seconds(30);
-  scene.c().next = Scene::next(Next::State::ready, "new");
+  scene.replace_running(Next::State::ready);
   CHECK(scene.kinds().empty());
   CHECK(scene.decide().wake_at == k_start + Seconds(30));
   scene.c().run->state = Run::State::ended;
@@ -136,12 +140,7 @@ TEST_CASE("decide: the new container waits for the old one's end, and starts bef
 
 TEST_CASE("decide: one that cannot be started does not hide the one that still runs") {
   Scene scene;
-  scene.spec.containers[0].image = "new";
-  scene.c().run = Scene::running();
-  scene.c().run->state = Run::State::stopping;
-  scene.c().run->replaced = true;
-  scene.c().run->kill_at = k_start + Seconds(30);
-  scene.c().next = Scene::next(Next::State::unstartable, "new");
+  scene.replace_running(Next::State::unstartable);
   CHECK(scene.kinds().empty());
   scene.now += Seconds(30);
   CHECK(scene.kinds() == Kinds{Kind::kill});
