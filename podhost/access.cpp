@@ -6,7 +6,7 @@ namespace glidepod::podhost {
 
 using Json = nlohmann::json;
 
-std::optional<kube::ApiError> refuse_pod_request(const Json& own_pod, const PodRequest& request) {
+Result<void> refuse_pod_request(const Json& own_pod, const PodRequest& request) {
   const Json& metadata = own_pod.at("metadata");
   const bool own_namespace = metadata.at("namespace") == request.ns;
   const bool watches = request.verb == "list" || request.verb == "watch";
@@ -14,7 +14,7 @@ std::optional<kube::ApiError> refuse_pod_request(const Json& own_pod, const PodR
       own_namespace && (watches && request.name.empty() ? metadata.at("name") == request.selected_name
                                                         : metadata.at("name") == request.name);
   const bool allowed = request.verb == "get" || request.verb == "patch" || watches;
-  if (own && allowed && request.subresource.empty()) return std::nullopt;
+  if (own && allowed && request.subresource.empty()) return {};
   const std::string user =
       fmt::format("system:serviceaccount:{}:{}", metadata.at("namespace").get<std::string>(),
                   own_pod.at("spec").value("serviceAccountName", "default"));
@@ -22,7 +22,7 @@ std::optional<kube::ApiError> refuse_pod_request(const Json& own_pod, const PodR
   return kube::ApiError::forbidden(user, request.verb, resource, request.name, request.ns);
 }
 
-std::optional<kube::ApiError> refuse_pod_change(const Json& old_pod, const Json& new_pod) {
+Result<void> refuse_pod_change(const Json& old_pod, const Json& new_pod) {
   Json expected = old_pod;
   Json& containers = expected["spec"]["containers"];
   const Json& wanted = new_pod.at("spec").at("containers");
@@ -33,7 +33,7 @@ std::optional<kube::ApiError> refuse_pod_change(const Json& old_pod, const Json&
   if (new_pod.at("spec").contains("activeDeadlineSeconds"))
     expected["spec"]["activeDeadlineSeconds"] = new_pod.at("spec").at("activeDeadlineSeconds");
   if (expected.at("spec") == new_pod.at("spec") && expected.at("metadata") == new_pod.at("metadata")) {
-    return std::nullopt;
+    return {};
   }
   return kube::ApiError::denied(
       old_pod.at("metadata").at("name").get<std::string>(),

@@ -13,10 +13,10 @@ struct PodRequest {
   std::string ns, name, subresource;
   std::string selected_name;  // fieldSelector's metadata.name
 };
-std::optional<kube::ApiError> refuse_pod_request(const nlohmann::json& own_pod, const PodRequest& request);
+Result<void> refuse_pod_request(const nlohmann::json& own_pod, const PodRequest& request);
 
 // What a pod may change of itself: its deadline, and the images of its containers other than the first, the
 // pilot.
-std::optional<kube::ApiError> refuse_pod_change(const nlohmann::json& old_pod, const nlohmann::json& new_pod);
+Result<void> refuse_pod_change(const nlohmann::json& old_pod, const nlohmann::json& new_pod);
 
 }  // namespace glidepod::podhost

@@ -6,6 +6,7 @@
 #include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
+#include "lib/http/limited_stream.hpp"
 #include "lib/kube/selector.hpp"
 #include "podhost/access.hpp"
 #include "podhost/json_input.hpp"
@@ -18,7 +19,6 @@ namespace glidepod::podhost {
 namespace {
 
 using kube::ApiError;
-using kube::Outcome;
 
 constexpr Seconds k_watch_limit{1800};
 constexpr std::string_view k_token_path = "/t/";
@@ -72,16 +72,17 @@ std::string verb_of(const httplib::Request& request, const std::string& name) {
 }
 
 // kubectl delete says it in the body, all else in the query.
-Outcome<bool> dry_run_of(const httplib::Request& request, const Json& body) {
+Result<bool> dry_run_of(const httplib::Request& request, const Json& body) {
   std::string value = request.get_param_value("dryRun");
   const Json list = body.value("dryRun", Json::array());
   if (list.is_array() && !list.empty() && list[0].is_string()) value = list[0].get<std::string>();
   if (value.empty() || value == "All") return value == "All";
   return ApiError{422, "Invalid",
-                  fmt::format("DryRun.dryRun: Unsupported value: \"{}\": supported values: \"All\"", value)};
+                  fmt::format("DryRun.dryRun: Unsupported value: \"{}\": supported values: \"All\"", value)}
+      .to_error();
 }
 
-Outcome<Json> body_of(const httplib::Request& request) {
+Result<Json> body_of(const httplib::Request& request) {
   const std::string raw = request.get_header_value("Content-Type");
   const std::string type(trim(std::string_view(raw).substr(0, raw.find(';'))));
   if (!type.empty() && type != "application/json") return ApiError::unsupported_media_type(type);
@@ -91,7 +92,7 @@ Outcome<Json> body_of(const httplib::Request& request) {
   return std::move(body).value();
 }
 
-Outcome<Selection> selection_of(const std::string& ns, const httplib::Request& request) {
+Result<Selection> selection_of(const std::string& ns, const httplib::Request& request) {
   Selection selection;
   selection.ns = ns;
   auto labels = kube::LabelSelector::parse(request.get_param_value("labelSelector"));
@@ -105,11 +106,13 @@ Outcome<Selection> selection_of(const std::string& ns, const httplib::Request& r
 
 }  // namespace
 
-void Api::handle(const Connection& connection, const httplib::Request& request, httplib::Response& response) {
+void Api::handle(const http::Connection& connection, const httplib::Request& request,
+                 httplib::Response& response) {
   bool answered = false;
   auto outcome = route(connection, request, response, &answered);
   if (!outcome) {
-    answer(response, outcome.error().code, outcome.error().to_json());
+    const auto error = ApiError::of(outcome.error());
+    answer(response, error.code, error.to_json());
   } else if (!answered) {
     for (const auto& warning : outcome->warnings)
       response.set_header("Warning", fmt::format("299 - \"{}\"", warning));
@@ -118,8 +121,9 @@ void Api::handle(const Connection& connection, const httplib::Request& request, 
 }
 
 // kubectl sends no token over plain HTTP; for it the token may lead the path: --server http://HOST/t/TOKEN.
-std::optional<ApiError> Api::admit(const Connection& connection, const httplib::Request& request) const {
-  if (connection.caller.kind != Caller::Kind::token_needed) return std::nullopt;
+std::optional<http::Refusal> Api::admit(const http::Connection& connection,
+                                        const httplib::Request& request) const {
+  if (connection.caller.kind != http::Caller::Kind::network) return std::nullopt;
   const std::string header = request.get_header_value("Authorization");
   std::string given = header.starts_with("Bearer ") ? header.substr(7) : "";
   if (request.path.starts_with(k_token_path)) {
@@ -127,13 +131,35 @@ std::optional<ApiError> Api::admit(const Connection& connection, const httplib::
     given = request.path.substr(begin, request.path.find('/', begin) - begin);
   }
   if (same_secret(given, settings_.token)) return std::nullopt;
-  return ApiError::unauthorized();
+  return http::Refusal{401, "Unauthorized"};
 }
 
-Outcome<Api::Answer> Api::route(const Connection& connection, const httplib::Request& request,
-                                httplib::Response& response, bool* answered) {
+void Api::refuse(const http::Refusal& refusal, httplib::Response& response) {
+  const auto error = [&refusal] {
+    switch (refusal.status) {
+      case 401:
+        return ApiError::unauthorized();
+      case 404:
+        return ApiError::path_not_found();
+      case 405:
+        return ApiError::method_not_allowed();
+      case 411:
+        return ApiError{411, "LengthRequired", refusal.message}.to_error();
+      case 413:
+        return ApiError::too_large();
+      case 500:
+        return ApiError::internal(refusal.message);
+      default:
+        return ApiError{refusal.status, "BadRequest", refusal.message}.to_error();
+    }
+  }();
+  answer(response, refusal.status, ApiError::of(error).to_json());
+}
+
+Result<Api::Answer> Api::route(const http::Connection& connection, const httplib::Request& request,
+                               httplib::Response& response, bool* answered) {
   std::string path = request.path;
-  if (connection.caller.kind == Caller::Kind::token_needed && path.starts_with(k_token_path)) {
+  if (connection.caller.kind == http::Caller::Kind::network && path.starts_with(k_token_path)) {
     const auto end = path.find('/', k_token_path.size());
     path = end == std::string::npos ? "/" : path.substr(end);
   }
@@ -161,7 +187,7 @@ Outcome<Api::Answer> Api::route(const Connection& connection, const httplib::Req
   if (parts[3] == "pods" && parts.size() == 4) return pods(connection, {}, request, response, answered);
   if (parts[3] != "namespaces" || parts.size() < 5) return ApiError::path_not_found();
   if (parts.size() == 5 && request.method == "GET" && valid_dns_label(parts[4]) &&
-      connection.caller.kind != Caller::Kind::pod) {
+      connection.caller.kind != http::Caller::Kind::guest) {
     return Answer{200,
                   {{"kind", "Namespace"},
                    {"apiVersion", "v1"},
@@ -174,22 +200,22 @@ Outcome<Api::Answer> Api::route(const Connection& connection, const httplib::Req
   return pods(connection, target, request, response, answered);
 }
 
-std::optional<ApiError> Api::refuse(const Caller& caller, const Target& target,
-                                    const httplib::Request& request) {
-  if (caller.kind != Caller::Kind::pod) return std::nullopt;
-  const PodPtr own = store_.find(caller.uid);
+Result<void> Api::refuse_guest(const http::Caller& caller, const Target& target,
+                               const httplib::Request& request) {
+  if (caller.kind != http::Caller::Kind::guest) return {};
+  const PodPtr own = store_.find(caller.guest);
   if (!own) return ApiError::unauthorized();
   const auto fields = kube::FieldSelector::parse(request.get_param_value("fieldSelector"));
   return refuse_pod_request(*own, {verb_of(request, target.name), target.ns, target.name, target.subresource,
                                    fields ? fields.value().required("metadata.name") : ""});
 }
 
-Outcome<Api::Answer> Api::pods(const Connection& connection, const Target& target,
-                               const httplib::Request& request, httplib::Response& response, bool* answered) {
-  if (auto refused = refuse(connection.caller, target, request)) return *std::move(refused);
+Result<Api::Answer> Api::pods(const http::Connection& connection, const Target& target,
+                              const httplib::Request& request, httplib::Response& response, bool* answered) {
+  TRY(refuse_guest(connection.caller, target, request));
   const bool reads = request.method == "GET" || request.method == "HEAD";
   if (target.subresource == "log" && reads) {
-    if (auto failed = log(connection, target, request, response)) return *std::move(failed);
+    TRY(log(connection, target, request, response));
     *answered = true;
     return Answer{};
   }
@@ -212,7 +238,7 @@ Outcome<Api::Answer> Api::pods(const Connection& connection, const Target& targe
   return ApiError::method_not_allowed();
 }
 
-Outcome<Api::Answer> Api::create(const Target& target, const httplib::Request& request) {
+Result<Api::Answer> Api::create(const Target& target, const httplib::Request& request) {
   if (!ready_) return ApiError::unavailable("podhost is stopping");
   auto body = body_of(request);
   if (!body) return body.error();
@@ -253,8 +279,8 @@ Outcome<Api::Answer> Api::create(const Target& target, const httplib::Request& r
   return Answer{201, **created, parsed->warnings};
 }
 
-Outcome<Api::Answer> Api::list(const Connection& connection, const Target& target,
-                               const httplib::Request& request, httplib::Response& response, bool* answered) {
+Result<Api::Answer> Api::list(const http::Connection& connection, const Target& target,
+                              const httplib::Request& request, httplib::Response& response, bool* answered) {
   auto selection = selection_of(target.ns, request);
   if (!selection) return selection.error();
   if (!target.name.empty()) {
@@ -278,28 +304,43 @@ Outcome<Api::Answer> Api::list(const Connection& connection, const Target& targe
   const auto limit = parse_integer(request.get_param_value("timeoutSeconds"));
   watch.limit = limit && limit.value() > 0 && limit.value() < 86400 ? Seconds(limit.value()) : k_watch_limit;
   const std::string version = request.get_param_value("resourceVersion");
-  if (version.empty() || version == "0") {
-    watch.after = all.version;
-    watch.initial = std::move(all.pods);
-  } else {
+  const std::string initial = request.get_param_value("sendInitialEvents");
+  if (!initial.empty() && request.get_param_value("resourceVersionMatch") != "NotOlderThan")
+    return ApiError{
+        422, "Invalid",
+        "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: sendInitialEvents "
+        "requires setting resourceVersionMatch to NotOlderThan"}
+        .to_error();
+  std::int64_t since = 0;
+  if (!version.empty()) {
     const auto number = parse_integer(version);
     if (!number) return ApiError::bad_request(fmt::format("invalid resourceVersion \"{}\"", version));
-    watch.after = number.value();
+    since = number.value();
+  }
+  const bool whole = initial.empty() ? since == 0 : truth(initial);
+  // What there is now is never older than a version that was told.
+  if (whole && since <= all.version) {
+    watch.after = all.version;
+    watch.initial = std::move(all.pods);
+    watch.end_of_initial = !initial.empty() && watch.bookmarks;
+  } else if (since == 0) {
+    watch.after = all.version;
+  } else {
+    watch.after = since;
     if (watch.after > all.version || !store_.since(watch.after)) {
       return ApiError::gone(fmt::format("too old resource version: {} ({})", version, all.version));
     }
   }
-  const auto started = start_watch(store_, connection, std::move(watch), response);
-  if (!started) return started.error();
+  TRY(start_watch(store_, connection, std::move(watch), response));
   *answered = true;
   return Answer{};
 }
 
-Outcome<Api::Answer> Api::change(const Connection& connection, const Target& target,
-                                 const httplib::Request& request) {
-  const bool from_pod = connection.caller.kind == Caller::Kind::pod;
-  const auto make = [&](const Json& old_pod) -> Outcome<Json> {
-    Outcome<Json> wanted = Json();
+Result<Api::Answer> Api::change(const http::Connection& connection, const Target& target,
+                                const httplib::Request& request) {
+  const bool from_pod = connection.caller.kind == http::Caller::Kind::guest;
+  const auto make = [&](const Json& old_pod) -> Result<Json> {
+    Result<Json> wanted = Json();
     if (request.method == "PUT") {
       wanted = body_of(request);
     } else {
@@ -308,9 +349,7 @@ Outcome<Api::Answer> Api::change(const Connection& connection, const Target& tar
     if (!wanted) return wanted.error();
     auto checked = check_update(old_pod, std::move(*wanted));
     if (!checked) return checked.error();
-    if (from_pod) {
-      if (auto refused = refuse_pod_change(old_pod, *checked)) return *std::move(refused);
-    }
+    if (from_pod) TRY(refuse_pod_change(old_pod, *checked));
     return checked;
   };
   const auto dry_run = dry_run_of(request, Json::object());
@@ -321,7 +360,7 @@ Outcome<Api::Answer> Api::change(const Connection& connection, const Target& tar
   return Answer{200, **updated, {}};
 }
 
-Outcome<Api::Answer> Api::remove(const Target& target, const httplib::Request& request) {
+Result<Api::Answer> Api::remove(const Target& target, const httplib::Request& request) {
   std::optional<std::int64_t> grace;
   Json options = Json::object();
   if (!request.body.empty()) {
@@ -343,7 +382,7 @@ Outcome<Api::Answer> Api::remove(const Target& target, const httplib::Request& r
   const auto dry_run = dry_run_of(request, options);
   if (!dry_run) return dry_run.error();
   const Json conditions = options.value("preconditions", Json());
-  const auto make = [&](const Json& old_pod) -> Outcome<Json> {
+  const auto make = [&](const Json& old_pod) -> Result<Json> {
     Json pod = old_pod;
     Json& metadata = pod["metadata"];
     for (const auto& [key, name] : {std::pair("uid", "UID"), {"resourceVersion", "ResourceVersion"}}) {
@@ -355,7 +394,8 @@ Outcome<Api::Answer> Api::remove(const Target& target, const httplib::Request& r
               "Operation cannot be fulfilled on pods \"{}\": the {} in the precondition ({}) does "
               "not match the {} in record ({}). The object might have been deleted and then recreated",
               target.name, name, wanted.is_string() ? wanted.get<std::string>() : dump(wanted), name,
-              metadata[key].get<std::string>())};
+              metadata[key].get<std::string>())}
+          .to_error();
     }
     const std::int64_t seconds =
         grace.value_or(pod["spec"].value("terminationGracePeriodSeconds", std::int64_t{30}));
@@ -375,7 +415,7 @@ Outcome<Api::Answer> Api::remove(const Target& target, const httplib::Request& r
 }
 
 // What the change would make of the pod.
-Outcome<Api::Answer> Api::preview(const Target& target, const Store::Change& change) {
+Result<Api::Answer> Api::preview(const Target& target, const Store::Change& change) {
   auto old_pod = store_.get(target.ns, target.name);
   if (!old_pod) return old_pod.error();
   auto changed = change(**old_pod);
@@ -383,8 +423,8 @@ Outcome<Api::Answer> Api::preview(const Target& target, const Store::Change& cha
   return Answer{200, std::move(*changed), {}};
 }
 
-std::optional<ApiError> Api::log(const Connection& connection, const Target& target,
-                                 const httplib::Request& request, httplib::Response& response) {
+Result<void> Api::log(const http::Connection& connection, const Target& target,
+                      const httplib::Request& request, httplib::Response& response) {
   auto pod = store_.get(target.ns, target.name);
   if (!pod) return pod.error();
   LogRequest wanted;

@@ -2,8 +2,12 @@
 
 #include <string>
 
-#include "podhost/http_server.hpp"
+#include "lib/http/server.hpp"
 #include "podhost/store.hpp"
+
+namespace glidepod::http {
+struct Refusal;
+}
 
 namespace glidepod::podhost {
 
@@ -20,9 +24,13 @@ class Api {
   // Whether new pods are accepted, and what /readyz says.
   void set_ready(bool ready) { ready_ = ready; }
   // The token, where one is needed; by a request's headers, before its body is read.
-  std::optional<kube::ApiError> admit(const Connection& connection, const httplib::Request& request) const;
+  std::optional<http::Refusal> admit(const http::Connection& connection,
+                                     const httplib::Request& request) const;
+  // What a request is answered with that never gets here.
+  static void refuse(const http::Refusal& refusal, httplib::Response& response);
   // Answers a request that was admitted.
-  void handle(const Connection& connection, const httplib::Request& request, httplib::Response& response);
+  void handle(const http::Connection& connection, const httplib::Request& request,
+              httplib::Response& response);
 
  private:
   // "namespaces/NS/pods/NAME/log", taken apart.
@@ -34,21 +42,21 @@ class Api {
     Json body;
     std::vector<std::string> warnings;
   };
-  kube::Outcome<Answer> route(const Connection& connection, const httplib::Request& request,
-                              httplib::Response& response, bool* answered);
-  kube::Outcome<Answer> pods(const Connection& connection, const Target& target,
-                             const httplib::Request& request, httplib::Response& response, bool* answered);
-  kube::Outcome<Answer> create(const Target& target, const httplib::Request& request);
-  kube::Outcome<Answer> list(const Connection& connection, const Target& target,
-                             const httplib::Request& request, httplib::Response& response, bool* answered);
-  kube::Outcome<Answer> change(const Connection& connection, const Target& target,
-                               const httplib::Request& request);
-  kube::Outcome<Answer> remove(const Target& target, const httplib::Request& request);
-  kube::Outcome<Answer> preview(const Target& target, const Store::Change& change);
-  std::optional<kube::ApiError> log(const Connection& connection, const Target& target,
-                                    const httplib::Request& request, httplib::Response& response);
-  std::optional<kube::ApiError> refuse(const Caller& caller, const Target& target,
-                                       const httplib::Request& request);
+  Result<Answer> route(const http::Connection& connection, const httplib::Request& request,
+                       httplib::Response& response, bool* answered);
+  Result<Answer> pods(const http::Connection& connection, const Target& target,
+                      const httplib::Request& request, httplib::Response& response, bool* answered);
+  Result<Answer> create(const Target& target, const httplib::Request& request);
+  Result<Answer> list(const http::Connection& connection, const Target& target,
+                      const httplib::Request& request, httplib::Response& response, bool* answered);
+  Result<Answer> change(const http::Connection& connection, const Target& target,
+                        const httplib::Request& request);
+  Result<Answer> remove(const Target& target, const httplib::Request& request);
+  Result<Answer> preview(const Target& target, const Store::Change& change);
+  Result<void> log(const http::Connection& connection, const Target& target, const httplib::Request& request,
+                   httplib::Response& response);
+  Result<void> refuse_guest(const http::Caller& caller, const Target& target,
+                            const httplib::Request& request);
 
   Store& store_;
   const PodFiles& files_;

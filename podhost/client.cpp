@@ -1,60 +1,36 @@
 #include "podhost/client.hpp"
 
-#include <curl/curl.h>
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
-#include <iterator>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "lib/base/file.hpp"
+#include "lib/http/blocking.hpp"
+#include "lib/http/url.hpp"
 
 namespace glidepod::podhost {
 namespace {
 
 using Json = nlohmann::json;
 
-std::size_t print(char* data, std::size_t size, std::size_t count, void*) {
-  const std::size_t written = std::fwrite(data, size, count, stdout) * size;
-  std::fflush(stdout);
-  return written;
-}
-
-std::size_t collect(char* data, std::size_t size, std::size_t count, void* target) {
-  static_cast<std::string*>(target)->append(data, size * count);
-  return size * count;
-}
-
-struct Reply {
-  long code = 0;  // 0: the daemon could not be reached
-  std::string body;
-};
-
 // stream: a good answer is printed as it comes.
-Reply call(const std::string& socket, const std::string& method, const std::string& path,
-           const std::string& body, bool stream) {
-  Reply reply;
-  const std::unique_ptr<CURL, void (*)(CURL*)> curl(curl_easy_init(), curl_easy_cleanup);
-  const std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers(
-      curl_slist_append(nullptr, "Content-Type: application/json"), curl_slist_free_all);
-  curl_easy_setopt(curl.get(), CURLOPT_UNIX_SOCKET_PATH, socket.c_str());
-  curl_easy_setopt(curl.get(), CURLOPT_NOPROXY, "*");
-  curl_easy_setopt(curl.get(), CURLOPT_URL, ("http://podhost/api/v1/namespaces/" + path).c_str());
-  curl_easy_setopt(curl.get(), CURLOPT_CUSTOMREQUEST, method.c_str());
-  curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
-  if (!body.empty()) {
-    curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDSIZE, static_cast<long>(body.size()));
-    curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, body.c_str());
-  }
-  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, stream ? print : collect);
-  curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &reply.body);
-  if (const CURLcode code = curl_easy_perform(curl.get()); code != CURLE_OK) {
-    std::fprintf(stderr, "podhost: %s: %s\n", socket.c_str(), curl_easy_strerror(code));
-    return reply;
-  }
-  curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &reply.code);
-  return reply;
+Result<http::Response> call(const std::string& socket, const std::string& method, const std::string& path,
+                            const std::string& body, bool stream) {
+  http::Request request;
+  request.method = method;
+  request.url = "http://podhost/api/v1/namespaces/" + path;
+  request.unix_socket = socket;
+  request.headers.emplace_back("Content-Type: application/json");
+  request.body = body;
+  request.longest_body = std::size_t{256} << 20;  // a list of many pods
+  http::Waiting waiting;
+  if (stream)
+    waiting.data = [](std::string_view data) {
+      const bool written = std::fwrite(data.data(), 1, data.size(), stdout) == data.size();
+      return std::fflush(stdout) == 0 && written;
+    };
+  return http::perform(std::move(request), waiting).in(socket);
 }
 
 void print_row(const Json& pod) {
@@ -122,15 +98,18 @@ int run_client(const std::string& socket, const ClientCommand& command) {
     if (command.grace >= 0) path += "?gracePeriodSeconds=" + std::to_string(command.grace);
   }
   if (command.verb == "logs") {
-    path += "/log?container=" + command.container + (command.follow ? "&follow=true" : "");
+    path += "/log?container=" + http::url_encoded(command.container) + (command.follow ? "&follow=true" : "");
   }
-  const bool stream = command.verb == "logs";
-  const Reply reply = call(socket, method, path, body, stream);
-  if (reply.code == 0) return 1;
-  if (stream) return reply.code < 400 ? 0 : 1;
-  const Json answer = Json::parse(reply.body, nullptr, false);
+  const bool follows = command.verb == "logs";
+  const auto reply = call(socket, method, path, body, follows);
+  if (!reply) {
+    std::fprintf(stderr, "podhost: %s\n", reply.error().message().c_str());
+    return 1;
+  }
+  if (follows && reply->status < 400) return 0;
+  const Json answer = Json::parse(reply->body, nullptr, false);
   if (!answer.is_object()) return 1;
-  if (reply.code >= 400) {
+  if (reply->status >= 400) {
     std::fprintf(stderr, "Error from server (%s): %s\n", answer.value("reason", "").c_str(),
                  answer.value("message", "").c_str());
     return 1;

@@ -17,6 +17,7 @@
 #include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
+#include "lib/http/limited_stream.hpp"
 #include "podhost/api.hpp"
 #include "podhost/podman_rest.hpp"
 #include "podhost/podman_service.hpp"
@@ -112,6 +113,20 @@ std::vector<std::string> podman_command(const Options& options) {
   return command;
 }
 
+// A pod is a guest by its uid.
+class GuestSockets : public PodSockets {
+ public:
+  explicit GuestSockets(http::Server& server) : server_(server) {}
+  Result<void> open(const std::string& uid, const std::string& path,
+                    std::optional<std::int64_t> group) override {
+    return server_.listen_guest(uid, path, group ? std::optional(static_cast<gid_t>(*group)) : std::nullopt);
+  }
+  void close(const std::string& uid) override { server_.close_guest(uid); }
+
+ private:
+  http::Server& server_;
+};
+
 // Many pods are many descriptors; the soft limit of old, 1024, is for programs that use select().
 void raise_descriptor_limit() {
   rlimit limit{};
@@ -169,21 +184,20 @@ Result<void> run_daemon(const Options& options) {
                     .in("token"));
   }
   Api api(store, files, {rules, token});
-  HttpServer server(
-      loop,
-      [&](const Connection& connection, const httplib::Request& request) {
-        return api.admit(connection, request);
-      },
-      [&](const Connection& connection, const httplib::Request& request, httplib::Response& response) {
-        api.handle(connection, request, response);
-      });
+  http::Server server(
+      loop, {.admit = [&](const http::Connection& connection,
+                          const httplib::Request& request) { return api.admit(connection, request); },
+             .handle = [&](const http::Connection& connection, const httplib::Request& request,
+                           httplib::Response& response) { api.handle(connection, request, response); },
+             .refuse = Api::refuse});
+  GuestSockets sockets(server);
   std::optional<Workers> workers(std::in_place, k_job_threads);
   Reconciler pods(
       WorkerContext{loop,
                     *inbox,
                     *workers,
                     store,
-                    server,
+                    sockets,
                     JobTools{podman, files, options.state_dir, options.pids_limit},
                     rules,
                     BackoffRule{Seconds(options.backoff_seconds), Seconds(options.backoff_limit_seconds)},
@@ -195,7 +209,7 @@ Result<void> run_daemon(const Options& options) {
   const auto listen = [&]() -> Result<void> {
     TRY(server.listen_unix(options.socket));
     if (options.port < 0) return {};
-    const int port = TRY(server.listen_loopback(options.port));
+    const int port = TRY(server.listen_tcp(fmt::format("127.0.0.1:{}", options.port)));
     TRY(replace_file(options.state_dir + "/kubeconfig", kubeconfig(port, token), 0600));
     spdlog::info("listening address=127.0.0.1:{} kubeconfig={}/kubeconfig", port, options.state_dir);
     return {};

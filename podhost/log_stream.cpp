@@ -43,7 +43,7 @@ bool has_container(const Json& pod, const std::string& container) {
 // What one answer needs while it is streamed.
 struct LogStream {
   Store& store;
-  const Connection& connection;
+  const http::Connection& connection;
   std::string uid, container;
   int attempt;
   Fd file, inotify;
@@ -93,8 +93,8 @@ struct LogStream {
 
 }  // namespace
 
-std::optional<ApiError> stream_log(Store& store, const PodFiles& files, const Connection& connection,
-                                   const Json& pod, const LogRequest& request, httplib::Response& response) {
+Result<void> stream_log(Store& store, const PodFiles& files, const http::Connection& connection,
+                        const Json& pod, const LogRequest& request, httplib::Response& response) {
   const Json& containers = pod.at("spec").at("containers");
   const std::string pod_name = pod.at("metadata").at("name").get<std::string>();
   std::string container = request.container;
@@ -152,7 +152,7 @@ std::optional<ApiError> stream_log(Store& store, const PodFiles& files, const Co
         sink.done();
         return true;
       });
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace glidepod::podhost

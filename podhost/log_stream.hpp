@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "podhost/http_server.hpp"
+#include "lib/http/server.hpp"
 #include "podhost/log_file.hpp"
 #include "podhost/store.hpp"
 
@@ -18,8 +18,7 @@ struct LogRequest {
 
 // Answers with a container's log; following, it ends when the container does. Nothing if the answer is under
 // way.
-std::optional<kube::ApiError> stream_log(Store& store, const PodFiles& files, const Connection& connection,
-                                         const Json& pod, const LogRequest& request,
-                                         httplib::Response& response);
+Result<void> stream_log(Store& store, const PodFiles& files, const http::Connection& connection,
+                        const Json& pod, const LogRequest& request, httplib::Response& response);
 
 }  // namespace glidepod::podhost

@@ -1,4 +1,3 @@
-#include <curl/curl.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
@@ -60,7 +59,6 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& failure) {
     return app.exit(failure) == 0 ? 0 : k_exit_usage;
   }
-  curl_global_init(CURL_GLOBAL_DEFAULT);
   if (!command.verb.empty()) return run_client(options.socket, command);
 
   glidepod::start_log("podhost");

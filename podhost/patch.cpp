@@ -15,7 +15,6 @@ namespace {
 
 using Json = nlohmann::json;
 using kube::ApiError;
-using kube::Outcome;
 
 constexpr std::size_t k_operations = 1000;  // of a JSON patch
 constexpr const char* k_deadline = "activeDeadlineSeconds";
@@ -111,7 +110,7 @@ std::optional<kube::FieldError> check_deadline(const Json& before, const Json& a
 
 }  // namespace
 
-Outcome<Json> apply_patch(const Json& pod, std::string_view content_type, std::string_view body) {
+Result<Json> apply_patch(const Json& pod, std::string_view content_type, std::string_view body) {
   const std::string type(trim(content_type.substr(0, content_type.find(';'))));
   const bool strategic = type == "application/strategic-merge-patch+json";
   const bool merge = type == "application/merge-patch+json";
@@ -125,13 +124,15 @@ Outcome<Json> apply_patch(const Json& pod, std::string_view content_type, std::s
     if (patch.size() > k_operations) {
       return ApiError{413, "RequestEntityTooLarge",
                       fmt::format("The allowed maximum operations in a JSON patch is {}, got {}",
-                                  k_operations, patch.size())};
+                                  k_operations, patch.size())}
+          .to_error();
     }
     auto result = apply_json_patch(pod, patch);
     if (result) return std::move(result).value();
     return ApiError{
         422, "Invalid",
-        "the server rejected our request due to an error in our request: " + result.error().message()};
+        "the server rejected our request due to an error in our request: " + result.error().message()}
+        .to_error();
   }
   if (!patch.is_object()) return ApiError::bad_request("error decoding patch: it must be an object");
   try {
@@ -147,7 +148,7 @@ Outcome<Json> apply_patch(const Json& pod, std::string_view content_type, std::s
   }
 }
 
-Outcome<Json> check_update(const Json& old_pod, Json new_pod) {
+Result<Json> check_update(const Json& old_pod, Json new_pod) {
   const Json& old_metadata = old_pod.at("metadata");
   const std::string name = old_metadata.at("name").get<std::string>();
   if (!new_pod.is_object() || !new_pod.contains("metadata") || !new_pod["metadata"].is_object() ||

@@ -18,82 +18,69 @@
 namespace glidepod::podhost {
 namespace {
 
-using Retry = PrepareResult::Retry;
+using Retry = NotPrepared::Retry;
 
 constexpr std::size_t k_message_limit = 4096;
 constexpr std::size_t k_fallback_limit = 2048;
 constexpr int k_fallback_lines = 80;
 constexpr int k_conmon_limit = 15000;  // milliseconds; it runs podman's own clean-up before it ends
 
-PrepareResult failure(std::string reason, std::string message, Retry retry = Retry::backoff) {
-  PrepareResult result;
-  result.reason = std::move(reason);
-  result.message = std::move(message);
-  result.retry = retry;
-  return result;
+Error failure(std::string reason, std::string message, Retry retry = Retry::backoff) {
+  return Error(std::move(message))
+      .with(NotPrepared{.reason = std::move(reason), .retry = retry, .image_id = {}});
 }
 
 // Podman being away is nobody's fault: the container stays in creation and is tried again soon.
-PrepareResult failure(std::string reason, const Error& error) {
+Error failure(std::string reason, const Error& error) {
   if (!podman_away(error)) return failure(std::move(reason), error.message());
   return failure("ContainerCreating", error.message(), Retry::soon);
 }
 
-struct FoundImage {
-  std::optional<ImageInfo> image;
-  PrepareResult problem;
-};
-
-FoundImage get_image(const JobTools& tools, const ContainerSpec& container,
-                     const std::atomic<bool>& cancelled) {
+Result<ImageInfo> get_image(const JobTools& tools, const ContainerSpec& container,
+                            const std::atomic<bool>& cancelled) {
   const auto reference = kube::ImageReference::parse(container.image);
   if (!reference) {
-    return {{},
-            failure("InvalidImageName",
-                    fmt::format("Failed to apply default image tag \"{0}\": couldn't parse image reference "
-                                "\"{0}\": {1}",
-                                container.image, reference.error().message()),
-                    Retry::never)};
+    return failure("InvalidImageName",
+                   fmt::format("Failed to apply default image tag \"{0}\": couldn't parse image reference "
+                               "\"{0}\": {1}",
+                               container.image, reference.error().message()),
+                   Retry::never);
   }
   if (container.pull_policy != PullPolicy::always) {
     auto local = tools.podman.find_image(reference.value().local_name());
-    if (!local) return {{}, failure("ImageInspectError", local.error())};
-    if (local.value()) return {std::move(local).value(), {}};
+    if (!local) return failure("ImageInspectError", local.error());
+    if (local.value()) return *std::move(local).value();
     if (container.pull_policy == PullPolicy::never) {
-      return {{},
-              failure("ErrImageNeverPull",
-                      fmt::format("Container image \"{}\" is not present with pull policy of Never",
-                                  container.image))};
+      return failure(
+          "ErrImageNeverPull",
+          fmt::format("Container image \"{}\" is not present with pull policy of Never", container.image));
     }
   }
   const std::string full = reference.value().full_name();
   spdlog::info("pull image={}", full);
   if (const auto pulled = tools.podman.pull(full, cancelled); !pulled) {
     spdlog::warn("pull failed image={} error={}", full, glidepod::quoted(pulled.error().message()));
-    return {{}, failure("ErrImagePull", pulled.error())};
+    return failure("ErrImagePull", pulled.error());
   }
   auto image = tools.podman.find_image(full);
-  if (!image) return {{}, failure("ImageInspectError", image.error())};
-  if (!image.value()) return {{}, failure("ImageInspectError", "the image vanished after its pull")};
-  return {std::move(image).value(), {}};
+  if (!image) return failure("ImageInspectError", image.error());
+  if (!image.value()) return failure("ImageInspectError", "the image vanished after its pull");
+  return *std::move(image).value();
 }
 
-std::string non_root_problem(const ContainerSpec& container, const ImageInfo& image) {
+Result<void> check_non_root(const ContainerSpec& container, const ImageInfo& image) {
   const SecurityContext& security = container.security;
   if (!security.run_as_non_root) return {};
   if (security.run_as_user) {
-    return *security.run_as_user == 0 ? "container's runAsUser breaks non-root policy" : "";
+    if (*security.run_as_user != 0) return {};
+    return error("container's runAsUser breaks non-root policy");
   }
   const std::string user = image.user.substr(0, image.user.find(':'));
-  if (user.empty() || user == "0" || user == "root") {
-    return "container has runAsNonRoot and image will run as root";
-  }
-  if (user.find_first_not_of("0123456789") != std::string::npos) {
-    return fmt::format(
-        "container has runAsNonRoot and image has non-numeric user ({}), cannot verify user is non-root",
-        user);
-  }
-  return {};
+  if (user.empty() || user == "0" || user == "root")
+    return error("container has runAsNonRoot and image will run as root");
+  if (user.find_first_not_of("0123456789") == std::string::npos) return {};
+  return error(
+      "container has runAsNonRoot and image has non-numeric user ({}), cannot verify user is non-root", user);
 }
 
 // Repeats a call until podman has answered it, or podhost ends.
@@ -149,43 +136,32 @@ Fd open_conmon(const ContainerInfo& info) {
 
 }  // namespace
 
-SandboxResult create_sandbox(const JobTools& tools, const PodSpec& pod, const PodFacts& facts) {
-  const auto make = [&]() -> Result<SandboxResult> {
-    TRY(prepare_volumes(tools.files, pod, facts));
-    TRY(remove_sandbox(tools.podman, podman_pod_name(pod)));
-    const std::string infra = TRY(tools.podman.run_pod(pod_config(pod, tools.state_dir)));
-    const ContainerInfo info = TRY(tools.podman.inspect_container(infra));
-    SandboxResult result;
-    result.pidfd = TRY(open_process(tools.podman, info));
-    result.ip = pod.host_network ? facts.host_ip : info.ip;
-    // Podman's own file of a pod loses lines when several of its containers begin and end at once.
-    if (!pod.host_network)
-      TRY(replace_file(tools.files.hosts_file(pod.uid), hosts_text(pod, result.ip), 0644));
-    return result;
-  };
-  auto made = make();
-  if (made) return std::move(made).value();
-  SandboxResult result;
-  result.error = made.error().message();
-  result.away = podman_away(made.error());
-  return result;
+Result<MadeSandbox> create_sandbox(const JobTools& tools, const PodSpec& pod, const PodFacts& facts) {
+  TRY(prepare_volumes(tools.files, pod, facts));
+  TRY(remove_sandbox(tools.podman, podman_pod_name(pod)));
+  const std::string infra = TRY(tools.podman.run_pod(pod_config(pod, tools.state_dir)));
+  const ContainerInfo info = TRY(tools.podman.inspect_container(infra));
+  MadeSandbox made;
+  made.pidfd = TRY(open_process(tools.podman, info));
+  made.ip = pod.host_network ? facts.host_ip : info.ip;
+  // Podman's own file of a pod loses lines when several of its containers begin and end at once.
+  if (!pod.host_network) TRY(replace_file(tools.files.hosts_file(pod.uid), hosts_text(pod, made.ip), 0644));
+  return made;
 }
 
-PrepareResult prepare_container(const JobTools& tools, const PodSpec& pod, const ContainerSpec& container,
-                                const PodFacts& facts, int attempt, const std::string& podman_name,
-                                const std::atomic<bool>& cancelled) {
-  auto found = get_image(tools, container, cancelled);
-  if (!found.image) return std::move(found.problem);
+Result<Prepared> prepare_container(const JobTools& tools, const PodSpec& pod, const ContainerSpec& container,
+                                   const PodFacts& facts, int attempt, const std::string& podman_name,
+                                   const std::atomic<bool>& cancelled) {
+  const ImageInfo image = TRY(get_image(tools, container, cancelled));
   if (cancelled) return failure("ContainerCreating", "cancelled");
-  if (std::string problem = non_root_problem(container, *found.image); !problem.empty()) {
-    return failure("CreateContainerConfigError", std::move(problem));
-  }
+  if (const auto allowed = check_non_root(container, image); !allowed)
+    return failure("CreateContainerConfigError", allowed.error().message());
   ContainerPlan plan;
   plan.podman_name = podman_name;
   plan.pod_name = podman_pod_name(pod);
   plan.state_dir = tools.state_dir;
   plan.attempt = attempt;
-  plan.image_id = image_id_text(container.image, *found.image);
+  plan.image_id = image_id_text(container.image, image);
   plan.message_file = tools.files.message_file(pod.uid, container.name, attempt);
   plan.log_file = tools.files.log_file(pod.uid, container.name, attempt);
   plan.pids_limit = tools.pids_limit;
@@ -198,9 +174,9 @@ PrepareResult prepare_container(const JobTools& tools, const PodSpec& pod, const
   if (const auto made = make_message_file(plan.message_file); !made) {
     return failure("CreateContainerError", made.error().message());
   }
-  const auto id = tools.podman.create_container(container_config(pod, container, *found.image, facts, plan));
+  const auto id = tools.podman.create_container(container_config(pod, container, image, facts, plan));
   if (!id) return failure("CreateContainerError", id.error());
-  PrepareResult result;
+  Prepared result;
   result.id = id.value();
   result.image_id = plan.image_id;
   const auto ready = [&]() -> Result<void> {
@@ -213,10 +189,11 @@ PrepareResult prepare_container(const JobTools& tools, const PodSpec& pod, const
   };
   if (const auto done = ready(); !done) {
     static_cast<void>(remove_container(tools.podman, id.value()));
-    auto problem = failure("RunContainerError", done.error());
-    problem.start_error = problem.reason == "RunContainerError";
-    problem.image_id = plan.image_id;
-    return problem;
+    const Error problem = failure("RunContainerError", done.error());
+    NotPrepared why = *problem.fact<NotPrepared>();
+    why.start_error = why.reason == "RunContainerError";
+    why.image_id = plan.image_id;
+    return problem.with(std::move(why));
   }
   return result;
 }

@@ -23,27 +23,30 @@ struct JobTools {
   std::int64_t pids_limit = 0;
 };
 
-struct SandboxResult {
-  std::string error;  // empty: it runs
-  bool away = false;  // podman could not be reached
+struct MadeSandbox {
   std::string ip;
   Fd pidfd;
 };
-SandboxResult create_sandbox(const JobTools& tools, const PodSpec& pod, const PodFacts& facts);
+Result<MadeSandbox> create_sandbox(const JobTools& tools, const PodSpec& pod, const PodFacts& facts);
 
-struct PrepareResult {
-  enum class Retry : std::uint8_t { backoff, never, soon };
-  std::string reason, message;  // reason empty: it is ready to start
-  Retry retry = Retry::backoff;
-  bool start_error = false;  // podman made it but the runtime could not begin it
+// A container that is ready to start.
+struct Prepared {
   std::string id, image_id;
   int stop_signal = 15;
   Fd pidfd, conmon;
 };
+// Why one is not: the fact in that Error.
+struct NotPrepared {
+  enum class Retry : std::uint8_t { backoff, never, soon };
+  std::string reason;  // "ErrImagePull", as the pod's status has it
+  Retry retry = Retry::backoff;
+  bool start_error = false;  // podman made it but the runtime could not begin it
+  std::string image_id;
+};
 // Everything before the start: pull if needed, create, initialise.
-PrepareResult prepare_container(const JobTools& tools, const PodSpec& pod, const ContainerSpec& container,
-                                const PodFacts& facts, int attempt, const std::string& podman_name,
-                                const std::atomic<bool>& cancelled);
+Result<Prepared> prepare_container(const JobTools& tools, const PodSpec& pod, const ContainerSpec& container,
+                                   const PodFacts& facts, int attempt, const std::string& podman_name,
+                                   const std::atomic<bool>& cancelled);
 
 struct EndResult {
   int exit_code = 0;

@@ -267,7 +267,7 @@ bool PodSpec::wants_api_socket() const {
   return std::ranges::any_of(volumes, [](const Volume& volume) { return volume.api_socket; });
 }
 
-kube::Outcome<ParsedPod> parse_pod(const Json& pod, const SpecRules& rules) {
+Result<ParsedPod> parse_pod(const Json& pod, const SpecRules& rules) {
   SpecParser parser{rules, {}, {}, {}, {}};
   static const Json k_none = Json::object();
   const auto part = [&](const char* key) -> const Json& { return pod.contains(key) ? pod.at(key) : k_none; };

@@ -100,7 +100,7 @@ struct ParsedPod {
   PodSpec spec;
   std::vector<std::string> warnings;
 };
-kube::Outcome<ParsedPod> parse_pod(const Json& pod, const SpecRules& rules);
+Result<ParsedPod> parse_pod(const Json& pod, const SpecRules& rules);
 
 // Fills in what the API server would: restartPolicy, imagePullPolicy, terminationMessagePath and so on.
 void set_defaults(Json& pod, const SpecRules& rules);

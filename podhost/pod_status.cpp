@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <ctime>
-
 namespace glidepod::podhost {
 namespace {
 
@@ -255,34 +253,6 @@ Run vanished(const Json& told, const ContainerSpec& wanted) {
 }
 
 }  // namespace
-
-std::string time_text(Time time) {
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  char text[32] = {};
-  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts));
-}
-
-std::optional<Time> parse_time(const std::string& text) {
-  std::tm parts{};
-  const char* rest = strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
-  if (!rest) return std::nullopt;
-  Time time = std::chrono::system_clock::from_time_t(timegm(&parts));
-  if (*rest == '.') {
-    std::int64_t scale = 100000000, nanoseconds = 0;
-    for (++rest; *rest >= '0' && *rest <= '9'; ++rest, scale /= 10) nanoseconds += (*rest - '0') * scale;
-    time += std::chrono::nanoseconds(nanoseconds);
-  }
-  if (*rest == '+' || *rest == '-') {
-    int hours = 0, minutes = 0;
-    if (sscanf(rest + 1, "%2d:%2d", &hours, &minutes) == 2) {
-      const auto offset = std::chrono::minutes(hours * 60 + minutes);
-      time += *rest == '+' ? -offset : offset;
-    }
-  }
-  return time;
-}
 
 Json make_status(const PodSpec& spec, const PodState& state, const Json& before, const HostFacts& host,
                  const BackoffRule& rule, Time now) {

@@ -4,13 +4,10 @@
 #include <optional>
 #include <string>
 
+#include "lib/base/time.hpp"
 #include "podhost/decide.hpp"
 
 namespace glidepod::podhost {
-
-// "2026-01-31T12:00:00Z", and back; fractions of a second are read too.
-std::string time_text(Time time);
-std::optional<Time> parse_time(const std::string& text);
 
 struct HostFacts {
   std::string host_ip;

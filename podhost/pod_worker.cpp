@@ -55,7 +55,7 @@ void PodWorker::object_changed(PodPtr pod) {
     spec_ = std::move(parsed->spec);
   } else {
     // It was accepted once, by an older podhost. It can still be looked at and deleted.
-    spdlog::error("stored pod refused error={}", glidepod::quoted(parsed.error().message));
+    spdlog::error("stored pod refused error={}", glidepod::quoted(parsed.error().message()));
     spec_.name = metadata.value("name", "");
     spec_.ns = metadata.value("namespace", "");
     spec_.uid = metadata.value("uid", "");
@@ -143,24 +143,24 @@ void PodWorker::create_sandbox() {
   state_.sandbox = Sandbox::creating;
   launch([tools = context_.tools, spec = spec_,
           facts = facts()] { return podhost::create_sandbox(tools, spec, facts); },
-         [](PodWorker& self, SandboxResult result) {
-           if (result.error.empty()) {
+         [](PodWorker& self, Result<MadeSandbox> made) {
+           if (made) {
              self.sandbox_failures_ = 0;
              self.state_.sandbox = Sandbox::ready;
              self.state_.sandbox_message.clear();
-             self.state_.pod_ip = result.ip;
-             self.watch_sandbox(std::move(result.pidfd));
+             self.state_.pod_ip = made->ip;
+             self.watch_sandbox(std::move(made->pidfd));
              self.open_socket();
              return;
            }
            spdlog::warn("pod sandbox failed pod={}/{} error={}", self.spec_.ns, self.spec_.name,
-                        glidepod::quoted(result.error));
+                        glidepod::quoted(made.error().message()));
            self.state_.sandbox = Sandbox::failed;
-           self.state_.sandbox_message = result.error;
+           self.state_.sandbox_message = made.error().message();
            const int doublings = std::min(self.sandbox_failures_++, 8);
            const Seconds delay =
                std::min(self.context_.backoff.first * (1 << doublings), self.context_.backoff.most);
-           self.state_.sandbox_retry_at = now() + (result.away ? k_podman_away_retry : delay);
+           self.state_.sandbox_retry_at = now() + (podman_away(made.error()) ? k_podman_away_retry : delay);
          });
 }
 

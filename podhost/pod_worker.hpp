@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "lib/base/loop.hpp"
+#include "lib/base/workers.hpp"
 #include "podhost/decide.hpp"
 #include "podhost/pod_jobs.hpp"
 #include "podhost/store.hpp"
-#include "podhost/workers.hpp"
 
 namespace glidepod::podhost {
 
@@ -73,7 +73,8 @@ class PodWorker {
   void release();
   void forget();
   void prepare(ContainerState& container, bool restart);
-  void prepared(const std::string& name, std::uint64_t token, const std::string& image, PrepareResult result);
+  void prepared(const std::string& name, std::uint64_t token, const std::string& image,
+                Result<Prepared> result);
   void discard(ContainerState& container);
   void start(ContainerState& container);
   void started(const std::string& name, std::uint64_t token, const Result<void>& result);

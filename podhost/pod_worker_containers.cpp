@@ -41,48 +41,50 @@ void PodWorker::prepare(ContainerState& container, bool restart) {
       [tools = context_.tools, spec = spec_, wanted, facts = facts(), attempt, podman_name, cancelled] {
         return prepare_container(tools, spec, wanted, facts, attempt, podman_name, *cancelled);
       },
-      [name = wanted.name, token, image = wanted.image](PodWorker& self, PrepareResult result) {
+      [name = wanted.name, token, image = wanted.image](PodWorker& self, Result<Prepared> result) {
         self.prepared(name, token, image, std::move(result));
       });
 }
 
 void PodWorker::prepared(const std::string& name, std::uint64_t token, const std::string& image,
-                         PrepareResult result) {
+                         Result<Prepared> result) {
   ContainerState& container = *state_.find(name);
   if (!container.next || container.next->token != token) {
-    if (!result.id.empty()) remove_later(result.id);
+    if (result) remove_later(result->id);
     return;
   }
   Next& next = *container.next;
-  if (result.reason.empty()) {
+  if (result) {
     next.state = Next::State::ready;
-    next.id = result.id;
-    next.image_id = result.image_id;
-    handles_[name].next_process = std::move(result.pidfd);
-    handles_[name].next_conmon = std::move(result.conmon);
-    handles_[name].next_stop_signal = result.stop_signal;
+    next.id = result->id;
+    next.image_id = result->image_id;
+    handles_[name].next_process = std::move(result->pidfd);
+    handles_[name].next_conmon = std::move(result->conmon);
+    handles_[name].next_stop_signal = result->stop_signal;
     container.pull_backoff = {};
     return;
   }
-  if (result.start_error) {
+  const NotPrepared why = *result.error().fact<NotPrepared>();
+  const std::string message = result.error().message();
+  if (why.start_error) {
     next.state = Next::State::unstartable;
-    next.image_id = result.image_id;
-    next.message = result.message;
+    next.image_id = why.image_id;
+    next.message = message;
     return;
   }
   spdlog::warn("container not created pod={}/{} container={} reason={} message={}", spec_.ns, spec_.name,
-               name, result.reason, glidepod::quoted(result.message));
+               name, why.reason, glidepod::quoted(message));
   next.state = Next::State::failed;
-  next.reason = result.reason;
-  next.message = result.message;
+  next.reason = why.reason;
+  next.message = message;
   next.failed_at = now();
-  switch (result.retry) {
-    case PrepareResult::Retry::never:
+  switch (why.retry) {
+    case NotPrepared::Retry::never:
       break;
-    case PrepareResult::Retry::soon:
+    case NotPrepared::Retry::soon:
       next.retry_at = next.failed_at + k_podman_away_retry;
       break;
-    case PrepareResult::Retry::backoff:
+    case NotPrepared::Retry::backoff:
       if (container.pull_backoff_image != image) container.pull_backoff = {};
       container.pull_backoff_image = image;
       count_restart(container.pull_backoff, next.failed_at, next.failed_at, context_.backoff);

@@ -1,8 +1,7 @@
 #include "podhost/podman_rest.hpp"
 
-#include <curl/curl.h>
-
-#include <memory>
+#include "lib/http/blocking.hpp"
+#include "lib/http/url.hpp"
 
 namespace glidepod::podhost {
 namespace {
@@ -10,45 +9,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t k_answer_limit = std::size_t{64} << 20;
-
-struct CurlDeleter {
-  void operator()(CURL* curl) const { curl_easy_cleanup(curl); }
-  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
-};
-
-// One handle a thread keeps its connection to podman open between calls.
-CURL* thread_handle() {
-  thread_local const std::unique_ptr<CURL, CurlDeleter> handle(curl_easy_init());
-  return handle.get();
-}
-
-std::size_t collect(char* data, std::size_t size, std::size_t count, void* target) {
-  auto* body = static_cast<std::string*>(target);
-  if (body->size() + size * count > k_answer_limit) return 0;
-  body->append(data, size * count);
-  return size * count;
-}
-
-struct Limits {
-  const std::atomic<bool>* cancelled;
-  const std::atomic<SteadyTime>& end;
-  bool over() const { return (cancelled && *cancelled) || std::chrono::steady_clock::now() >= end.load(); }
-};
-
-// libcurl calls it about once a second while a call waits.
-int watch_limits(void* limits, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-  return static_cast<const Limits*>(limits)->over() ? 1 : 0;
-}
-
-std::string escape(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '_' || c == '.' || c == '~';
-    result += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return result;
-}
 
 std::string text_of(const Json& json, const char* key) {
   const auto found = json.find(key);
@@ -83,40 +43,25 @@ void PodmanRest::end_calls_at(SteadyTime when) {
 }
 
 Result<PodmanRest::Answer> PodmanRest::call(const Call& call) {
-  Limits limits{call.cancelled, end_};
-  if (limits.over()) return Error("podman", ECANCELED);
-  CURL* curl = thread_handle();
-  if (!curl) return Error("start libcurl", ENOMEM);
-  curl_easy_reset(curl);
-  Answer answer;
-  const std::string url = "http://podman/v4.0.0/libpod" + call.path;
-  std::unique_ptr<curl_slist, CurlDeleter> headers(
-      curl_slist_append(nullptr, "Content-Type: application/json"));
-  curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket_.c_str());
-  curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
-  curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, call.method.c_str());
-  if (call.method == "POST") {
-    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(call.body.size()));
-    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, call.body.c_str());
-  }
-  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.get());
-  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, collect);
-  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer.body);
-  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
-  curl_easy_setopt(curl, CURLOPT_TIMEOUT, call.timeout_seconds);
-  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, watch_limits);
-  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &limits);
-  const CURLcode code = curl_easy_perform(curl);
-  if (code != CURLE_OK) {
-    const int number = code == CURLE_OPERATION_TIMEDOUT    ? ETIMEDOUT
-                       : code == CURLE_ABORTED_BY_CALLBACK ? ECANCELED
-                                                           : ECONNREFUSED;
-    return Error(fmt::format("podman: {}", curl_easy_strerror(code)), number);
-  }
-  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer.status);
-  return answer;
+  http::Request request;
+  request.method = call.method;
+  request.url = "http://podman/v4.0.0/libpod" + call.path;
+  request.unix_socket = socket_;
+  request.headers.emplace_back("Content-Type: application/json");
+  request.body = call.body;
+  request.timeout = std::chrono::seconds(call.timeout_seconds);
+  request.longest_body = k_answer_limit;
+  const auto over = [&] {
+    return (call.cancelled && *call.cancelled) || std::chrono::steady_clock::now() >= end_.load();
+  };
+  auto response = http::perform(std::move(request), {over, {}});
+  if (response) return Answer{response->status, std::move(response->body)};
+  const auto* lost = response.error().fact<http::Lost>();
+  const int number = !lost                                     ? ENOMEM
+                     : lost->why == http::Lost::Why::timeout   ? ETIMEDOUT
+                     : lost->why == http::Lost::Why::cancelled ? ECANCELED
+                                                               : ECONNREFUSED;
+  return Error("podman: " + response.error().message(), number);
 }
 
 Result<void> PodmanRest::expect(const Call& wanted, long also_accepted) {
@@ -126,7 +71,7 @@ Result<void> PodmanRest::expect(const Call& wanted, long also_accepted) {
 }
 
 Result<std::optional<ImageInfo>> PodmanRest::find_image(const std::string& name) {
-  const Answer answer = TRY(call({"GET", "/images/" + escape(name) + "/json", ""}));
+  const Answer answer = TRY(call({"GET", "/images/" + http::url_encoded(name) + "/json", ""}));
   if (answer.status == 404) return std::optional<ImageInfo>();
   const Json json = answer.json();
   if (!answer.good() || !json.is_object()) return answer.error();
@@ -138,8 +83,9 @@ Result<std::optional<ImageInfo>> PodmanRest::find_image(const std::string& name)
 }
 
 Result<void> PodmanRest::pull(const std::string& name, const std::atomic<bool>& cancelled) {
-  const Answer answer = TRY(
-      call({"POST", "/images/pull?quiet=true&policy=always&reference=" + escape(name), "", 0, &cancelled}));
+  const Answer answer =
+      TRY(call({"POST", "/images/pull?quiet=true&policy=always&reference=" + http::url_encoded(name), "", 0,
+                &cancelled}));
   // The answer is a stream of JSON objects; failure comes as one of them under status 200.
   for (std::size_t begin = 0; begin < answer.body.size();) {
     const auto end = std::min(answer.body.find('\n', begin), answer.body.size());
@@ -166,9 +112,9 @@ Result<std::string> PodmanRest::run_pod(const Json& config) {
 Result<std::optional<Podman::PodInfo>> PodmanRest::find_pod(const std::string& name) {
   // An inspection waits for the pod's lock, which a removal holds; one that lost the race gets an error and
   // not 404.
-  Answer answer = TRY(call({"GET", "/pods/" + escape(name) + "/json", ""}));
+  Answer answer = TRY(call({"GET", "/pods/" + http::url_encoded(name) + "/json", ""}));
   if (!answer.good() && answer.status != 404)
-    answer = TRY(call({"GET", "/pods/" + escape(name) + "/json", ""}));
+    answer = TRY(call({"GET", "/pods/" + http::url_encoded(name) + "/json", ""}));
   if (answer.status == 404) return std::optional<PodInfo>();
   const Json json = answer.json();
   if (!answer.good() || !json.is_object()) return answer.error();
@@ -176,7 +122,7 @@ Result<std::optional<Podman::PodInfo>> PodmanRest::find_pod(const std::string& n
 }
 
 Result<void> PodmanRest::remove_pod(const std::string& name) {
-  return expect({"DELETE", "/pods/" + escape(name) + "?force=true&timeout=0", ""}, 404);
+  return expect({"DELETE", "/pods/" + http::url_encoded(name) + "?force=true&timeout=0", ""}, 404);
 }
 
 Result<std::string> PodmanRest::create_container(const Json& config) {
@@ -196,7 +142,7 @@ Result<void> PodmanRest::start_container(const std::string& id) {
 }
 
 Result<ContainerInfo> PodmanRest::inspect_container(const std::string& id) {
-  const Answer answer = TRY(call({"GET", "/containers/" + escape(id) + "/json", ""}));
+  const Answer answer = TRY(call({"GET", "/containers/" + http::url_encoded(id) + "/json", ""}));
   const Json json = answer.json();
   if (!answer.good() || !json.is_object()) return answer.error();
   ContainerInfo info;
@@ -224,12 +170,12 @@ Result<ContainerInfo> PodmanRest::inspect_container(const std::string& id) {
 }
 
 Result<void> PodmanRest::remove_container(const std::string& id) {
-  return expect({"DELETE", "/containers/" + escape(id) + "?force=true&v=true&timeout=0", ""}, 404);
+  return expect({"DELETE", "/containers/" + http::url_encoded(id) + "?force=true&v=true&timeout=0", ""}, 404);
 }
 
 Result<std::vector<std::string>> PodmanRest::list(const std::string& path, const std::string& label) {
   const Json filter = {{"label", Json::array({label})}};
-  const Answer answer = TRY(call({"GET", path + "filters=" + escape(filter.dump()), ""}));
+  const Answer answer = TRY(call({"GET", path + "filters=" + http::url_encoded(filter.dump()), ""}));
   const Json json = answer.json();
   if (!answer.good() || json.is_discarded()) return answer.error();
   std::vector<std::string> ids;

@@ -70,9 +70,9 @@ void Reconciler::stop_all(std::function<void()> done) {
           fresh["metadata"]["deletionTimestamp"] = time_text(std::chrono::system_clock::now());
           fresh["metadata"]["deletionGracePeriodSeconds"] =
               old_pod.at("spec").value("terminationGracePeriodSeconds", 30);
-          return kube::Outcome<Json>(std::move(fresh));
+          return Result<Json>(std::move(fresh));
         });
-    if (!updated) spdlog::warn("pod not stopped error={}", glidepod::quoted(updated.error().message));
+    if (!updated) spdlog::warn("pod not stopped error={}", glidepod::quoted(updated.error().message()));
   }
 }
 

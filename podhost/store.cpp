@@ -51,7 +51,7 @@ PodPtr Store::publish(Event::Type type, Json pod) {
   return object;
 }
 
-kube::Outcome<PodPtr> Store::create(Json pod) {
+Result<PodPtr> Store::create(Json pod) {
   const std::string ns = text_at(pod, "namespace");
   const std::string name = text_at(pod, "name");
   const std::string uid = text_at(pod, "uid");
@@ -64,7 +64,7 @@ kube::Outcome<PodPtr> Store::create(Json pod) {
     }
     if (const auto saved = files_.save_spec(pod); !saved) {
       files_.erase(uid);
-      return kube::ApiError::internal(saved.error().message());
+      return saved.error();
     }
     created = publish(Event::Type::added, std::move(pod));
   }
@@ -72,7 +72,7 @@ kube::Outcome<PodPtr> Store::create(Json pod) {
   return created;
 }
 
-kube::Outcome<PodPtr> Store::get(const std::string& ns, const std::string& name) const {
+Result<PodPtr> Store::get(const std::string& ns, const std::string& name) const {
   const std::lock_guard lock(mutex_);
   if (auto pod = find_locked(ns, name)) return pod;
   return kube::ApiError::pod_not_found(name);
@@ -95,7 +95,7 @@ Store::List Store::list() const {
   return result;
 }
 
-kube::Outcome<PodPtr> Store::update(const std::string& ns, const std::string& name, const Change& change) {
+Result<PodPtr> Store::update(const std::string& ns, const std::string& name, const Change& change) {
   std::string uid;
   PodPtr updated;
   {
@@ -107,7 +107,7 @@ kube::Outcome<PodPtr> Store::update(const std::string& ns, const std::string& na
     if (!new_pod) return new_pod.error();
     if (*new_pod == **old_pod) return old_pod;
     if (const auto saved = files_.save_spec(*new_pod); !saved) {
-      return kube::ApiError::internal(saved.error().message());
+      return saved.error();
     }
     updated = publish(Event::Type::modified, std::move(*new_pod));
   }

@@ -37,8 +37,8 @@ class Store {
   // Puts back what was on disk, before any client comes.
   void restore(Json pod);
 
-  kube::Outcome<PodPtr> create(Json pod);
-  kube::Outcome<PodPtr> get(const std::string& ns, const std::string& name) const;
+  Result<PodPtr> create(Json pod);
+  Result<PodPtr> get(const std::string& ns, const std::string& name) const;
   PodPtr find(const std::string& uid) const;
 
   struct List {
@@ -48,8 +48,8 @@ class Store {
   List list() const;
 
   // Replaces a pod by what the function makes of it. The function runs with writers locked out.
-  using Change = std::function<kube::Outcome<Json>(const Json& old_pod)>;
-  kube::Outcome<PodPtr> update(const std::string& ns, const std::string& name, const Change& change);
+  using Change = std::function<Result<Json>(const Json& old_pod)>;
+  Result<PodPtr> update(const std::string& ns, const std::string& name, const Change& change);
   // For podhost's own changes; no effect and no event if the status is the same. False if the pod is gone.
   bool set_status(const std::string& uid, Json status);
   void remove(const std::string& uid);

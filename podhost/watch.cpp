@@ -13,17 +13,18 @@ std::string line(const char* type, const Json& object) {
   return event.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string bookmark(std::int64_t version) {
-  return line("BOOKMARK",
-              {{"kind", "Pod"},
-               {"apiVersion", "v1"},
-               {"metadata", {{"resourceVersion", std::to_string(version)}, {"creationTimestamp", nullptr}}},
-               {"spec", {{"containers", nullptr}}},
-               {"status", Json::object()}});
+std::string bookmark(std::int64_t version, const Json& annotations = {}) {
+  Json metadata = {{"resourceVersion", std::to_string(version)}, {"creationTimestamp", nullptr}};
+  if (!annotations.is_null()) metadata["annotations"] = annotations;
+  return line("BOOKMARK", {{"kind", "Pod"},
+                           {"apiVersion", "v1"},
+                           {"metadata", std::move(metadata)},
+                           {"spec", {{"containers", nullptr}}},
+                           {"status", Json::object()}});
 }
 
 // Writes events until the time is up or the client has gone.
-void stream(Store& store, const Connection& connection, const WatchRequest& request,
+void stream(Store& store, const http::Connection& connection, const WatchRequest& request,
             const Store::Subscription& news, httplib::DataSink& sink) {
   const auto send = [&](const std::string& text) {
     return text.empty() || sink.write(text.data(), text.size());
@@ -32,6 +33,7 @@ void stream(Store& store, const Connection& connection, const WatchRequest& requ
     if (!send(line("ADDED", *pod))) return;
   }
   std::int64_t seen = request.after;
+  if (request.end_of_initial && !send(bookmark(seen, {{"k8s.io/initial-events-end", "true"}}))) return;
   const SteadyTime end = std::chrono::steady_clock::now() + request.limit;
   SteadyTime next_bookmark = std::chrono::steady_clock::now() + k_bookmark_every;
   while (true) {
@@ -39,7 +41,9 @@ void stream(Store& store, const Connection& connection, const WatchRequest& requ
     eventfd_read(news.fd(), &count);  // before the look: a change after it makes it readable again
     const auto events = store.since(seen);
     if (!events) {
-      send(line("ERROR", kube::ApiError::gone(fmt::format("too old resource version: {}", seen)).to_json()));
+      send(line("ERROR",
+                kube::ApiError::of(kube::ApiError::gone(fmt::format("too old resource version: {}", seen)))
+                    .to_json()));
       return;
     }
     for (const auto& event : *events) {
@@ -75,10 +79,10 @@ std::string watch_line(const Event& event, const Selection& selection) {
   return before ? line("DELETED", *event.pod) : "";
 }
 
-kube::Outcome<bool> start_watch(Store& store, const Connection& connection, WatchRequest request,
-                                httplib::Response& response) {
+Result<void> start_watch(Store& store, const http::Connection& connection, WatchRequest request,
+                         httplib::Response& response) {
   auto subscription = store.subscribe();
-  if (!subscription) return kube::ApiError::internal(subscription.error().message());
+  if (!subscription) return subscription.error();
   std::shared_ptr<Store::Subscription> news = std::move(subscription).value();
   response.status = 200;
   response.set_chunked_content_provider(
@@ -88,7 +92,7 @@ kube::Outcome<bool> start_watch(Store& store, const Connection& connection, Watc
         sink.done();
         return true;
       });
-  return true;
+  return {};
 }
 
 }  // namespace glidepod::podhost

@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
+#include "lib/http/server.hpp"
 #include "lib/kube/selector.hpp"
-#include "podhost/http_server.hpp"
 #include "podhost/store.hpp"
 
 namespace glidepod::podhost {
@@ -27,10 +27,11 @@ struct WatchRequest {
   std::vector<PodPtr> initial;  // sent as ADDED first
   Milliseconds limit{0};
   bool bookmarks = false;
+  bool end_of_initial = false;  // a bookmark marks it
 };
 
 // Answers with the stream of events.
-kube::Outcome<bool> start_watch(Store& store, const Connection& connection, WatchRequest request,
-                                httplib::Response& response);
+Result<void> start_watch(Store& store, const http::Connection& connection, WatchRequest request,
+                         httplib::Response& response);
 
 }  // namespace glidepod::podhost

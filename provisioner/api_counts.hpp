@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -26,6 +27,12 @@ struct ApiCounts {
   std::map<std::string, Histogram> seconds;  // by method
 
   void add(std::string_view method, int status, std::chrono::duration<double> took);
+  // For a client; this must outlive it.
+  std::function<void(const std::string&, int, std::chrono::duration<double>)> observer() {
+    return [this](const std::string& method, int status, std::chrono::duration<double> took) {
+      add(method, status, took);
+    };
+  }
 };
 
 }  // namespace glidepod::provisioner

@@ -11,10 +11,6 @@ constexpr Seconds k_nodes_age{600};
 // A node is some 20 kB of JSON, most of it the names of its images.
 constexpr int k_nodes_page = 100;
 
-Error failure_error(const kube::Failure& failure) {
-  return error("{}", failure.to_string());
-}
-
 Json allocatable_of(const Json& node) {
   const auto pointer = Json::json_pointer("/status/allocatable");
   return node.is_object() && node.contains(pointer) ? node[pointer] : Json();
@@ -25,16 +21,14 @@ Json allocatable_of(const Json& node) {
 struct Kubernetes::Look {
   Time now;
   Seen seen;
-  Json nodes = {{"items", Json::array()}};
   std::function<void(Seen)> done;
 };
 
-Kubernetes::Kubernetes(kube::Client& client, KubernetesSettings settings, PodMaker maker, PodFeed::Mode mode,
-                       ApiCounts* counts)
-    : api_(client, counts),
+Kubernetes::Kubernetes(kube::Client& client, KubernetesSettings settings, PodMaker maker, PodFeed::Mode mode)
+    : calls_(client),
       settings_(std::move(settings)),
       maker_(std::move(maker)),
-      feed_(client, api_, pods_path(), fmt::format("prp-htcondor-portal=wn,k8s-app={}", settings_.app_name),
+      feed_(client, calls_, pods_path(), fmt::format("prp-htcondor-portal=wn,k8s-app={}", settings_.app_name),
             mode) {}
 
 std::string Kubernetes::pods_path(std::string_view name) const {
@@ -45,25 +39,24 @@ void Kubernetes::look(Time now, std::function<void(Seen)> done) {
   auto look = std::make_shared<Look>();
   look->now = now;
   look->done = std::move(done);
-  feed_.read(now, [this, look](std::string blind) {
-    look->seen.blind = std::move(blind);
-    if (!look->seen.blind.empty()) return look->done(std::move(look->seen));
-    read_quota(look);
+  feed_.read(now, [this, look](const Result<void>& read) {
+    if (read) return read_quota(look);
+    look->seen.blind = read.error().message();
+    look->done(std::move(look->seen));
   });
 }
 
 void Kubernetes::read_quota(const std::shared_ptr<Look>& look) {
   const auto path = fmt::format("/api/v1/namespaces/{}/resourcequotas", settings_.name_space);
-  api_.call({.path = path}, [this, look](const ApiAnswer& answer) {
-    const auto* body = std::get_if<std::string>(&answer);
-    if (!body) {
+  calls_.call({.path = path}, [this, look](const Result<std::string>& answer) {
+    if (!answer) {
       // The watch of the pods says nothing while nothing changes; this is what tells that the API is there.
-      const auto& failure = std::get<kube::Failure>(answer);
+      const auto failure = kube::Failure::of(answer.error());
       if (failure.status != 403 && failure.status != 404) {
         look->seen.blind = "quotas: " + failure.to_string();
         return look->done(std::move(look->seen));
       }
-    } else if (const auto list = Json::parse(*body, nullptr, false); list.is_object()) {
+    } else if (const auto list = Json::parse(answer.value(), nullptr, false); list.is_object()) {
       if (const auto quota = read_quotas(list)) {
         look->seen.capacity.quota = quota->hard;
         look->seen.capacity.quota_left = quota->left;
@@ -71,26 +64,25 @@ void Kubernetes::read_quota(const std::shared_ptr<Look>& look) {
     }
     if (look->now - nodes_read_ < k_nodes_age) return finish(look);
     nodes_read_ = look->now;
-    read_node_sizes(look, {});
+    read_node_sizes(look);
   });
 }
 
-void Kubernetes::read_node_sizes(const std::shared_ptr<Look>& look, const std::string& from) {
-  const auto path = fmt::format("/api/v1/nodes?limit={}{}{}", k_nodes_page,
-                                from.empty() ? "" : "&continue=", url_encoded(from));
-  api_.call({.path = path}, [this, look](const ApiAnswer& answer) {
-    const auto* body = std::get_if<std::string>(&answer);
-    const auto list = body ? Json::parse(*body, nullptr, false) : Json();
-    // The sizes from before are kept where they cannot be read this time; all are unknown where that is
-    // forbidden.
-    if (!list.is_object()) return finish(look);
-    for (const auto& node : list.value("items", Json::array()))
-      look->nodes["items"].push_back({{"status", {{"allocatable", allocatable_of(node)}}}});
-    const auto more = list.value("metadata", Json::object()).value("continue", std::string());
-    if (!more.empty()) return read_node_sizes(look, more);
-    nodes_ = read_nodes(look->nodes);
-    finish(look);
-  });
+void Kubernetes::read_node_sizes(const std::shared_ptr<Look>& look) {
+  const auto nodes = std::make_shared<Json>();
+  kube::read_list(calls_, {"/api/v1/nodes", {}, k_nodes_page},
+                  {[nodes] {
+                     *nodes = {{"items", Json::array()}};
+                   },
+                   [nodes](const Json& node) {
+                     (*nodes)["items"].push_back({{"status", {{"allocatable", allocatable_of(node)}}}});
+                   },
+                   [this, look, nodes](const Result<std::string>& version) {
+                     // The sizes from before are kept where they cannot be read this time; all are unknown
+                     // where that is forbidden.
+                     if (version) nodes_ = read_nodes(*nodes);
+                     finish(look);
+                   }});
 }
 
 // The pods as they are now, not as they were when the look began: what it waited for may have taken a while.
@@ -121,18 +113,21 @@ void Kubernetes::create(const Group& group, const std::string& name, std::functi
   const auto pod = maker_.make(group, name);
   // fit() has tried it: an error comes from a change in between, and the handler from the loop all the same.
   if (!pod) {
-    api_.later([done = std::move(done), failure = pod.error()] { done(failure); });
+    calls_.later([done = std::move(done), failure = pod.error()] { done(failure); });
     return;
   }
   const auto body = pod.value().dump(-1, ' ', false, Json::error_handler_t::replace);
-  api_.call({.method = "POST", .path = pods_path(), .body = body},
-            [this, done = std::move(done)](const ApiAnswer& answer) {
-              const auto* failure = std::get_if<kube::Failure>(&answer);
-              if (!failure) feed_.made(std::get<std::string>(answer));
-              // Its name is made for this one creation: an attempt whose answer was lost has made it.
-              if (!failure || (failure->status == 409 && failure->reason == "AlreadyExists")) return done({});
-              done(failure_error(*failure));
-            });
+  calls_.call({.method = "POST", .path = pods_path(), .body = body},
+              [this, done = std::move(done)](const Result<std::string>& answer) {
+                if (answer) {
+                  feed_.made(answer.value());
+                  return done({});
+                }
+                // Its name is made for this one creation: an attempt whose answer was lost has made it.
+                const auto failure = kube::Failure::of(answer.error());
+                if (failure.status == 409 && failure.reason == "AlreadyExists") return done({});
+                done(answer.error());
+              });
 }
 
 void Kubernetes::remove(const std::string& name, std::function<void(Result<void>)> done) {
@@ -143,12 +138,11 @@ void Kubernetes::remove(const std::string& name, std::function<void(Result<void>
   if (pod != feed_.pods().end() && !pod->second.version.empty())
     conditions["resourceVersion"] = pod->second.version;
   const Json options = {{"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", conditions}};
-  api_.call({.method = "DELETE", .path = pods_path(name), .body = options.dump()},
-            [done = std::move(done)](const ApiAnswer& answer) {
-              const auto* failure = std::get_if<kube::Failure>(&answer);
-              if (!failure || failure->status == 404) return done({});
-              done(failure_error(*failure));
-            });
+  calls_.call({.method = "DELETE", .path = pods_path(name), .body = options.dump()},
+              [done = std::move(done)](const Result<std::string>& answer) {
+                if (answer || kube::Failure::of(answer.error()).status == 404) return done({});
+                done(answer.error());
+              });
 }
 
 std::string Kubernetes::slot_constraint() const {

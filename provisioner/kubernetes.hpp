@@ -14,9 +14,8 @@ namespace glidepod::provisioner {
 // Pilots as pods of one namespace.
 class Kubernetes : public Backend {
  public:
-  // The client and the counts must outlive it.
-  Kubernetes(kube::Client& client, KubernetesSettings settings, PodMaker maker, PodFeed::Mode mode,
-             ApiCounts* counts = nullptr);
+  // The client must outlive it.
+  Kubernetes(kube::Client& client, KubernetesSettings settings, PodMaker maker, PodFeed::Mode mode);
 
   // The pods by their labels, the quotas, and now and then the nodes. Nodes and quotas that may not be read
   // limit nothing.
@@ -26,7 +25,7 @@ class Kubernetes : public Backend {
   void create(const Group& group, const std::string& name, std::function<void(Result<void>)> done) override;
   // Only the very pod that was seen to have ended.
   void remove(const std::string& name, std::function<void(Result<void>)> done) override;
-  void wind_up() override { api_.wind_up(); }
+  void wind_up() override { calls_.wind_up(); }
   const std::string& image() const override { return maker_.image(); }
   std::string slot_constraint() const override;
   std::string slot_pod_attribute() const override { return "K8SPodName"; }
@@ -34,11 +33,11 @@ class Kubernetes : public Backend {
  private:
   struct Look;
   void read_quota(const std::shared_ptr<Look>& look);
-  void read_node_sizes(const std::shared_ptr<Look>& look, const std::string& from);
+  void read_node_sizes(const std::shared_ptr<Look>& look);
   void finish(const std::shared_ptr<Look>& look);
   std::string pods_path(std::string_view name = {}) const;
 
-  ApiCaller api_;
+  kube::Calls calls_;
   KubernetesSettings settings_;
   PodMaker maker_;
   PodFeed feed_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/base/log.hpp"
+#include "lib/base/time.hpp"
 
 namespace glidepod::provisioner {
 
@@ -21,17 +22,6 @@ T spec_value(const Json& lease, const char* key, T otherwise) {
     return found->is_string() ? found->template get<T>() : otherwise;
   else
     return found->is_number_integer() ? found->template get<T>() : otherwise;
-}
-
-// "2026-11-21T07:00:00.000000Z"
-std::string micro_time(std::chrono::system_clock::time_point now) {
-  const auto whole = std::chrono::floor<std::chrono::seconds>(now);
-  const auto micro = std::chrono::duration_cast<std::chrono::microseconds>(now - whole).count();
-  const std::time_t seconds = whole.time_since_epoch().count();
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", parts.tm_year + 1900, parts.tm_mon + 1,
-                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, micro);
 }
 
 SteadyTime now() {
@@ -61,16 +51,15 @@ Json renewed_lease(const Json& before, const LeaseOptions& options, const std::s
   auto& spec = lease["spec"];
   spec["holderIdentity"] = identity;
   spec["leaseDurationSeconds"] = identity.empty() ? 1 : options.duration.count();
-  spec["renewTime"] = micro_time(now);
+  spec["renewTime"] = time_text(now, Precision::microseconds);
   if (old == identity || identity.empty()) return lease;
   spec["acquireTime"] = spec["renewTime"];
   spec["leaseTransitions"] = before.is_object() ? transitions + 1 : 0;
   return lease;
 }
 
-Leader::Leader(kube::Client& client, LeaseOptions options, std::function<void(bool)> on_change,
-               ApiCounts* counts)
-    : client_(client), options_(std::move(options)), on_change_(std::move(on_change)), counts_(counts) {}
+Leader::Leader(kube::Client& client, LeaseOptions options, std::function<void(bool)> on_change)
+    : client_(client), options_(std::move(options)), on_change_(std::move(on_change)) {}
 
 Leader::~Leader() {
   client_.loop().cancel(timer_);
@@ -98,31 +87,20 @@ void Leader::tick() {
     look();
 }
 
-void Leader::send(std::string method, std::string path, std::string body,
-                  std::function<void(std::variant<std::string, kube::Failure>)> handler) {
-  auto request = client_.request(method, path);
-  request.timeout = ending_ ? k_release_limit : k_attempt_limit;
-  if (!body.empty()) {
-    request.body = std::move(body);
-    request.headers.emplace_back("Content-Type: application/json");
-  }
-  call_ = client_.http().start(std::move(request),
-                               {{},
-                                [this, method = std::move(method), asked = now(),
-                                 handler = std::move(handler)](Result<kube::HttpResponse> response) {
-                                  if (counts_)
-                                    counts_->add(method, response ? response->status : 0, now() - asked);
-                                  // A creation's success.
-                                  if (response && response->status == 201)
-                                    return handler(std::move(response->body));
-                                  handler(kube::body_of(std::move(response)));
-                                }});
+// One attempt each: it is repeated by the period, from what is true then.
+void Leader::send(std::string method, std::string path, std::string body, kube::AnswerHandler handler) {
+  call_ = client_.call({.method = std::move(method),
+                        .path = std::move(path),
+                        .body = std::move(body),
+                        .time_limit = ending_ ? k_release_limit : k_attempt_limit,
+                        .repeat = http::Plan::Repeat::never},
+                       std::move(handler));
 }
 
 void Leader::look() {
-  send("GET", path(true), {}, [this](const std::variant<std::string, kube::Failure>& answer) {
-    if (const auto* body = std::get_if<std::string>(&answer)) return seen(*body);
-    const auto& failure = std::get<kube::Failure>(answer);
+  send("GET", path(true), {}, [this](const Result<std::string>& answer) {
+    if (answer) return seen(answer.value());
+    const auto failure = kube::Failure::of(answer.error());
     if (failure.status == 404)
       return write(renewed_lease(Json(), options_, options_.identity, std::chrono::system_clock::now()));
     failed(failure);
@@ -154,9 +132,9 @@ void Leader::write(const Json& lease) {
   const bool fresh = !lease["metadata"].contains("resourceVersion");
   // What the API has seen of it decides, not when its answer came.
   send(fresh ? "POST" : "PUT", path(!fresh), lease.dump(-1, ' ', false, Json::error_handler_t::replace),
-       [this, asked = now()](const std::variant<std::string, kube::Failure>& answer) {
-         if (const auto* body = std::get_if<std::string>(&answer)) return mine(*body, asked);
-         failed(std::get<kube::Failure>(answer));
+       [this, asked = now()](const Result<std::string>& answer) {
+         if (answer) return mine(answer.value(), asked);
+         failed(kube::Failure::of(answer.error()));
        });
 }
 
@@ -211,20 +189,18 @@ void Leader::release(std::function<void()> done) {
 void Leader::give_back(bool again) {
   const auto lease = renewed_lease(lease_, options_, {}, std::chrono::system_clock::now());
   send("PUT", path(true), lease.dump(-1, ' ', false, Json::error_handler_t::replace),
-       [this, again](const std::variant<std::string, kube::Failure>& answer) {
-         const auto* failure = std::get_if<kube::Failure>(&answer);
-         if (failure && failure->status == 409 && again) {
+       [this, again](const Result<std::string>& answer) {
+         if (!answer && kube::Failure::of(answer.error()).status == 409 && again) {
            // A renewal that was under way has changed it, or it is another's by now.
-           return send("GET", path(true), {}, [this](const std::variant<std::string, kube::Failure>& now) {
-             const auto* body = std::get_if<std::string>(&now);
-             lease_ = body ? Json::parse(*body, nullptr, false) : Json();
+           return send("GET", path(true), {}, [this](const Result<std::string>& now) {
+             lease_ = now ? Json::parse(now.value(), nullptr, false) : Json();
              if (spec_value<std::string>(lease_, "holderIdentity", "") == options_.identity)
                return give_back(false);
              const auto call = std::move(released_);
              call();
            });
          }
-         if (failure) spdlog::warn("lease not released why={}", glidepod::quoted(failure->to_string()));
+         if (!answer) spdlog::warn("lease not released why={}", glidepod::quoted(answer.error().message()));
          const auto call = std::move(released_);
          call();
        });

@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/kube/client.hpp"
-#include "provisioner/api_counts.hpp"
 
 namespace glidepod::provisioner {
 
@@ -43,9 +42,8 @@ Json renewed_lease(const Json& before, const LeaseOptions& options, const std::s
 // Of all processes with the same lease, one leads at a time.
 class Leader {
  public:
-  // The client and the counts must outlive it. on_change is called from the loop with each gain and loss.
-  Leader(kube::Client& client, LeaseOptions options, std::function<void(bool leads)> on_change,
-         ApiCounts* counts = nullptr);
+  // The client must outlive it. on_change is called from the loop with each gain and loss.
+  Leader(kube::Client& client, LeaseOptions options, std::function<void(bool leads)> on_change);
   ~Leader();
   Leader(const Leader&) = delete;
   Leader& operator=(const Leader&) = delete;
@@ -68,14 +66,12 @@ class Leader {
   void failed(const kube::Failure& failure);
   void give_back(bool again);
   void set_leads(bool leads);
-  void send(std::string method, std::string path, std::string body,
-            std::function<void(std::variant<std::string, kube::Failure>)> handler);
+  void send(std::string method, std::string path, std::string body, kube::AnswerHandler handler);
   std::string path(bool named) const;
 
   kube::Client& client_;
   LeaseOptions options_;
   std::function<void(bool)> on_change_;
-  ApiCounts* counts_;
   std::function<void()> released_;
   bool leads_ = false, ending_ = false;
   std::string holder_, last_failure_;
@@ -83,7 +79,7 @@ class Leader {
   SteadyTime changed_, seen_;  // when it was first seen like this; when it was last seen at all
   SteadyTime renewed_;         // when the last successful renewal was sent
   Loop::TimerId timer_ = 0, loss_ = 0;
-  std::unique_ptr<kube::Http::Call> call_;
+  std::unique_ptr<http::Operation> call_;
 };
 
 }  // namespace glidepod::provisioner

@@ -73,7 +73,7 @@ Result<std::string> own_namespace() {
 
 Result<std::unique_ptr<Parts>> Parts::make(Loop& loop, const ServiceOptions& options,
                                            const Configuration& configuration, PodFeed::Mode mode,
-                                           ApiCounts* counts) {
+                                           kube::Client::Observer observer) {
   auto parts = std::make_unique<Parts>(loop);
   auto settings = configuration.loaded.settings;
   const bool lancium = options.backend == BackendKind::lancium;
@@ -83,12 +83,13 @@ Result<std::unique_ptr<Parts>> Parts::make(Loop& loop, const ServiceOptions& opt
     auto& kubernetes = settings.kubernetes;
     const bool inside = options.api.url.empty() && options.api.unix_socket.empty();
     parts->client = TRY(kube::Client::create(loop, TRY(endpoint_of(options))));
+    parts->client->observe(std::move(observer));
     if (kubernetes.name_space.empty() && inside) kubernetes.name_space = TRY(own_namespace());
     if (kubernetes.name_space.empty()) return error("[k8s] namespace is not set");
     const auto& pod = configuration.pod_template;
     auto maker =
         TRY(PodMaker::create(kubernetes, pod.is_null() ? nullptr : &pod).in(kubernetes.pod_template));
-    parts->backend = std::make_unique<Kubernetes>(*parts->client, kubernetes, std::move(maker), mode, counts);
+    parts->backend = std::make_unique<Kubernetes>(*parts->client, kubernetes, std::move(maker), mode);
   }
   const PilotSettings& pilots =
       lancium ? static_cast<const PilotSettings&>(settings.lancium) : settings.kubernetes;

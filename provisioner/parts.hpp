@@ -37,10 +37,10 @@ struct Parts {
   std::unique_ptr<Cycle> cycle;
 
   explicit Parts(Loop& loop) : runner(loop) {}
-  // The counts must outlive it.
+  // The observer is told of every attempt to call the API.
   static Result<std::unique_ptr<Parts>> make(Loop& loop, const ServiceOptions& options,
                                              const Configuration& configuration, PodFeed::Mode mode,
-                                             ApiCounts* counts);
+                                             kube::Client::Observer observer);
 };
 
 }  // namespace glidepod::provisioner

@@ -1,20 +1,15 @@
 #include "provisioner/pod_feed.hpp"
 
-#include "lib/base/text.hpp"
+#include "lib/http/url.hpp"
 #include "provisioner/pod_state.hpp"
 
 namespace glidepod::provisioner {
 
 namespace {
 
-// A pod is some 10 kB of JSON.
-constexpr int k_page = 250;
-constexpr std::size_t k_longest_line = std::size_t{8} << 20;
+constexpr int k_page = 250;  // a pod is some 10 kB of JSON
 constexpr Seconds k_resync{900};
-// The server ends a watch after this; one that does not is on a dead connection.
-constexpr Seconds k_watch{240};
-constexpr Seconds k_watch_limit{270};
-constexpr Milliseconds k_shortest_watch{1'000};
+constexpr Seconds k_stream_limit{240};
 
 std::string text_of(const Json& object, const char* key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
@@ -35,61 +30,30 @@ void put(std::map<std::string, PodFeed::Entry>& pods, const Json& pod) {
 
 }  // namespace
 
-struct PodFeed::List {
-  Time now;
-  std::map<std::string, Entry> pods;
-  std::string version;
-  bool again = false;  // it is read from its beginning for the second time
-  std::function<void(std::string)> done;
-};
-
-void PodFeed::read(Time now, std::function<void(std::string)> done) {
-  if (watch_ && now - listed_ < k_resync) {
-    api_.later([done = std::move(done)] { done({}); });
-    return;
-  }
-  stop_following();
-  auto list = std::make_shared<List>();
-  list->now = now;
-  list->done = std::move(done);
-  next_page(list, {});
+void PodFeed::read(Time now, std::function<void(Result<void>)> done) {
+  if (watch_ && now - listed_ < k_resync) return calls_.later([done = std::move(done)] { done({}); });
+  watch_.reset();
+  const auto pods = std::make_shared<std::map<std::string, Entry>>();
+  kube::read_list(calls_, {path_, "labelSelector=" + http::url_encoded(selector_), k_page},
+                  {[pods] { pods->clear(); }, [pods](const Json& pod) { put(*pods, pod); },
+                   [this, now, pods, done = std::move(done)](Result<std::string> version) {
+                     if (!version) return done(std::move(version).error().in("list of pods"));
+                     pods_ = std::move(*pods);
+                     version_ = std::move(version).value();
+                     listed_ = now;
+                     if (mode_ == Mode::followed && !version_.empty()) follow();
+                     done({});
+                   }});
 }
 
-void PodFeed::next_page(const std::shared_ptr<List>& list, const std::string& from) {
-  auto path = fmt::format("{}?limit={}&labelSelector={}", path_, k_page, url_encoded(selector_));
-  if (!from.empty()) path += "&continue=" + url_encoded(from);
-  api_.call({.path = std::move(path)}, [this, list](const ApiAnswer& answer) {
-    if (const auto* body = std::get_if<std::string>(&answer)) return read_page(list, *body);
-    const auto& failure = std::get<kube::Failure>(answer);
-    // The rest of a list is kept for some minutes only.
-    if (failure.status == 410 && !std::exchange(list->again, true)) {
-      list->pods.clear();
-      return next_page(list, {});
-    }
-    list->done(fmt::format("list of pods: {}", failure.to_string()));
-  });
-}
-
-void PodFeed::read_page(const std::shared_ptr<List>& list, const std::string& body) {
-  std::string more;
-  {
-    const auto page = Json::parse(body, nullptr, false);
-    if (!page.is_object() || !page.contains("items") || !page["items"].is_array())
-      return list->done("list of pods: the answer is no list");
-    for (const auto& item : page["items"]) put(list->pods, item);
-    list->version = text_of(metadata_of(page), "resourceVersion");
-    more = text_of(metadata_of(page), "continue");
-  }
-  if (!more.empty()) return next_page(list, more);
-  finish_list(list);
-}
-
-void PodFeed::finish_list(const std::shared_ptr<List>& list) {
-  pods_ = std::move(list->pods);
-  version_ = list->version;
-  listed_ = list->now;
-  if (mode_ == Mode::followed && !version_.empty()) follow();
-  list->done({});
+void PodFeed::follow() {
+  watch_ = std::make_unique<kube::Watch>(
+      client_,
+      kube::Watch::Source{path_, "labelSelector=" + http::url_encoded(selector_), version_, k_stream_limit},
+      kube::Watch::Handlers{[this](const Json& pod) { put(pods_, pod); },
+                            [this](const Json& pod) { pods_.erase(text_of(metadata_of(pod), "name")); },
+                            // What was missed the next list mends.
+                            [this](const kube::Failure&) { watch_.reset(); }});
 }
 
 void PodFeed::made(const std::string& body) {
@@ -97,57 +61,6 @@ void PodFeed::made(const std::string& body) {
   const auto name = text_of(metadata_of(pod), "name");
   // What the watch has told already is newer.
   if (!name.empty() && !pods_.contains(name)) put(pods_, pod);
-}
-
-void PodFeed::follow() {
-  line_.clear();
-  began_ = std::chrono::steady_clock::now();
-  auto request = client_.request(
-      "GET",
-      fmt::format(
-          "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={}&labelSelector={}&resourceVersion={}",
-          path_, k_watch.count(), url_encoded(selector_), version_));
-  request.timeout = k_watch_limit;
-  watch_ = client_.http().start(std::move(request),
-                                {[this](std::string_view data) { take(data); },
-                                 [this](const Result<kube::HttpResponse>& end) {
-                                   const auto lasted = std::chrono::steady_clock::now() - began_;
-                                   watch_.reset();
-                                   // Servers close watches now and then; what came so far
-                                   // is whole. All else the next list mends.
-                                   if (end && end->status == 200 && lasted >= k_shortest_watch) follow();
-                                 }});
-}
-
-void PodFeed::stop_following() {
-  watch_.reset();
-  line_.clear();
-}
-
-void PodFeed::take(std::string_view data) {
-  for (auto end = data.find('\n'); end != std::string_view::npos; end = data.find('\n')) {
-    line_ += data.substr(0, end);
-    data.remove_prefix(end + 1);
-    const std::string line = std::exchange(line_, {});
-    if (!line.empty()) event(line);
-    if (!watch_) return;
-  }
-  line_ += data;
-  if (line_.size() > k_longest_line) stop_following();
-}
-
-void PodFeed::event(const std::string& line) {
-  const auto event = Json::parse(line, nullptr, false);
-  const auto type = text_of(event, "type");
-  const auto found = event.is_object() ? event.find("object") : event.end();
-  // An error, mostly that the version is too old by now.
-  if (!event.is_object() || found == event.end() || type == "ERROR" || type.empty()) return stop_following();
-  const auto& metadata = metadata_of(*found);
-  if (const auto version = text_of(metadata, "resourceVersion"); !version.empty()) version_ = version;
-  if (type == "DELETED")
-    pods_.erase(text_of(metadata, "name"));
-  else if (type != "BOOKMARK")
-    put(pods_, *found);
 }
 
 }  // namespace glidepod::provisioner

@@ -5,7 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "provisioner/api_caller.hpp"
+#include "lib/kube/list.hpp"
+#include "lib/kube/watch.hpp"
 #include "provisioner/supply.hpp"
 
 namespace glidepod::provisioner {
@@ -21,35 +22,26 @@ class PodFeed {
   };
 
   // Both must outlive it.
-  PodFeed(kube::Client& client, ApiCaller& api, std::string path, std::string selector, Mode mode)
-      : client_(client), api_(api), path_(std::move(path)), selector_(std::move(selector)), mode_(mode) {}
+  PodFeed(kube::Client& client, kube::Calls& calls, std::string path, std::string selector, Mode mode)
+      : client_(client), calls_(calls), path_(std::move(path)), selector_(std::move(selector)), mode_(mode) {}
 
   // Calls done, from the loop, once pods() is up to date; or with the reason why that cannot be had.
-  void read(Time now, std::function<void(std::string blind)> done);
+  void read(Time now, std::function<void(Result<void>)> done);
   const std::map<std::string, Entry>& pods() const { return pods_; }
   // A pod that was made just now, as the API answered: the watch may tell of it later.
   void made(const std::string& body);
 
  private:
-  struct List;
-  void next_page(const std::shared_ptr<List>& list, const std::string& from);
-  void read_page(const std::shared_ptr<List>& list, const std::string& body);
-  void finish_list(const std::shared_ptr<List>& list);
   void follow();
-  void take(std::string_view data);
-  void event(const std::string& line);
-  void stop_following();
 
   kube::Client& client_;
-  ApiCaller& api_;
+  kube::Calls& calls_;
   std::string path_, selector_;
   Mode mode_;
   std::map<std::string, Entry> pods_;
   std::string version_;
   Time listed_;
-  std::string line_;
-  SteadyTime began_;
-  std::unique_ptr<kube::Http::Call> watch_;  // none: the pods are not followed
+  std::unique_ptr<kube::Watch> watch_;  // none: the pods are not followed
 };
 
 }  // namespace glidepod::provisioner

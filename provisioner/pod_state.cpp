@@ -1,10 +1,10 @@
 #include "provisioner/pod_state.hpp"
 
 #include <algorithm>
-#include <ctime>
 #include <set>
 #include <tuple>
 
+#include "lib/base/time.hpp"
 #include "lib/kube/quantity.hpp"
 
 namespace glidepod::provisioner {
@@ -125,10 +125,7 @@ Resources tightest(const Resources& a, const Resources& b) {
 
 Time read_time(const Json& value) {
   if (!value.is_string()) return {};
-  std::tm parts{};
-  const auto text = value.get<std::string>();
-  if (::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts) == nullptr) return {};
-  return Time(Seconds(::timegm(&parts)));
+  return std::chrono::floor<Seconds>(parse_time(value.get<std::string>()).value_or(WallTime{}));
 }
 
 Result<Pod> read_pod(const Json& pod) {

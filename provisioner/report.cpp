@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lib/base/time.hpp"
+
 namespace glidepod::provisioner {
 
 using Json = nlohmann::json;
@@ -41,15 +43,6 @@ Json decision_json(const Decision& d) {
           {"submit", d.submit},
           {"verdict", to_string(d.verdict)},
           {"reason", d.reason()}};
-}
-
-std::string time_text(Time time) {
-  const std::time_t seconds = time.time_since_epoch().count();
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  char text[32];
-  const auto length = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return {text, length};
 }
 
 // Columns as wide as their widest cell; the last one is not filled up.

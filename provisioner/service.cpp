@@ -7,8 +7,8 @@
 
 #include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
+#include "lib/http/status_server.hpp"
 #include "provisioner/file_watch.hpp"
-#include "provisioner/http_endpoint.hpp"
 #include "provisioner/lease.hpp"
 #include "provisioner/metrics.hpp"
 #include "provisioner/parts.hpp"
@@ -66,12 +66,13 @@ class Service {
       : loop_(loop), options_(options), configuration_(std::move(configuration)) {}
 
   Result<void> start() {
-    parts_ = TRY(Parts::make(loop_, options_, configuration_, PodFeed::Mode::followed, &metrics_.api));
+    parts_ =
+        TRY(Parts::make(loop_, options_, configuration_, PodFeed::Mode::followed, metrics_.api.observer()));
     files_ = TRY(FileWatch::create(loop_, [this] { files_changed(); }));
     watch_files();
     if (!options_.listen.empty()) {
-      endpoint_ = TRY(HttpEndpoint::create(loop_, options_.listen,
-                                           [this](std::string_view path) { return answer(path); }));
+      endpoint_ = TRY(http::StatusServer::create(loop_, options_.listen,
+                                                 [this](const std::string& path) { return answer(path); }));
       spdlog::info("listening port={}", endpoint_->port());
     }
     if (options_.lease.empty()) {
@@ -79,8 +80,9 @@ class Service {
       return {};
     }
     lease_client_ = TRY(kube::Client::create(loop_, TRY(endpoint_of(options_))));
-    leader_ = std::make_unique<Leader>(
-        *lease_client_, TRY(lease_of(options_)), [this](bool leads) { lead(leads); }, &metrics_.api);
+    lease_client_->observe(metrics_.api.observer());
+    leader_ = std::make_unique<Leader>(*lease_client_, TRY(lease_of(options_)),
+                                       [this](bool leads) { lead(leads); });
     leader_->start();
     return {};
   }
@@ -186,7 +188,8 @@ class Service {
   }
 
   bool renew_parts(const Configuration& configuration) {
-    auto fresh = Parts::make(loop_, options_, configuration, PodFeed::Mode::followed, &metrics_.api);
+    auto fresh =
+        Parts::make(loop_, options_, configuration, PodFeed::Mode::followed, metrics_.api.observer());
     if (!fresh) {
       spdlog::error("settings not used, the old ones stay why={}", glidepod::quoted(fresh.error().message()));
       return false;
@@ -224,11 +227,13 @@ class Service {
     if (std::exchange(print_, now) != now) reload();
   }
 
-  HttpEndpoint::Answer answer(std::string_view path) {
+  http::StatusServer::Answer answer(std::string_view path) {
     if (path == "/healthz") return {200, "ok\n"};
     if (path == "/metrics") return {200, metrics_.text()};
     if (path != "/readyz") return {404, "there are /healthz, /readyz and /metrics\n"};
-    if (leads_) return saw_all_ ? HttpEndpoint::Answer{200, "leads\n"} : HttpEndpoint::Answer{503, "blind\n"};
+    if (leads_)
+      return saw_all_ ? http::StatusServer::Answer{200, "leads\n"}
+                      : http::StatusServer::Answer{503, "blind\n"};
     if (leader_ && leader_->knows()) return {200, "stands by\n"};
     return {503, "the lease cannot be read\n"};
   }
@@ -239,7 +244,7 @@ class Service {
   Metrics metrics_;
   std::unique_ptr<Parts> parts_;
   std::unique_ptr<FileWatch> files_;
-  std::unique_ptr<HttpEndpoint> endpoint_;
+  std::unique_ptr<http::StatusServer> endpoint_;
   std::unique_ptr<kube::Client> lease_client_;
   std::unique_ptr<Leader> leader_;
   Loop::TimerId timer_ = 0;
@@ -257,7 +262,7 @@ class Service {
 Result<Json> plan_once(const ServiceOptions& options) {
   auto loop = TRY(Loop::create());
   const auto configuration = TRY(read_configuration(options));
-  auto parts = TRY(Parts::make(loop, options, configuration, PodFeed::Mode::once, nullptr));
+  auto parts = TRY(Parts::make(loop, options, configuration, PodFeed::Mode::once, {}));
   Json result;
   parts->cycle->observe(wall_clock(), [&](const Observation& seen) {
     result = report(seen, parts->cycle->decide(seen), nullptr);

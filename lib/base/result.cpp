@@ -1,5 +1,8 @@
 #include "lib/base/result.hpp"
 
+#include <unistd.h>
+
+#include <cstdlib>
 #include <cstring>
 
 namespace glidepod {
@@ -12,7 +15,17 @@ std::string Error::message() const {
 }
 
 Error Error::in(std::string_view outer) const {
-  return Error(fmt::format("{}: {}", outer, context_), code_);
+  Error result = *this;
+  result.context_ = fmt::format("{}: {}", outer, context_);
+  return result;
+}
+
+void no_such_result(const Error* present) {
+  const std::string words =
+      present ? fmt::format("bug: the value of a failure was asked for: {}\n", present->message())
+              : "bug: the error of a success was asked for\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, words.data(), words.size());
+  std::abort();
 }
 
 }  // namespace glidepod

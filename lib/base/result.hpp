@@ -3,16 +3,19 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <typeinfo>
 #include <utility>
 #include <variant>
 
 namespace glidepod {
 
 // Why something failed: an errno (0 where the system was not asked) and what was being done, outermost first:
-// "switch payload-0: patch pod pilot-1: connection refused".
+// "switch payload-0: patch pod pilot-1: connection refused". It may carry one fact for who decides by it,
+// such as an HTTP status or whose fault it is.
 class Error {
  public:
   explicit Error(std::string context, int code = 0) : code_(code), context_(std::move(context)) {}
@@ -30,15 +33,34 @@ class Error {
   // The same error with "outer: " put before its context.
   Error in(std::string_view outer) const;
 
+  // The same error with this fact in place of the one before.
+  template <typename Fact>
+  Error with(Fact fact) const {
+    Error result = *this;
+    result.fact_ = std::make_shared<const Fact>(std::move(fact));
+    result.type_ = &typeid(Fact);
+    return result;
+  }
+  // The fact if there is one of this type, else nullptr. It lives as long as the error or a copy of it.
+  template <typename Fact>
+  const Fact* fact() const {
+    return type_ && *type_ == typeid(Fact) ? static_cast<const Fact*>(fact_.get()) : nullptr;
+  }
+
  private:
   int code_;
   std::string context_;
+  std::shared_ptr<const void> fact_;
+  const std::type_info* type_ = nullptr;
 };
 
 template <typename... Args>
 Error error(fmt::format_string<Args...> format, Args&&... args) {
   return Error(fmt::format(format, std::forward<Args>(args)...));
 }
+
+// Ends the program: says on stderr whose value or error was asked for where there is none.
+[[noreturn]] void no_such_result(const Error* present);
 
 // A T or the Error that prevented it.
 template <typename T = void>
@@ -51,19 +73,26 @@ class [[nodiscard]] Result {
   explicit operator bool() const { return ok(); }
 
   // Calling the wrong one of these is a bug and ends the program.
-  T& value() & { return *std::get_if<0>(&state_); }
-  const T& value() const& { return *std::get_if<0>(&state_); }
-  T&& value() && { return std::move(*std::get_if<0>(&state_)); }
-  const Error& error() const { return *std::get_if<1>(&state_); }
+  T& value() & { return *checked(std::get_if<0>(&state_)); }
+  const T& value() const& { return *checked(std::get_if<0>(&state_)); }
+  T&& value() && { return std::move(*checked(std::get_if<0>(&state_))); }
+  const Error& error() const { return *checked(std::get_if<1>(&state_)); }
 
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
   T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
 
   Result in(std::string_view outer) && { return ok() ? std::move(*this) : Result(error().in(outer)); }
 
  private:
+  template <typename Part>
+  Part* checked(Part* part) const {
+    if (!part) [[unlikely]]
+      no_such_result(std::get_if<1>(&state_));
+    return part;
+  }
   std::variant<T, Error> state_;
 };
 
@@ -75,8 +104,15 @@ class [[nodiscard]] Result<void> {
 
   bool ok() const { return !error_; }
   explicit operator bool() const { return ok(); }
-  void value() const {}
-  const Error& error() const { return *error_; }
+  void value() const {
+    if (error_) [[unlikely]]
+      no_such_result(&*error_);
+  }
+  const Error& error() const {
+    if (!error_) [[unlikely]]
+      no_such_result(nullptr);
+    return *error_;
+  }
 
   Result in(std::string_view outer) && { return ok() ? std::move(*this) : Result(error().in(outer)); }
 

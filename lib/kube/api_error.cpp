@@ -64,65 +64,81 @@ Json ApiError::to_json() const {
   return status;
 }
 
-ApiError ApiError::bad_request(std::string message) {
-  return {400, "BadRequest", std::move(message)};
-}
-ApiError ApiError::unauthorized() {
-  return {401, "Unauthorized", "Unauthorized"};
+Error ApiError::to_error() const {
+  return Error(message).with(*this);
 }
 
-ApiError ApiError::forbidden(std::string_view user, std::string_view verb, std::string_view resource,
-                             std::string_view name, std::string_view ns) {
+ApiError ApiError::of(const Error& error) {
+  const auto* known = error.fact<ApiError>();
+  return known ? *known : *internal(error.message()).fact<ApiError>();
+}
+
+Error ApiError::bad_request(std::string message) {
+  return ApiError{400, "BadRequest", std::move(message)}.to_error();
+}
+Error ApiError::unauthorized() {
+  return ApiError{401, "Unauthorized", "Unauthorized"}.to_error();
+}
+
+Error ApiError::forbidden(std::string_view user, std::string_view verb, std::string_view resource,
+                          std::string_view name, std::string_view ns) {
   std::string message =
       fmt::format("{}{} is forbidden: User \"{}\" cannot {} resource \"{}\" in API group \"\"", resource,
                   name.empty() ? "" : fmt::format(" \"{}\"", name), user, verb, resource);
   message += ns.empty() ? " at the cluster scope" : fmt::format(" in the namespace \"{}\"", ns);
-  return {403, "Forbidden", std::move(message), pod_details(name)};
+  return ApiError{403, "Forbidden", std::move(message), pod_details(name)}.to_error();
 }
-ApiError ApiError::denied(std::string_view name, std::string_view why) {
-  return {403, "Forbidden", fmt::format("pods \"{}\" is forbidden: {}", name, why), pod_details(name)};
+Error ApiError::denied(std::string_view name, std::string_view why) {
+  return ApiError{403, "Forbidden", fmt::format("pods \"{}\" is forbidden: {}", name, why), pod_details(name)}
+      .to_error();
 }
 
-ApiError ApiError::path_not_found() {
-  return {404, "NotFound", "the server could not find the requested resource", Json::object()};
+Error ApiError::path_not_found() {
+  return ApiError{404, "NotFound", "the server could not find the requested resource", Json::object()}
+      .to_error();
 }
-ApiError ApiError::pod_not_found(std::string_view name) {
-  return {404, "NotFound", fmt::format("pods \"{}\" not found", name), pod_details(name)};
+Error ApiError::pod_not_found(std::string_view name) {
+  return ApiError{404, "NotFound", fmt::format("pods \"{}\" not found", name), pod_details(name)}.to_error();
 }
-ApiError ApiError::pod_exists(std::string_view name) {
-  return {409, "AlreadyExists", fmt::format("pods \"{}\" already exists", name), pod_details(name)};
+Error ApiError::pod_exists(std::string_view name) {
+  return ApiError{409, "AlreadyExists", fmt::format("pods \"{}\" already exists", name), pod_details(name)}
+      .to_error();
 }
-ApiError ApiError::conflict(std::string_view name) {
-  return {409, "Conflict",
-          fmt::format(
-              "Operation cannot be fulfilled on pods \"{}\": the object has been modified; please apply your "
-              "changes to the latest version and try again",
-              name),
-          pod_details(name)};
+Error ApiError::conflict(std::string_view name) {
+  return ApiError{
+      409, "Conflict",
+      fmt::format(
+          "Operation cannot be fulfilled on pods \"{}\": the object has been modified; please apply your "
+          "changes to the latest version and try again",
+          name),
+      pod_details(name)}
+      .to_error();
 }
-ApiError ApiError::gone(std::string message) {
-  return {410, "Expired", std::move(message)};
+Error ApiError::gone(std::string message) {
+  return ApiError{410, "Expired", std::move(message)}.to_error();
 }
-ApiError ApiError::unsupported_media_type(std::string_view type) {
-  return {
+Error ApiError::unsupported_media_type(std::string_view type) {
+  return ApiError{
       415, "UnsupportedMediaType",
-      fmt::format("the body of the request was in an unknown format - \"{}\" is not accepted here", type)};
+      fmt::format("the body of the request was in an unknown format - \"{}\" is not accepted here", type)}
+      .to_error();
 }
-ApiError ApiError::method_not_allowed() {
-  return {405, "MethodNotAllowed", "the server does not allow this method on the requested resource",
-          Json::object()};
+Error ApiError::method_not_allowed() {
+  return ApiError{405, "MethodNotAllowed", "the server does not allow this method on the requested resource",
+                  Json::object()}
+      .to_error();
 }
-ApiError ApiError::too_large() {
-  return {413, "RequestEntityTooLarge", "Request entity too large"};
+Error ApiError::too_large() {
+  return ApiError{413, "RequestEntityTooLarge", "Request entity too large"}.to_error();
 }
-ApiError ApiError::internal(std::string message) {
-  return {500, "InternalError", "Internal error occurred: " + message};
+Error ApiError::internal(std::string message) {
+  return ApiError{500, "InternalError", "Internal error occurred: " + message}.to_error();
 }
-ApiError ApiError::unavailable(std::string message) {
-  return {503, "ServiceUnavailable", std::move(message)};
+Error ApiError::unavailable(std::string message) {
+  return ApiError{503, "ServiceUnavailable", std::move(message)}.to_error();
 }
 
-ApiError ApiError::invalid_pod(std::string_view name, const std::vector<FieldError>& errors) {
+Error ApiError::invalid_pod(std::string_view name, const std::vector<FieldError>& errors) {
   Json causes = Json::array();
   std::string list;
   for (const auto& error : errors) {
@@ -131,8 +147,9 @@ ApiError ApiError::invalid_pod(std::string_view name, const std::vector<FieldErr
     causes.push_back({{"reason", cause(error.kind)}, {"field", error.field}, {"message", error.body()}});
   }
   if (errors.size() > 1) list = "[" + list + "]";
-  return {422, "Invalid", fmt::format("Pod \"{}\" is invalid: {}", name, list),
-          Json{{"name", name}, {"kind", "Pod"}, {"causes", causes}}};
+  return ApiError{422, "Invalid", fmt::format("Pod \"{}\" is invalid: {}", name, list),
+                  Json{{"name", name}, {"kind", "Pod"}, {"causes", causes}}}
+      .to_error();
 }
 
 }  // namespace glidepod::kube

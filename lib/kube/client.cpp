@@ -2,85 +2,22 @@
 
 #include <unistd.h>
 
-#include <random>
-
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
 
 namespace glidepod::kube {
 namespace {
 
-constexpr Milliseconds k_attempt_timeout{15'000};
-
 std::string path_of(const PodName& pod) {
   return fmt::format("/api/v1/namespaces/{}/pods/{}", pod.space, pod.name);
 }
 
-// One GET or PATCH with its repetitions.
-class Exchange : public Client::Operation {
- public:
-  Exchange(Client& client, std::string method, std::string path, std::string body, SteadyTime deadline,
-           PodHandler handler)
-      : client_(client),
-        method_(std::move(method)),
-        path_(std::move(path)),
-        body_(std::move(body)),
-        deadline_(deadline),
-        handler_(std::move(handler)) {
-    attempt();
-  }
-  ~Exchange() override { client_.loop().cancel(timer_); }
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
-
- private:
-  void attempt() {
-    ++attempts_;
-    HttpRequest request = client_.request(method_, path_);
-    const auto left = std::chrono::ceil<Milliseconds>(deadline_ - std::chrono::steady_clock::now());
-    request.timeout = std::clamp(left, Milliseconds(1), k_attempt_timeout);
-    if (!body_.empty()) {
-      request.body = body_;
-      request.headers.emplace_back("Content-Type: application/strategic-merge-patch+json");
-    }
-    call_ = client_.http().start(std::move(request), {{}, [this](Result<HttpResponse> response) {
-                                                        answered(body_of(std::move(response)));
-                                                      }});
-  }
-
-  void answered(std::variant<std::string, Failure> answer) {
-    Failure failure;
-    if (auto* text = std::get_if<std::string>(&answer)) {
-      auto pod = parse_pod(*text);
-      if (pod) return finish(std::move(*pod));
-      failure = {Failure::Kind::nonsense, 200, {}, pod.error().message(), {}};
-    } else {
-      failure = std::get<Failure>(std::move(answer));
-    }
-    // The token may have been replaced between our reading it and the server's.
-    const bool expired_token = failure.status == 401 && attempts_ == 1;
-    const Milliseconds wait = backoff(attempts_, client_.random(), failure);
-    const bool in_time = std::chrono::steady_clock::now() + wait < deadline_;
-    failure.earlier = earlier_;
-    if (!failure.rejected()) earlier_ = Failure::Effect::unknown;
-    if ((!failure.retriable() && !expired_token) || !in_time) return finish(std::move(failure));
-    timer_ = client_.loop().after(wait, [this] { attempt(); });
-  }
-
-  void finish(PodAnswer answer) {
-    const auto handler = std::move(handler_);
-    handler(std::move(answer));  // may destroy this
-  }
-
-  Client& client_;
-  std::string method_, path_, body_;
-  SteadyTime deadline_;
-  PodHandler handler_;
-  int attempts_ = 0;
-  Failure::Effect earlier_ = Failure::Effect::none;
-  Loop::TimerId timer_ = 0;
-  std::unique_ptr<Http::Call> call_;
-};
+Call patch(const PodName& pod, std::string body) {
+  return {.method = "PATCH",
+          .path = path_of(pod) + "?fieldManager=glidepod",
+          .body = std::move(body),
+          .content_type = "application/strategic-merge-patch+json"};
+}
 
 }  // namespace
 
@@ -100,70 +37,98 @@ Result<Endpoint> endpoint_in_pod(const std::string& folder, const char* const* e
   return Endpoint{fmt::format("https://{}:{}", host, port), {}, folder + "/token", folder + "/ca.crt"};
 }
 
-std::variant<std::string, Failure> body_of(Result<HttpResponse> response) {
-  if (!response) return Failure{Failure::Kind::transport, 0, {}, response.error().message(), {}};
-  if (response->status == 200) return std::move(response->body);
-  Failure failure{Failure::Kind::status, response->status, {}, {}, response->retry_after};
-  const auto status = parse_status(response->body);
+std::optional<Failure> failure_in(const http::Response& response) {
+  if (response.status >= 200 && response.status < 300) return std::nullopt;
+  Failure failure{Failure::Kind::status, response.status, {}, {}, response.retry_after};
+  const auto status = parse_status(response.body);
   if (status) {
     failure.reason = status->reason;
     failure.message = status->message;
     if (!failure.retry_after && status->retry_after_seconds > 0)
       failure.retry_after = std::chrono::seconds(status->retry_after_seconds);
   } else {
-    failure.message = one_line(response->body, 200);
+    failure.message = one_line(response.body, 200);
   }
   return failure;
 }
 
-Client::Client(Loop& loop, Endpoint endpoint, std::unique_ptr<Http> http)
-    : loop_(loop),
-      endpoint_(std::move(endpoint)),
-      http_(std::move(http)),
-      random_state_(std::random_device()()) {}
-
 Result<std::unique_ptr<Client>> Client::create(Loop& loop, Endpoint endpoint) {
-  auto http = TRY(Http::create(loop));
-  return std::unique_ptr<Client>(new Client(loop, std::move(endpoint), std::move(http)));
+  auto transport = TRY(http::Transport::create(loop));
+  return std::unique_ptr<Client>(new Client(std::move(endpoint), std::move(transport)));
 }
 
-double Client::random() {
-  std::minstd_rand generator(static_cast<std::minstd_rand::result_type>(random_state_));
-  random_state_ = generator();
-  return static_cast<double>(random_state_) / static_cast<double>(std::minstd_rand::max());
-}
-
-HttpRequest Client::request(std::string method, const std::string& path) const {
-  HttpRequest request;
+http::Request Client::request(std::string method, const std::string& path) const {
+  http::Request request;
   request.method = std::move(method);
   request.url = endpoint_.url + path;
   request.unix_socket = endpoint_.unix_socket;
   request.ca_file = endpoint_.ca_file;
   request.headers.emplace_back("Accept: application/json");
-  request.headers.emplace_back("User-Agent: glidepod/" GLIDEPOD_VERSION);
   if (!endpoint_.token_file.empty()) {
     // Without a token the API says 401, which says more than an error of ours.
     if (const auto token = read_file(endpoint_.token_file, 65536))
-      request.headers.push_back(fmt::format("Authorization: Bearer {}", trim(token.value())));
+      request.authorization = fmt::format("Bearer {}", trim(token.value()));
   }
   return request;
 }
 
+std::unique_ptr<http::Exchange> Client::call(Call call, AnswerHandler handler) {
+  http::Plan plan;
+  plan.deadline = std::chrono::steady_clock::now() + call.time_limit;
+  plan.attempt_limit = call.attempt_limit;
+  plan.repeat = call.repeat;
+  plan.attempted = observer_;
+  plan.judge = [check = std::move(call.check)](const http::Response& response) {
+    auto failure = failure_in(response);
+    if (failure || !check) return failure;
+    if (const auto checked = check(response.body); !checked)
+      failure = Failure{Failure::Kind::nonsense, response.status, {}, checked.error().message(), {}};
+    return failure;
+  };
+  // A name that is taken and a condition that is not met stay so.
+  plan.final = [method = call.method](const Failure& failure) {
+    return failure.status == 409 && (method != "PATCH" || failure.reason == "AlreadyExists");
+  };
+  plan.request = [this, call = std::move(call)] {
+    auto next = request(call.method, call.path);
+    next.longest_body = call.longest_answer;
+    next.body = call.body;
+    if (!call.body.empty()) next.headers.push_back("Content-Type: " + call.content_type);
+    return next;
+  };
+  return std::make_unique<http::Exchange>(
+      *transport_, std::move(plan),
+      [handler = std::move(handler)](Result<http::Response> response, const std::string&) {
+        handler(response ? Result<std::string>(std::move(response->body)) : response.error());
+      });
+}
+
+std::unique_ptr<Client::Operation> Client::pod_call(Call wanted, SteadyTime deadline, PodHandler handler) {
+  const auto pod = std::make_shared<Pod>();
+  wanted.time_limit = std::chrono::ceil<Milliseconds>(deadline - std::chrono::steady_clock::now());
+  wanted.check = [pod](const std::string& body) -> Result<void> {
+    *pod = TRY(parse_pod(body));
+    return {};
+  };
+  return call(std::move(wanted), [pod, handler = std::move(handler)](const Result<std::string>& answer) {
+    if (!answer) return handler(Failure::of(answer.error()));
+    handler(std::move(*pod));
+  });
+}
+
 std::unique_ptr<Client::Operation> Client::get(const PodName& pod, SteadyTime deadline, PodHandler handler) {
-  return std::make_unique<Exchange>(*this, "GET", path_of(pod), std::string(), deadline, std::move(handler));
+  return pod_call({.path = path_of(pod)}, deadline, std::move(handler));
 }
 
 std::unique_ptr<Client::Operation> Client::patch_image(const PodName& pod, std::string_view container,
                                                        std::string_view image, SteadyTime deadline,
                                                        PodHandler handler) {
-  return std::make_unique<Exchange>(*this, "PATCH", path_of(pod) + "?fieldManager=glidepod",
-                                    image_patch(container, image), deadline, std::move(handler));
+  return pod_call(patch(pod, image_patch(container, image)), deadline, std::move(handler));
 }
 
 std::unique_ptr<Client::Operation> Client::fail_pod(const PodName& pod, SteadyTime deadline,
                                                     PodHandler handler) {
-  return std::make_unique<Exchange>(*this, "PATCH", path_of(pod) + "?fieldManager=glidepod",
-                                    R"({"spec":{"activeDeadlineSeconds":1}})", deadline, std::move(handler));
+  return pod_call(patch(pod, R"({"spec":{"activeDeadlineSeconds":1}})"), deadline, std::move(handler));
 }
 
 }  // namespace glidepod::kube

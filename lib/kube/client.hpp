@@ -6,10 +6,8 @@
 #include <string_view>
 #include <variant>
 
-#include "lib/base/loop.hpp"
-#include "lib/base/result.hpp"
+#include "lib/http/exchange.hpp"
 #include "lib/kube/failure.hpp"
-#include "lib/kube/http.hpp"
 #include "lib/kube/pod.hpp"
 
 namespace glidepod::kube {
@@ -26,6 +24,22 @@ struct Endpoint {
 // environment with FOLDER/token and FOLDER/ca.crt.
 Result<Endpoint> endpoint_in_pod(const std::string& folder, const char* const* environment);
 
+// One call of the API, with its repetitions.
+struct Call {
+  std::string method = "GET";
+  std::string path;  // with its query
+  std::string body;  // JSON
+  std::string content_type = "application/json";
+  Milliseconds time_limit{60'000};  // for all attempts
+  Milliseconds attempt_limit{15'000};
+  http::Plan::Repeat repeat = http::Plan::Repeat::until_deadline;
+  std::size_t longest_answer = std::size_t{8} << 20;
+  // An answer that this does not like is asked for again.
+  std::function<Result<void>(const std::string& body)> check;
+};
+// The body of a 2xx answer, or an Error with a Failure.
+using AnswerHandler = std::function<void(Result<std::string>)>;
+
 struct PodName {
   std::string space;  // the namespace
   std::string name;
@@ -34,17 +48,17 @@ struct PodName {
 using PodAnswer = std::variant<Pod, Failure>;
 using PodHandler = std::function<void(PodAnswer)>;
 
-// Requests to the Kubernetes API about pods, driven by a Loop. Each is repeated with growing, random pauses
-// until it succeeds, fails for good, or the deadline passes; then the handler is called, once, never from
-// inside the call that started it.
+// Requests to the Kubernetes API, driven by a Loop. Each is repeated with growing, random pauses until it
+// succeeds, fails for good, or its time is over; then the handler is called, once, never from inside the call
+// that started it.
 class Client {
  public:
-  // Destroying it cancels the request; its handler is then not called. Handlers may do so.
-  class Operation {
-   public:
-    virtual ~Operation() = default;
-  };
+  using Operation = http::Operation;
+  using Observer = std::function<void(const std::string& method, int status, std::chrono::duration<double>)>;
+
   static Result<std::unique_ptr<Client>> create(Loop& loop, Endpoint endpoint);
+
+  std::unique_ptr<http::Exchange> call(Call call, AnswerHandler handler);
 
   std::unique_ptr<Operation> get(const PodName& pod, SteadyTime deadline, PodHandler handler);
   // Changes the image of one container and nothing else.
@@ -63,21 +77,24 @@ class Client {
   // closed streams and expired versions.
   std::unique_ptr<Operation> watch(const PodName& pod, std::string resource_version, WatchHandlers handlers);
 
-  // For the operations: one attempt.
-  HttpRequest request(std::string method, const std::string& path) const;
-  Http& http() { return *http_; }
-  Loop& loop() { return loop_; }
-  double random();
+  // Is told of every attempt of call(); status 0 is no whole answer.
+  void observe(Observer observer) { observer_ = std::move(observer); }
+  // One attempt, with today's token; for streams.
+  http::Request request(std::string method, const std::string& path) const;
+  http::Transport& transport() { return *transport_; }
+  Loop& loop() { return transport_->loop(); }
 
  private:
-  Client(Loop& loop, Endpoint endpoint, std::unique_ptr<Http> http);
-  Loop& loop_;
+  Client(Endpoint endpoint, std::unique_ptr<http::Transport> transport)
+      : endpoint_(std::move(endpoint)), transport_(std::move(transport)) {}
+  std::unique_ptr<Operation> pod_call(Call call, SteadyTime deadline, PodHandler handler);
+
   Endpoint endpoint_;
-  std::unique_ptr<Http> http_;
-  std::uint64_t random_state_;
+  std::unique_ptr<http::Transport> transport_;
+  Observer observer_;
 };
 
-// What an answer means; for the operations and their tests.
-std::variant<std::string, Failure> body_of(Result<HttpResponse> response);
+// Why an answer is none, with the words of its Status object; nothing for a 2xx.
+std::optional<Failure> failure_in(const http::Response& response);
 
 }  // namespace glidepod::kube

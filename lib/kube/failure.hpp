@@ -1,41 +1,10 @@
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-
-#include "lib/base/loop.hpp"
+#include "lib/http/failure.hpp"
 
 namespace glidepod::kube {
 
-// Why a request to the API did not give what was asked.
-struct Failure {
-  enum class Kind : std::uint8_t {
-    transport,  // no whole answer: unreachable, timed out, cut off
-    status,     // the API answered with an error
-    nonsense,   // the API's answer cannot be understood
-  };
-  Kind kind = Kind::transport;
-  int status = 0;       // the HTTP status
-  std::string reason;   // the Status object's, "Forbidden", if there was one
-  std::string message;  // its message, or what went wrong
-  std::optional<std::chrono::seconds> retry_after;
-  // What earlier attempts of the same request may have done: this answer speaks for the last one only.
-  enum class Effect : std::uint8_t { none, unknown };
-  Effect earlier = Effect::none;
-
-  // The same request may succeed later.
-  bool retriable() const;
-  // Neither this attempt nor an earlier one can have had an effect.
-  bool rejected() const;
-  // One line: "403 Forbidden: pods "x" is forbidden: ...".
-  std::string to_string() const;
-};
-
-// How long to wait before the next attempt, the first being number 1: twice as long each time from 100 ms to
-// 10 s, times 0.5 to 1 by random (0 to 1), never shorter than what the server asked for.
-Milliseconds backoff(int attempt, double random, const Failure& failure);
+// Why a call of the API failed; reason and message are those of its Status object.
+using Failure = http::Failure;
 
 }  // namespace glidepod::kube

@@ -121,29 +121,6 @@ Result<Status> status_of(const Json& json) {
   return status;
 }
 
-Result<WatchEvent> event_of(const Json& json) {
-  WatchEvent event;
-  const std::string type = TRY(text(json, "type"));
-  const Json& object = *TRY(part(json, "object", Json::value_t::object));
-  if (object.is_null()) return error("no object");
-  if (type == "ERROR") {
-    const Status status = TRY(status_of(object));
-    event.type = WatchEvent::Type::error;
-    event.code = status.code;
-    event.reason = status.reason;
-    event.message = status.message;
-    return event;
-  }
-  if (type == "BOOKMARK")
-    event.type = WatchEvent::Type::bookmark;
-  else if (type == "DELETED")
-    event.type = WatchEvent::Type::deleted;
-  else if (type != "ADDED" && type != "MODIFIED")
-    return error("unknown type '{}'", type);
-  event.pod = TRY(pod_of(object));
-  return event;
-}
-
 }  // namespace
 
 const ContainerStatus* Pod::status(std::string_view container) const {
@@ -162,10 +139,9 @@ Result<Pod> parse_pod(std::string_view document) {
   return pod_of(json.value()).in("pod");
 }
 
-Result<WatchEvent> parse_watch_event(std::string_view document) {
-  const auto json = parse(document);
-  if (!json) return json.error().in("watch event");
-  return event_of(json.value()).in("watch event");
+Result<Pod> pod_from(const Json& object) {
+  if (!object.is_object()) return error("pod: not a JSON object");
+  return pod_of(object).in("pod");
 }
 
 Result<Status> parse_status(std::string_view document) {
@@ -179,6 +155,10 @@ std::int64_t version_number(std::string_view resource_version) {
   const auto* end = resource_version.data() + resource_version.size();
   const auto parsed = std::from_chars(resource_version.data(), end, number);
   return parsed.ec == std::errc() && parsed.ptr == end ? number : 0;
+}
+
+Result<Status> status_from(const Json& object) {
+  return status_of(object).in("status");
 }
 
 std::string image_patch(std::string_view container, std::string_view image) {

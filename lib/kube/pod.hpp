@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -57,17 +58,7 @@ struct Pod {
 
 // Fields that are missing or null are left empty; a field of another type is an error that names it.
 Result<Pod> parse_pod(std::string_view json);
-
-struct WatchEvent {
-  enum class Type : std::uint8_t { changed, deleted, bookmark, error };
-  Type type = Type::changed;
-  Pod pod;       // of a bookmark only resource_version
-  int code = 0;  // of an error, as are reason and message
-  std::string reason;
-  std::string message;
-};
-// One line of a watch.
-Result<WatchEvent> parse_watch_event(std::string_view json);
+Result<Pod> pod_from(const nlohmann::json& object);
 
 // A Status object: what the API says instead of an answer.
 struct Status {
@@ -77,6 +68,7 @@ struct Status {
   std::int64_t retry_after_seconds = 0;
 };
 Result<Status> parse_status(std::string_view json);
+Result<Status> status_from(const nlohmann::json& object);
 
 // A resourceVersion as a number, to tell an older state from a newer one; 0 if it is none. The API calls it
 // opaque, but it has always been etcd's revision, and Kubernetes 1.35 says that it may be compared.

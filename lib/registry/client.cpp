@@ -1,22 +1,18 @@
 #include "lib/registry/client.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <optional>
-#include <random>
 #include <utility>
 
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
-#include "lib/kube/failure.hpp"
-#include "lib/kube/http.hpp"
+#include "lib/http/exchange.hpp"
 #include "lib/registry/access.hpp"
 #include "lib/registry/location.hpp"
 
 namespace glidepod::registry {
 namespace {
 
-constexpr Milliseconds k_attempt_timeout{15'000};
 constexpr std::size_t k_longest_answer = std::size_t{4} << 20;
 constexpr std::size_t k_longest_token_answer = std::size_t{128} << 10;
 constexpr int k_most_redirects = 5;
@@ -49,16 +45,16 @@ class Question : public Client::Operation {
   enum class Step : std::uint8_t { manifest, config };
 
   Result<void> begin() {
-    auto http = kube::Http::create(loop_);
-    if (!http) {
-      finish(Failure{Failure::Kind::unreachable, http.error().message()});
+    auto transport = http::Transport::create(loop_);
+    if (!transport) {
+      finish(Failure{Failure::Kind::unreachable, transport.error().message()});
       return {};
     }
-    http_ = std::move(*http);
+    transport_ = std::move(*transport);
     location_ = TRY(ImageLocation::parse(image_));
     const bool plain = std::ranges::find(options_.insecure_registries, location_.api_host()) !=
                        options_.insecure_registries.end();
-    base_ = TRY(Url::parse(
+    base_ = TRY(http::Url::parse(
         fmt::format("{}://{}/v2/{}/", plain ? "http" : "https", location_.api_host(), location_.repository)));
     if (location_.by_digest) expected_ = Descriptor{location_.reference, 0};
     return want("manifests/" + location_.reference);
@@ -66,13 +62,13 @@ class Question : public Client::Operation {
 
   // The next document, from its own address on.
   Result<void> want(const std::string& path) {
-    origin_ = TRY(Url::parse(base_->text() + path));
+    origin_ = TRY(http::Url::parse(base_->text() + path));
     attempt();
     return {};
   }
 
   // May the agent speak to it? Plain HTTP is for the hosts the operator has named.
-  Result<void> check(const Url& url) const {
+  Result<void> check(const http::Url& url) const {
     if (url.https() || std::ranges::find(options_.insecure_registries, url.authority()) !=
                            options_.insecure_registries.end())
       return {};
@@ -80,76 +76,79 @@ class Question : public Client::Operation {
   }
 
   void attempt() {
-    redirects_ = 0;
-    get(*origin_);
+    exchange(
+        [this] {
+          http::Request request = request_to(*origin_);
+          request.headers.emplace_back(step_ == Step::manifest ? k_accept : "Accept: */*");
+          request.authorization = authorization_;
+          return request;
+        },
+        k_most_redirects, &Question::answered);
   }
 
-  void get(const Url& url) {
-    here_ = url;
-    asked_ = url.authority();
-    kube::HttpRequest request = request_to(url);
-    request.headers.emplace_back(step_ == Step::manifest ? k_accept : "Accept: */*");
-    if (!authorization_.empty() && url.same_origin(*base_))
-      request.headers.push_back("Authorization: " + authorization_);
-    start(std::move(request), &Question::answered);
-  }
-
-  kube::HttpRequest request_to(const Url& url) const {
-    kube::HttpRequest request;
+  http::Request request_to(const http::Url& url) const {
+    http::Request request;
     request.url = url.text();
     request.unix_socket = options_.unix_socket;
-    request.headers.emplace_back("User-Agent: glidepod/" GLIDEPOD_VERSION);
     request.longest_body = k_longest_answer;
-    request.wanted_headers = {"WWW-Authenticate", "Location", "Docker-Content-Digest"};
+    request.wanted_headers = {"WWW-Authenticate", "Docker-Content-Digest"};
     request.accepts = [](const sockaddr& address) { return !is_metadata_address(address); };
-    const auto left = std::chrono::ceil<Milliseconds>(deadline_ - std::chrono::steady_clock::now());
-    request.timeout = std::clamp(left, Milliseconds(1), k_attempt_timeout);
     return request;
   }
 
-  void start(kube::HttpRequest request, Result<void> (Question::*handle)(const kube::HttpResponse&)) {
-    ++attempts_;
-    call_ = http_->start(std::move(request), {{}, [this, handle](Result<kube::HttpResponse> response) {
-                                                received(std::move(response), handle);
-                                              }});
+  using Handle = Result<void> (Question::*)(const http::Response&, const http::Url& from);
+  void exchange(std::function<http::Request()> request, int redirects, Handle handle) {
+    http::Plan plan;
+    plan.request = std::move(request);
+    plan.deadline = deadline_;
+    plan.redirects = redirects;
+    plan.may_follow = [this](const http::Url& next) { return check(next); };
+    // Whatever a registry says for good is an answer: each step knows what it means.
+    plan.judge = [](const http::Response& response) -> std::optional<http::Failure> {
+      const int status = response.status;
+      if (status != 408 && status != 429 && status < 500) return std::nullopt;
+      return http::Failure{
+          http::Failure::Kind::status, status, {}, error_words(response.body), response.retry_after};
+    };
+    plan.final = [](const http::Failure& failure) {
+      return failure.lost.why == http::Lost::Why::too_long || failure.lost.why == http::Lost::Why::address;
+    };
+    call_ = std::make_unique<http::Exchange>(
+        *transport_, std::move(plan),
+        [this, handle](const Result<http::Response>& response, const std::string& url) {
+          received(response, url, handle);
+        });
   }
 
   // What holds for every answer.
-  void received(Result<kube::HttpResponse> response,
-                Result<void> (Question::*handle)(const kube::HttpResponse&)) {
+  void received(const Result<http::Response>& response, const std::string& url, Handle handle) {
+    const auto from = http::Url::parse(url);
     if (!response) {
-      const Error& why = response.error();
-      if (why.code() == EMSGSIZE) return refuse("the registry's answer is too long");
-      if (why.code() == EACCES)
-        return refuse(fmt::format("{} has a link-local or metadata address, which is not contacted", asked_));
-      return try_again(why.message(), {});
+      const auto* failure = response.error().fact<http::Failure>();
+      if (!failure) return refuse(response.error().message());
+      if (failure->lost.why == http::Lost::Why::too_long) return refuse("the registry's answer is too long");
+      if (failure->lost.why == http::Lost::Why::address)
+        return refuse(fmt::format("{} has a link-local or metadata address, which is not contacted",
+                                  from ? from->authority() : url));
+      const std::string status = failure->status == 0 ? "" : fmt::format("{} ", failure->status);
+      return finish(Failure{Failure::Kind::unreachable, in_context(status + failure->message)});
     }
-    const int status = response->status;
-    if (status == 408 || status == 429 || status >= 500)
-      return try_again(words_of(*response), response->retry_after);
+    if (!from) return refuse(from.error().message());
     // Last: it may end the question, and with it this.
-    if (const auto handled = (this->*handle)(*response); !handled) refuse(handled.error().message());
+    if (const auto handled = (this->*handle)(*response, *from); !handled) refuse(handled.error().message());
   }
 
-  static std::string words_of(const kube::HttpResponse& response) {
+  static std::string words_of(const http::Response& response) {
     return fmt::format("{} {}", response.status, error_words(response.body));
   }
 
-  Result<void> answered(const kube::HttpResponse& response) {
+  Result<void> answered(const http::Response& response, const http::Url& from) {
     if (response.status == 200) return document(response);
-    if (response.status == 401) return challenged(response);
-    const auto location = response.headers.find("Location");
-    if (response.status >= 300 && response.status < 400 && location != response.headers.end()) {
-      if (++redirects_ > k_most_redirects) return error("the registry redirects without end");
-      const Url next = TRY(here_->resolve(location->second));
-      TRY(check(next));
-      get(next);
-      return {};
-    }
+    if (response.status == 401) return challenged(response, from);
     return error("{}", words_of(response));
   }
 
-  Result<void> document(const kube::HttpResponse& response) {
+  Result<void> document(const http::Response& response) {
     if (expected_) {
       TRY(verify(response.body, *expected_));
     } else if (const auto said = response.headers.find("Docker-Content-Digest");
@@ -169,9 +168,9 @@ class Question : public Client::Operation {
   }
 
   // 401 is an answer like any other from a host that was redirected to, or once credentials were shown.
-  Result<void> challenged(const kube::HttpResponse& response) {
+  Result<void> challenged(const http::Response& response, const http::Url& from) {
     const auto header = response.headers.find("WWW-Authenticate");
-    if (challenged_ || !here_->same_origin(*base_) || header == response.headers.end())
+    if (challenged_ || !from.same_origin(*base_) || header == response.headers.end())
       return error("{}", words_of(response));
     challenged_ = true;
     const Challenge challenge = parse_challenge(header->second);
@@ -190,7 +189,7 @@ class Question : public Client::Operation {
         query.emplace_back("scope", challenge.scope.empty()
                                         ? fmt::format("repository:{}:pull", location_.repository)
                                         : challenge.scope);
-        realm_ = TRY(TRY(Url::parse(challenge.realm)).with_query(query));
+        realm_ = TRY(TRY(http::Url::parse(challenge.realm)).with_query(query));
         TRY(check(*realm_));
         secret_ = secret;
         ask_token();
@@ -210,37 +209,22 @@ class Question : public Client::Operation {
   }
 
   void ask_token() {
-    asked_ = realm_->authority();
-    kube::HttpRequest request = request_to(*realm_);
-    request.longest_body = k_longest_token_answer;
-    if (!secret_.empty()) request.headers.push_back("Authorization: Basic " + secret_);
-    start(std::move(request), &Question::token_came);
+    // No redirect: the credentials are for this realm, and a token must come from it.
+    exchange(
+        [this] {
+          http::Request request = request_to(*realm_);
+          request.longest_body = k_longest_token_answer;
+          if (!secret_.empty()) request.authorization = "Basic " + secret_;
+          return request;
+        },
+        0, &Question::token_came);
   }
 
-  Result<void> token_came(const kube::HttpResponse& response) {
-    // No redirect: the credentials are for this realm, and a token must come from it.
+  Result<void> token_came(const http::Response& response, const http::Url&) {
     if (response.status != 200) return error("{}", words_of(response));
     authorization_ = "Bearer " + TRY(parse_token(response.body));
-    realm_.reset();
     attempt();
     return {};
-  }
-
-  void try_again(const std::string& why, std::optional<std::chrono::seconds> retry_after) {
-    kube::Failure failure;
-    failure.retry_after = retry_after;
-    std::minstd_rand generator(std::random_device{}());
-    const Milliseconds wait =
-        kube::backoff(attempts_, std::uniform_real_distribution<>(0, 1)(generator), failure);
-    if (std::chrono::steady_clock::now() + wait >= deadline_)
-      return finish(Failure{Failure::Kind::unreachable, in_context(why)});
-    timer_ = loop_.after(wait, [this] {
-      timer_ = 0;
-      if (realm_)
-        ask_token();
-      else
-        attempt();
-    });
   }
 
   std::string in_context(std::string_view why) const {
@@ -257,23 +241,19 @@ class Question : public Client::Operation {
   const std::string image_;
   const SteadyTime deadline_;
   Handler handler_;
-  std::unique_ptr<kube::Http> http_;
+  std::unique_ptr<http::Transport> transport_;
   ImageLocation location_;
   Step step_ = Step::manifest;
-  std::optional<Url> base_;    // of the repository
-  std::optional<Url> origin_;  // of the document wanted
-  std::optional<Url> here_;    // where it was sought last
-  std::optional<Url> realm_;   // while a token is sought
+  std::optional<http::Url> base_;    // of the repository
+  std::optional<http::Url> origin_;  // of the document wanted
+  std::optional<http::Url> realm_;   // that gives out tokens
   std::optional<Descriptor> expected_;
-  std::string asked_;
   std::string secret_;
   std::string authorization_;
   bool challenged_ = false;
-  int attempts_ = 0;
-  int redirects_ = 0;
   int manifests_ = 0;
   Loop::TimerId timer_ = 0;
-  std::unique_ptr<kube::Http::Call> call_;  // before http_ goes
+  std::unique_ptr<http::Operation> call_;  // before transport_ goes
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "lib/base/loop.hpp"
 #include "lib/base/result.hpp"
+#include "lib/http/transport.hpp"
 #include "lib/registry/document.hpp"
 
 namespace glidepod::registry {
@@ -38,11 +39,7 @@ using Handler = std::function<void(Answer)>;
 // connection and no memory.
 class Client {
  public:
-  // Destroying it ends the question; its handler is then not called. Handlers may do so.
-  class Operation {
-   public:
-    virtual ~Operation() = default;
-  };
+  using Operation = http::Operation;
   // The Loop must outlive it, and it must outlive its operations.
   Client(Loop& loop, Options options);
 

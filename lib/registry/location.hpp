@@ -4,8 +4,6 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "lib/base/result.hpp"
 
@@ -22,28 +20,6 @@ struct ImageLocation {
   static Result<ImageLocation> parse(std::string_view image);
   // Where the registry answers: Docker Hub does at another host than the one it is named by.
   std::string api_host() const;
-};
-
-// An absolute http or https URL, without a user in it.
-class Url {
- public:
-  static Result<Url> parse(const std::string& text);
-  // Another one as a Location header gives it, which may be relative to this.
-  Result<Url> resolve(const std::string& location) const;
-  // The same with more parameters at the end of its query.
-  Result<Url> with_query(const std::vector<std::pair<std::string, std::string>>& parameters) const;
-
-  const std::string& text() const { return text_; }
-  bool https() const { return https_; }
-  // HOST or HOST:PORT where the port is not the scheme's own.
-  const std::string& authority() const { return authority_; }
-  bool same_origin(const Url& other) const {
-    return https_ == other.https_ && authority_ == other.authority_;
-  }
-
- private:
-  std::string text_, authority_;
-  bool https_ = false;
 };
 
 // Link-local and the clouds' metadata addresses, also where IPv6 wraps the IPv4 one. No registry is there.

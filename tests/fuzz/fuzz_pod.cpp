@@ -6,6 +6,7 @@
 #include "lib/condor/job_ad.hpp"
 #include "lib/kube/image_reference.hpp"
 #include "lib/kube/pod.hpp"
+#include "lib/kube/watch_event.hpp"
 
 using namespace glidepod;
 

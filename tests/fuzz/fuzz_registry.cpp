@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "lib/http/url.hpp"
 #include "lib/registry/access.hpp"
 #include "lib/registry/document.hpp"
 #include "lib/registry/location.hpp"
@@ -16,9 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)registry::error_words(text);
   (void)registry::parse_token(text);
   const auto challenge = registry::parse_challenge(text);
-  if (const auto url = registry::Url::parse(challenge.realm))
-    (void)url->with_query({{"scope", challenge.scope}});
-  static const auto base = registry::Url::parse("https://reg.example/v2/x/");
+  if (const auto url = http::Url::parse(challenge.realm)) (void)url->with_query({{"scope", challenge.scope}});
+  static const auto base = http::Url::parse("https://reg.example/v2/x/");
   (void)base->resolve(std::string(text));
   static const auto image = registry::ImageLocation::parse("reg.example/x:1");
   (void)registry::basic_credentials(text, image.value());

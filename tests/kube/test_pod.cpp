@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "lib/kube/watch_event.hpp"
+
 using namespace glidepod;
 using namespace glidepod::kube;
 
@@ -60,16 +62,16 @@ TEST_CASE("pod: what is missing or null is empty, what is of another type is nam
 TEST_CASE("pod: events of a watch") {
   CHECK(parse_watch_event(R"({"type":"ADDED","object":{"metadata":{"resourceVersion":"5"}}})")
             .value()
-            .pod.resource_version == "5");
+            .version == "5");
   CHECK(parse_watch_event(R"({"type":"DELETED","object":{}})").value().type == WatchEvent::Type::deleted);
   CHECK(parse_watch_event(R"({"type":"BOOKMARK","object":{}})").value().type == WatchEvent::Type::bookmark);
   const auto error =
       parse_watch_event(R"({"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}})")
           .value();
   CHECK(error.type == WatchEvent::Type::error);
-  CHECK(error.code == 410);
+  CHECK(error.object["code"] == 410);
   for (const char* text : {"{}", R"({"type":"ADDED"})", R"({"type":"NEW","object":{}})",
-                           R"({"type":1,"object":{}})", R"({"type":"ERROR","object":{}})"})
+                           R"({"type":1,"object":{}})", "[]", R"({"type":"ERROR","object":[]})"})
     CHECK_FALSE(parse_watch_event(text).ok());
 }
 

@@ -13,7 +13,7 @@ constexpr const char* k_strategic = "application/strategic-merge-patch+json";
 constexpr const char* k_merge = "application/merge-patch+json";
 constexpr const char* k_json = "application/json-patch+json";
 
-glidepod::kube::Outcome<Json> patched(const char* type, const std::string& body) {
+glidepod::Result<Json> patched(const char* type, const std::string& body) {
   const Json pod = sample_pod();
   auto result = apply_patch(pod, type, body);
   if (!result) return result.error();
@@ -45,9 +45,11 @@ TEST_CASE("patch: a JSON patch, and its test") {
   const auto failed = patched(k_json, R"([{"op":"test","path":"/spec/containers/1/image","value":"other"},
                                           {"op":"replace","path":"/spec/containers/1/image","value":"new:2"}])");
   REQUIRE_FALSE(failed);
-  CHECK(failed.error().code == 422);
-  CHECK(patched(k_json, R"([{"op":"replace","path":"/spec/none/1","value":1}])").error().code == 422);
-  CHECK(patched(k_json, R"({"op":"add"})").error().code == 400);
+  CHECK(glidepod::kube::ApiError::of(failed.error()).code == 422);
+  CHECK(glidepod::kube::ApiError::of(
+            patched(k_json, R"([{"op":"replace","path":"/spec/none/1","value":1}])").error())
+            .code == 422);
+  CHECK(glidepod::kube::ApiError::of(patched(k_json, R"({"op":"add"})").error()).code == 400);
 }
 
 TEST_CASE("patch: a JSON patch cannot make the pod huge or reach where nothing is") {
@@ -63,12 +65,12 @@ TEST_CASE("patch: a JSON patch cannot make the pod huge or reach where nothing i
     CAPTURE(operation);
     const auto refused = patched(k_json, operation);
     REQUIRE_FALSE(refused);
-    CHECK(refused.error().code == 422);
+    CHECK(glidepod::kube::ApiError::of(refused.error()).code == 422);
   }
   std::string many = "[";
   for (int i = 0; i < 1001; ++i) many += R"({"op":"test","path":"/kind","value":"Pod"},)";
   many.back() = ']';
-  CHECK(patched(k_json, many).error().code == 413);
+  CHECK(glidepod::kube::ApiError::of(patched(k_json, many).error()).code == 413);
 }
 
 TEST_CASE("patch: what is nested deeply is refused before it costs any stack") {
@@ -77,14 +79,14 @@ TEST_CASE("patch: what is nested deeply is refused before it costs any stack") {
   for (const auto* type : {k_strategic, k_merge}) {
     const auto refused = patched(type, deep);
     REQUIRE_FALSE(refused);
-    CHECK(refused.error().message == "error decoding patch: it is nested too deeply");
+    CHECK(refused.error().message() == "error decoding patch: it is nested too deeply");
   }
 }
 
 TEST_CASE("patch: a merge patch replaces lists, and so is refused here") {
   const auto refused = patched(k_merge, image_patch("payload-0", "new:2").dump());
   REQUIRE_FALSE(refused);
-  CHECK(refused.error().code == 422);
+  CHECK(glidepod::kube::ApiError::of(refused.error()).code == 422);
   CHECK(patched(k_merge, R"({"metadata":{"labels":{"a":"b"}}})"));
 }
 
@@ -92,15 +94,17 @@ TEST_CASE("patch: only images, labels and annotations may change") {
   const auto refused =
       patched(k_strategic, R"({"spec":{"containers":[{"name":"payload-0","command":["x"]}]}})");
   REQUIRE_FALSE(refused);
-  CHECK(refused.error().code == 422);
-  CHECK(refused.error().reason == "Invalid");
-  CHECK(refused.error().message.find(
+  CHECK(glidepod::kube::ApiError::of(refused.error()).code == 422);
+  CHECK(glidepod::kube::ApiError::of(refused.error()).reason == "Invalid");
+  CHECK(refused.error().message().find(
             "pod updates may not change fields other than `spec.containers[*].image`") != std::string::npos);
   CHECK_FALSE(patched(k_strategic, R"({"spec":{"containers":[{"name":"third","image":"x"}]}})"));
   CHECK_FALSE(patched(k_strategic, R"({"spec":{"containers":[{"name":"payload-0","$patch":"delete"}]}})"));
   CHECK_FALSE(patched(k_strategic, R"({"spec":null})"));
   CHECK_FALSE(patched(k_strategic, R"({"metadata":{"name":"other"}})"));
-  CHECK(patched(k_strategic, image_patch("payload-0", "").dump()).error().code == 422);
+  CHECK(
+      glidepod::kube::ApiError::of(patched(k_strategic, image_patch("payload-0", "").dump()).error()).code ==
+      422);
   const auto labelled = patched(k_strategic, R"({"metadata":{"labels":{"app":null,"b":"c"}}})");
   REQUIRE(labelled);
   CHECK((*labelled)["metadata"]["labels"] == Json{{"b", "c"}});
@@ -121,7 +125,7 @@ TEST_CASE("patch: a deadline may be set and drawn nearer") {
     CAPTURE(seconds.dump());
     const auto refused = again(seconds);
     REQUIRE_FALSE(refused);
-    CHECK(refused.error().message.find("spec.activeDeadlineSeconds: Invalid value") != std::string::npos);
+    CHECK(refused.error().message().find("spec.activeDeadlineSeconds: Invalid value") != std::string::npos);
   }
 }
 
@@ -131,23 +135,26 @@ TEST_CASE("patch: the status and the server's own metadata cannot be changed") {
                                             "status":{"phase":"Failed"}})");
   REQUIRE(pod);
   CHECK(*pod == sample_pod());
-  CHECK(patched(k_strategic, R"({"metadata":{"uid":"u-2"}})").error().code == 409);
+  CHECK(glidepod::kube::ApiError::of(patched(k_strategic, R"({"metadata":{"uid":"u-2"}})").error()).code ==
+        409);
 }
 
 TEST_CASE("patch: a stale resourceVersion is a conflict") {
   Json patch = image_patch("payload-0", "new:2");
   patch["metadata"] = {{"resourceVersion", "6"}};
-  CHECK(patched(k_strategic, patch.dump()).error().code == 409);
+  CHECK(glidepod::kube::ApiError::of(patched(k_strategic, patch.dump()).error()).code == 409);
   patch["metadata"]["resourceVersion"] = "7";
   CHECK(patched(k_strategic, patch.dump()));
 }
 
 TEST_CASE("patch: malformed bodies and unknown types") {
-  CHECK(patched(k_strategic, "{").error().code == 400);
-  CHECK(patched(k_strategic, "[]").error().code == 400);
-  CHECK(patched(k_strategic, R"({"spec":{"containers":[{"image":"x"}]}})").error().code == 400);
-  CHECK(patched("application/apply-patch+yaml", "{}").error().code == 415);
-  CHECK(patched("", "{}").error().code == 415);
+  CHECK(glidepod::kube::ApiError::of(patched(k_strategic, "{").error()).code == 400);
+  CHECK(glidepod::kube::ApiError::of(patched(k_strategic, "[]").error()).code == 400);
+  CHECK(
+      glidepod::kube::ApiError::of(patched(k_strategic, R"({"spec":{"containers":[{"image":"x"}]}})").error())
+          .code == 400);
+  CHECK(glidepod::kube::ApiError::of(patched("application/apply-patch+yaml", "{}").error()).code == 415);
+  CHECK(glidepod::kube::ApiError::of(patched("", "{}").error()).code == 415);
 }
 
 TEST_CASE("access: a pod may read and watch itself and nothing else") {

@@ -15,7 +15,7 @@ std::string refusal(const std::string& pointer, const Json& value) {
   Json pod = sample_pod();
   pod[Json::json_pointer(pointer)] = value;
   const auto parsed = parse_pod(pod, k_rules);
-  return parsed ? "" : parsed.error().message;
+  return parsed ? "" : parsed.error().message();
 }
 
 bool contains(const std::string& text, const std::string& part) {

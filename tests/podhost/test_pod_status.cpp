@@ -55,13 +55,6 @@ Json condition(const Json& status, const std::string& type) {
 
 }  // namespace
 
-TEST_CASE("pod_status: times") {
-  CHECK(time_text(Time{}) == "1970-01-01T00:00:00Z");
-  CHECK(time_text(*parse_time("2026-01-31T12:00:00.5Z")) == "2026-01-31T12:00:00Z");
-  CHECK(time_text(*parse_time("2026-01-31T12:00:00+02:00")) == "2026-01-31T10:00:00Z");
-  CHECK_FALSE(parse_time("yesterday"));
-}
-
 TEST_CASE("pod_status: a pod that is being created") {
   const Scene scene;
   const Json status = scene.status();

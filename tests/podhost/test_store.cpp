@@ -28,7 +28,7 @@ struct Scene {
   Store store{files, 100, [this](const std::string& uid) { changed.push_back(uid); }};
 };
 
-glidepod::kube::Outcome<Json> relabel(const Json& pod) {
+glidepod::Result<Json> relabel(const Json& pod) {
   Json fresh = pod;
   fresh["metadata"]["labels"]["app"] = "y";
   return fresh;
@@ -47,8 +47,8 @@ TEST_CASE("store: create, get, list and their errors") {
   CHECK((**pod)["metadata"]["resourceVersion"] == "101");
   CHECK(scene.changed == std::vector<std::string>{"u-1"});
   CHECK(scene.store.get("ns", "p"));
-  CHECK(scene.store.get("ns", "q").error().code == 404);
-  CHECK(scene.store.create(sample_pod()).error().reason == "AlreadyExists");
+  CHECK(glidepod::kube::ApiError::of(scene.store.get("ns", "q").error()).code == 404);
+  CHECK(glidepod::kube::ApiError::of(scene.store.create(sample_pod()).error()).reason == "AlreadyExists");
   CHECK(scene.store.list().pods.size() == 1);
   CHECK(scene.store.list().version == 101);
 }
@@ -80,7 +80,7 @@ TEST_CASE("store: a pod that cannot be written is not created") {
   std::filesystem::remove_all(scene.folder);
   const auto refused = scene.store.create(sample_pod());
   REQUIRE_FALSE(refused);
-  CHECK(refused.error().code == 500);
+  CHECK(glidepod::kube::ApiError::of(refused.error()).code == 500);
   CHECK(scene.store.list().pods.empty());
 }
 

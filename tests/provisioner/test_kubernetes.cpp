@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "provisioner/api_counts.hpp"
 #include "tests/kube/fake_server.hpp"
 
 using namespace glidepod;
@@ -28,7 +29,8 @@ struct Scene {
     settings.name_space = "ns";
     settings.app_name = "wn";
     kubernetes = std::make_unique<Kubernetes>(*client, settings, PodMaker::create(settings, nullptr).value(),
-                                              PodFeed::Mode::followed, &counts);
+                                              PodFeed::Mode::followed);
+    client->observe(counts.observer());
     server.on_request = [this](const FakeServer::Request& request) {
       const auto other = instead ? instead(request) : std::nullopt;
       return other ? *other : answer(request);

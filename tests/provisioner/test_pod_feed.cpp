@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "provisioner/api_counts.hpp"
 #include "tests/kube/fake_server.hpp"
 
 using namespace glidepod;
@@ -36,13 +37,14 @@ struct Scene {
   std::unique_ptr<kube::Client> client =
       kube::Client::create(loop, {"http://localhost", server.socket(), {}, {}}).value();
   ApiCounts counts;
-  ApiCaller api{*client, &counts};
-  PodFeed feed{*client, api, "/pods", "app=wn", PodFeed::Mode::followed};
+  kube::Calls calls{*client};
+  PodFeed feed{*client, calls, "/pods", "app=wn", PodFeed::Mode::followed};
   int lists = 0, watches = 0, stream = -1;
   FakeServer::Reply watch_reply = FakeServer::stream();
   std::string blind;
 
   Scene() {
+    client->observe(counts.observer());
     server.on_request = [this](const FakeServer::Request& request) {
       if (request.target.find("watch=true") == std::string::npos) {
         ++lists;
@@ -57,8 +59,8 @@ struct Scene {
   }
   void read(Time now = k_now) {
     bool done = false;
-    feed.read(now, [&](std::string why) {
-      blind = std::move(why);
+    feed.read(now, [&](const Result<void>& read) {
+      blind = read ? "" : read.error().message();
       done = true;
     });
     CHECK(!done);
@@ -157,7 +159,7 @@ TEST_CASE("pod feed: an API that is gone is blindness, even after a good watch")
   Scene scene;
   scene.read();
   scene.until([&] { return scene.watches == 1; });
-  scene.api.wind_up();  // no repetitions: the test need not wait for them
+  scene.calls.wind_up();  // no repetitions: the test need not wait for them
   scene.server.on_request = [](const FakeServer::Request&) { return FakeServer::Reply{"", true}; };
   scene.server.send(scene.stream, "no chunk\r\n");
   scene.until([&] {

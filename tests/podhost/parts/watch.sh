@@ -45,6 +45,22 @@ check "a version that is none" is_status 400 BadRequest "invalid resourceVersion
 call GET "$pods/nope?watch=true&timeoutSeconds=1"
 check "a watch by path of an object that does not exist yet" equal "$code $body" "200 "
 
+# A list as a watch, which kubectl 1.36 asks for in "wait" and "delete": what there is, then a bookmark that ends it.
+listing="sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+create listed
+watch "$out/listed" "$listing&fieldSelector=metadata.name%3Dlisted&resourceVersion=$begin"
+last_is_end() { [[ $(tail -1 "$out/listed" | jq -r '.type + .object.metadata.annotations["k8s.io/initial-events-end"]') == BOOKMARKtrue ]]; }
+check "sendInitialEvents: a bookmark ends what there is" wait_until 5 "the bookmark" last_is_end
+check "  after the pods, as ADDED" equal "$(head -1 "$out/listed" | jq -r '.type + " " + .object.metadata.name')" "ADDED listed"
+call DELETE "$pods/listed?gracePeriodSeconds=0"
+told_end() { [[ $(tail -1 "$out/listed" | jq -r .type) == DELETED ]]; }
+check "  and then changes" wait_until 10 "DELETED" told_end
+watch "$out/silent" "sendInitialEvents=false&resourceVersionMatch=NotOlderThan" 1
+wait "${watchers[-1]}"
+check "sendInitialEvents=false: nothing of what there is" equal "$(cat "$out/silent")" ""
+call GET "$pods?watch=true&sendInitialEvents=true"
+check "sendInitialEvents without resourceVersionMatch" is_status 422 Invalid "requires setting resourceVersionMatch"
+
 # Headers but no events: a hundred watches, opened while changes come, miss none.
 many() { for n in $(seq "$1" "$2"); do watch "$out/many-$n" "fieldSelector=metadata.name%3Dmany"; done; }
 many 1 40

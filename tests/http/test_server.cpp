@@ -1,11 +1,11 @@
-#include "podhost/http_server.hpp"
+#include "lib/http/server.hpp"
 
 #include <doctest/doctest.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
 using namespace glidepod;
-using namespace glidepod::podhost;
+using namespace glidepod::http;
 
 namespace {
 
@@ -21,10 +21,10 @@ struct Ends {
 
 }  // namespace
 
-TEST_CASE("http_server: a client that only listens on has not gone") {
+TEST_CASE("server: a client that only listens on has not gone") {
   const Ends ends;
   const Fd news(eventfd(0, EFD_CLOEXEC));
-  const Connection connection{{Caller::Kind::admin, {}}, ends.server.get()};
+  const Connection connection{{Caller::Kind::owner, {}}, ends.server.get()};
   CHECK(connection.wait(news.get(), Milliseconds(0)));
   REQUIRE(send(ends.client.get(), "\r\n", 2, 0) == 2);
   CHECK(connection.wait(news.get(), Milliseconds(0)));
@@ -34,18 +34,18 @@ TEST_CASE("http_server: a client that only listens on has not gone") {
   CHECK(connection.wait(news.get(), Milliseconds(60000)));
 }
 
-TEST_CASE("http_server: a client that has left ends the wait") {
+TEST_CASE("server: a client that has left ends the wait") {
   Ends ends;
   const Fd news(eventfd(0, EFD_CLOEXEC));
-  const Connection connection{{Caller::Kind::admin, {}}, ends.server.get()};
+  const Connection connection{{Caller::Kind::owner, {}}, ends.server.get()};
   ends.client.reset();
   CHECK_FALSE(connection.wait(news.get(), Milliseconds(60000)));
 }
 
-TEST_CASE("http_server: over TCP the end of what a client says counts as its leaving") {
+TEST_CASE("server: over TCP the end of what a client says counts as its leaving") {
   const Ends ends;
   const Fd news(eventfd(0, EFD_CLOEXEC));
-  const Connection connection{{Caller::Kind::token_needed, {}}, ends.server.get()};
+  const Connection connection{{Caller::Kind::network, {}}, ends.server.get()};
   CHECK(connection.wait(news.get(), Milliseconds(0)));
   REQUIRE(shutdown(ends.client.get(), SHUT_WR) == 0);
   CHECK_FALSE(connection.wait(news.get(), Milliseconds(60000)));

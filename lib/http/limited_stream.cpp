@@ -1,4 +1,4 @@
-#include "podhost/limited_stream.hpp"
+#include "lib/http/limited_stream.hpp"
 
 #include <poll.h>
 #include <strings.h>
@@ -8,7 +8,7 @@
 
 #include "lib/base/text.hpp"
 
-namespace glidepod::podhost {
+namespace glidepod::http {
 namespace {
 
 constexpr Milliseconds k_idle_limit{60000};
@@ -16,6 +16,10 @@ constexpr Milliseconds k_request_limit{30000};  // from a request's first byte t
 constexpr Milliseconds k_write_limit{20000};    // for a write to make any progress
 constexpr Milliseconds k_linger_limit{1000};
 constexpr std::size_t k_header_limit = 65536;  // all of a request but its body
+
+Refusal bad_request(std::string why) {
+  return {400, std::move(why)};
+}
 
 }  // namespace
 
@@ -33,28 +37,27 @@ bool LimitedStream::await_request() {
   return came;
 }
 
-std::optional<kube::ApiError> LimitedStream::check_framing(const httplib::Request& request) {
-  using kube::ApiError;
+std::optional<Refusal> LimitedStream::check_framing(const httplib::Request& request) {
   const auto lengths = request.get_header_value_count("Content-Length");
   const auto encodings = request.get_header_value_count("Transfer-Encoding");
   std::int64_t length = 0;
-  if (lengths + encodings > 1) return ApiError::bad_request("the length of the request's body is told twice");
+  if (lengths + encodings > 1) return bad_request("the length of the request's body is told twice");
   if (lengths == 1) {
     const auto number = parse_integer(request.get_header_value("Content-Length"));
-    if (!number || number.value() < 0) return ApiError::bad_request("invalid Content-Length");
+    if (!number || number.value() < 0) return bad_request("invalid Content-Length");
     length = number.value();
-    if (length > static_cast<std::int64_t>(k_body_limit)) return ApiError::too_large();
+    if (length > static_cast<std::int64_t>(k_body_limit)) return Refusal{413, "the request is too long"};
   }
   if (encodings == 1 && strcasecmp(request.get_header_value("Transfer-Encoding").c_str(), "chunked") != 0) {
-    return ApiError::bad_request("the only Transfer-Encoding accepted here is chunked");
+    return bad_request("the only Transfer-Encoding accepted here is chunked");
   }
   const bool takes_body = request.method == "POST" || request.method == "PUT" || request.method == "PATCH";
   if (takes_body && lengths + encodings == 0) {
-    return ApiError{411, "LengthRequired", "the request needs a Content-Length"};
+    return Refusal{411, "the request needs a Content-Length"};
   }
   // The parser leaves such a body where it is, and would take it for the next request.
   if (!takes_body && request.method != "DELETE" && (length > 0 || encodings > 0)) {
-    return ApiError::bad_request(request.method + " takes no body");
+    return bad_request(request.method + " takes no body");
   }
   in_step_ = true;
   return std::nullopt;
@@ -111,4 +114,4 @@ bool LimitedStream::fill() {
   return true;
 }
 
-}  // namespace glidepod::podhost
+}  // namespace glidepod::http

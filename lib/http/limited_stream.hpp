@@ -4,11 +4,17 @@
 
 #include <array>
 #include <optional>
+#include <string>
 
 #include "lib/base/loop.hpp"
-#include "lib/kube/api_error.hpp"
 
-namespace glidepod::podhost {
+namespace glidepod::http {
+
+// What a request is answered with before any handler sees it.
+struct Refusal {
+  int status = 400;
+  std::string message;
+};
 
 // A client's socket for cpp-httplib's parser and writer, with limits on the time and the bytes a request may
 // take. Blocks; for one thread.
@@ -23,7 +29,7 @@ class LimitedStream : public httplib::Stream {
 
   // What the request's headers say about its end. An error is the answer to give instead, after which the
   // connection is of no more use: where the next request begins is not known.
-  std::optional<kube::ApiError> check_framing(const httplib::Request& request);
+  std::optional<Refusal> check_framing(const httplib::Request& request);
   // More bytes came than any request has.
   bool too_long() const { return budget_ == 0; }
   // The headers were read and made sense, and so the next request can be found.
@@ -53,4 +59,4 @@ class LimitedStream : public httplib::Stream {
 // Milliseconds for poll(2), not below 0.
 int left_until(SteadyTime deadline);
 
-}  // namespace glidepod::podhost
+}  // namespace glidepod::http

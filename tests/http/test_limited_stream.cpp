@@ -1,10 +1,10 @@
-#include "podhost/limited_stream.hpp"
+#include "lib/http/limited_stream.hpp"
 
 #include <doctest/doctest.h>
 #include <sys/socket.h>
 
 using namespace glidepod;
-using namespace glidepod::podhost;
+using namespace glidepod::http;
 
 namespace {
 
@@ -15,7 +15,7 @@ int code(const std::string& method, const httplib::Headers& headers) {
   LimitedStream stream(-1);
   const auto refused = stream.check_framing(request);
   CHECK(stream.in_step() == !refused);
-  return refused ? refused->code : 200;
+  return refused ? refused->status : 200;
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
-#include "podhost/http_server.hpp"
+#include "lib/http/server.hpp"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -12,46 +13,33 @@
 
 #include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
-#include "lib/kube/api_error.hpp"
-#include "podhost/limited_stream.hpp"
+#include "lib/http/limited_stream.hpp"
 
-namespace glidepod::podhost {
+namespace glidepod::http {
 namespace {
-
-constexpr std::size_t k_connections = 256;
-// Of pods and of clients on TCP together: they must not shut out who comes by the admin's socket.
-constexpr std::size_t k_connections_of_guests = 192;
-constexpr std::size_t k_connections_of_a_pod = 16;
 
 // The request that this thread is answering.
 struct Exchange {
   const Connection& connection;
   LimitedStream& stream;
-  std::optional<kube::ApiError> refused;  // decided by the headers alone
+  std::optional<Refusal> refused;  // decided by the headers alone
 };
 thread_local Exchange* t_exchange = nullptr;
-
-void set_error(httplib::Response& response, const kube::ApiError& error) {
-  response.status = error.code;
-  response.set_content(error.to_json().dump(-1, ' ', false, kube::Json::error_handler_t::replace),
-                       "application/json");
-}
 
 }  // namespace
 
 // cpp-httplib's parser and writer, without its sockets and threads: those wake up every few milliseconds.
-class HttpServer::Engine : public httplib::Server {
+class Server::Engine : public httplib::Server {
  public:
-  Engine(Admission admission, RequestHandler handler)
-      : admission_(std::move(admission)), handler_(std::move(handler)) {
+  explicit Engine(Settings settings) : settings_(std::move(settings)) {
     // Before the body is read.
-    set_pre_routing_handler([](const auto&, httplib::Response& response) {
+    set_pre_routing_handler([this](const auto&, httplib::Response& response) {
       if (!t_exchange->refused) return HandlerResponse::Unhandled;
-      set_error(response, *t_exchange->refused);
+      answer(response, *t_exchange->refused);
       return HandlerResponse::Handled;
     });
     const auto handle = [this](const httplib::Request& request, httplib::Response& response) {
-      handler_(t_exchange->connection, request, response);
+      settings_.handle(t_exchange->connection, request, response);
     };
     Get("/.*", handle).Post("/.*", handle).Put("/.*", handle).Patch("/.*", handle).Delete("/.*", handle);
     set_payload_max_length(LimitedStream::k_body_limit);
@@ -59,25 +47,26 @@ class HttpServer::Engine : public httplib::Server {
     set_keep_alive_max_count(1000000);
     // Streams go on for as long as the server seems to listen; this one leaves that to others.
     svr_sock_ = 0;
-    set_exception_handler([](const auto&, httplib::Response& response, const std::exception_ptr& failure) {
-      std::string what = "unknown";
-      try {
-        std::rethrow_exception(failure);
-      } catch (const std::exception& exception) {
-        what = exception.what();
-      } catch (...) {
-      }
-      spdlog::error("request failed error={}", glidepod::quoted(what));
-      set_error(response, kube::ApiError::internal(what));
-    });
-    set_error_handler([](const auto&, httplib::Response& response) {
+    set_exception_handler(
+        [this](const auto&, httplib::Response& response, const std::exception_ptr& failure) {
+          std::string what = "unknown";
+          try {
+            std::rethrow_exception(failure);
+          } catch (const std::exception& exception) {
+            what = exception.what();
+          } catch (...) {
+          }
+          spdlog::error("event=request_failed error={}", glidepod::quoted(what));
+          answer(response, {500, what});
+        });
+    set_error_handler([this](const auto&, httplib::Response& response) {
       if (!response.body.empty()) return;
       if (response.status == 413 || t_exchange->stream.too_long()) {
-        set_error(response, kube::ApiError::too_large());
+        answer(response, {413, "the request is too long"});
       } else if (response.status == 404) {
-        set_error(response, kube::ApiError::path_not_found());
+        answer(response, {404, "there is nothing here"});
       } else if (response.status >= 400) {
-        set_error(response, {response.status, "BadRequest", "the request could not be read"});
+        answer(response, {response.status, "the request could not be read"});
       }
     });
   }
@@ -91,11 +80,11 @@ class HttpServer::Engine : public httplib::Server {
       request.headers.erase("Range");
       request.ranges.clear();
       exchange.refused = exchange.stream.check_framing(request);
-      if (!exchange.refused) exchange.refused = admission_(exchange.connection, request);
-      if (!exchange.refused && request.method == "OPTIONS")
-        exchange.refused = kube::ApiError::method_not_allowed();
-      if (!exchange.refused) return;
-      request.headers.erase("Expect");
+      if (!exchange.refused && settings_.admit)
+        exchange.refused = settings_.admit(exchange.connection, request);
+      if (!exchange.refused && request.method == "OPTIONS") exchange.refused = Refusal{405, "no such method"};
+      if (!exchange.refused && settings_.keep == Settings::Keep::connections) return;
+      if (exchange.refused) request.headers.erase("Expect");
       request.headers.erase("Connection");
       request.headers.emplace("Connection", "close");
     });
@@ -107,12 +96,18 @@ class HttpServer::Engine : public httplib::Server {
   }
 
  private:
-  Admission admission_;
-  RequestHandler handler_;
+  void answer(httplib::Response& response, const Refusal& refusal) const {
+    response.status = refusal.status;
+    if (settings_.refuse)
+      settings_.refuse(refusal, response);
+    else
+      response.set_content(refusal.message + "\n", "text/plain; charset=utf-8");
+  }
+  Settings settings_;
 };
 
 short Connection::gone_events() const {
-  return caller.kind == Caller::Kind::token_needed ? POLLRDHUP : 0;
+  return caller.kind == Caller::Kind::network ? POLLRDHUP : 0;
 }
 
 bool Connection::wait(int other_fd, Milliseconds limit) const {
@@ -124,17 +119,20 @@ bool Connection::wait(int other_fd, Milliseconds limit) const {
   return both[1].revents == 0;
 }
 
-HttpServer::HttpServer(Loop& loop, Admission admission, RequestHandler handler)
+Server::Server(Loop& loop, Settings settings)
     : loop_(loop),
-      engine_(std::make_unique<Engine>(std::move(admission), std::move(handler))),
-      threads_(std::in_place, k_connections),
+      limit_(settings.connections),
+      not_owners_(settings.not_owners),
+      each_guest_(settings.each_guest),
+      engine_(std::make_unique<Engine>(std::move(settings))),
+      threads_(std::in_place, limit_),
       spare_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
 
-HttpServer::~HttpServer() {
+Server::~Server() {
   stop();
 }
 
-Result<void> HttpServer::add(Listener listener) {
+Result<void> Server::add(Listener listener) {
   const int fd = listener.fd.get();
   TRY(loop_.watch(fd, EPOLLIN, [this, fd](std::uint32_t) { accept(fd); }));
   listeners_.emplace(fd, std::move(listener));
@@ -174,38 +172,58 @@ Result<Fd> bind_unix(const std::string& path, gid_t group, mode_t mode) {
 
 }  // namespace
 
-Result<void> HttpServer::listen_unix(const std::string& path) {
-  return add({TRY(bind_unix(path, 0, 0600)), {Caller::Kind::admin, {}}, path});
+Result<void> Server::listen_unix(const std::string& path) {
+  return add({TRY(bind_unix(path, 0, 0600)), {Caller::Kind::owner, {}}, path});
 }
 
-Result<int> HttpServer::listen_loopback(int port) {
-  Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd) return Error::system("socket");
-  const int on = 1;
-  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if (bind(fd.get(), generic, size) != 0 || listen(fd.get(), 128) != 0 ||
-      getsockname(fd.get(), generic, &size) != 0) {
-    return Error::system("listen on 127.0.0.1:{}", port);
+Result<int> Server::listen_tcp(const std::string& address) {
+  const auto colon = address.rfind(':');
+  if (colon == std::string::npos) return error("listen on {}: must be HOST:PORT or :PORT", address);
+  auto host = address.substr(0, colon);
+  if (host.size() > 1 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  // The unspecified address of IPv6 takes IPv4 too, but a machine may have no IPv6.
+  const std::vector<std::string> hosts =
+      host.empty() ? std::vector<std::string>{"::", "0.0.0.0"} : std::vector{host};
+  Result<void> last;
+  for (const auto& candidate : hosts) {
+    addrinfo hints{};
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    if (const int code = getaddrinfo(candidate.c_str(), address.c_str() + colon + 1, &hints, &found);
+        code != 0)
+      return error("listen on {}: {}", address, gai_strerror(code));
+    const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
+    Fd fd(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const int on = 1;
+    if (fd) setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    sockaddr_storage bound{};
+    socklen_t size = sizeof bound;
+    auto* generic = reinterpret_cast<sockaddr*>(&bound);
+    if (!fd || bind(fd.get(), found->ai_addr, found->ai_addrlen) != 0 || listen(fd.get(), 128) != 0 ||
+        getsockname(fd.get(), generic, &size) != 0) {
+      last = Error::system("listen on {}", address);
+      continue;
+    }
+    TRY(add({std::move(fd), {Caller::Kind::network, {}}, {}}));
+    return int{ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port
+                                                 : reinterpret_cast<sockaddr_in*>(&bound)->sin_port)};
   }
-  TRY(add({std::move(fd), {Caller::Kind::token_needed, {}}, {}}));
-  return int{ntohs(address.sin_port)};
+  return last.error();
 }
 
-Result<void> HttpServer::open(const std::string& uid, const std::string& path,
-                              std::optional<std::int64_t> group) {
-  const auto owner = static_cast<gid_t>(group.value_or(0));
-  return add({TRY(bind_unix(path, owner, group ? 0660 : 0600)), {Caller::Kind::pod, uid}, path});
+Result<void> Server::listen_guest(const std::string& guest, const std::string& path,
+                                  std::optional<gid_t> group) {
+  return add(
+      {TRY(bind_unix(path, group.value_or(0), group ? 0660 : 0600)), {Caller::Kind::guest, guest}, path});
 }
 
-void HttpServer::close(const std::string& uid) {
+void Server::close_guest(const std::string& guest) {
+  const auto is_its = [&guest](const Caller& caller) {
+    return caller.kind == Caller::Kind::guest && caller.guest == guest;
+  };
   for (auto it = listeners_.begin(); it != listeners_.end();) {
-    if (it->second.caller.kind != Caller::Kind::pod || it->second.caller.uid != uid) {
+    if (!is_its(it->second.caller)) {
       ++it;
       continue;
     }
@@ -215,11 +233,11 @@ void HttpServer::close(const std::string& uid) {
   }
   const std::lock_guard lock(mutex_);
   for (const auto& [fd, caller] : connections_) {
-    if (caller.kind == Caller::Kind::pod && caller.uid == uid) shutdown(fd, SHUT_RDWR);
+    if (is_its(caller)) shutdown(fd, SHUT_RDWR);
   }
 }
 
-void HttpServer::stop() {
+void Server::stop() {
   for (const auto& [fd, listener] : listeners_) {
     loop_.forget(fd);
     if (!listener.path.empty()) unlink(listener.path.c_str());
@@ -232,13 +250,13 @@ void HttpServer::stop() {
   threads_.reset();
 }
 
-void HttpServer::accept(int listener_fd) {
+void Server::accept(int listener_fd) {
   const auto listener = listeners_.find(listener_fd);
   if (listener == listeners_.end()) return;
   Fd fd(accept4(listener_fd, nullptr, nullptr, SOCK_CLOEXEC));
   if (!fd) {
     if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR) return;
-    spdlog::warn("accept failed error={}", glidepod::quoted(strerror(errno)));
+    spdlog::warn("event=accept_failed error={}", glidepod::quoted(strerror(errno)));
     // Out of descriptors: with the spare one the client is turned away, or it would wake this loop for ever.
     spare_.reset();
     Fd(accept4(listener_fd, nullptr, nullptr, SOCK_CLOEXEC)).reset();
@@ -246,30 +264,30 @@ void HttpServer::accept(int listener_fd) {
     return;
   }
   const Caller caller = listener->second.caller;
-  std::size_t total = 0, guests = 0, of_this = 0;
+  std::size_t total = 0, not_owners = 0, of_this = 0;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [other, who] : connections_) {
       ++total;
-      guests += who.kind != Caller::Kind::admin ? 1 : 0;
-      of_this += who.kind == caller.kind && who.uid == caller.uid ? 1 : 0;
+      not_owners += who.kind != Caller::Kind::owner ? 1 : 0;
+      of_this += who.kind == caller.kind && who.guest == caller.guest ? 1 : 0;
     }
-    const bool guest_may = caller.kind == Caller::Kind::admin || guests < k_connections_of_guests;
-    const bool pod_may = caller.kind != Caller::Kind::pod || of_this < k_connections_of_a_pod;
-    if (total < k_connections && guest_may && pod_may) {
+    const bool other_may = caller.kind == Caller::Kind::owner || not_owners < not_owners_;
+    const bool guest_may = caller.kind != Caller::Kind::guest || of_this < each_guest_;
+    if (total < limit_ && other_may && guest_may) {
       connections_.emplace(fd.get(), caller);
       // std::function wants something copyable; the descriptor is owned again in serve().
       threads_->run([this, raw = fd.release(), caller] { serve(Fd(raw), caller); });
       return;
     }
   }
-  spdlog::warn("connection refused reason=too-many connections={} of_this_caller={}", total, of_this);
+  spdlog::warn("event=connection_refused reason=too-many connections={} of_this_caller={}", total, of_this);
   static constexpr std::string_view k_busy =
       "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\nRetry-After: 1\r\n\r\n";
   send(fd.get(), k_busy.data(), k_busy.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void HttpServer::serve(Fd fd, const Caller& caller) {
+void Server::serve(Fd fd, const Caller& caller) {
   const Connection connection{caller, fd.get()};
   LimitedStream stream(fd.get());
   bool more = true;
@@ -284,4 +302,4 @@ void HttpServer::serve(Fd fd, const Caller& caller) {
   fd.reset();  // under the lock: the number must not be listed once it can be another's
 }
 
-}  // namespace glidepod::podhost
+}  // namespace glidepod::http

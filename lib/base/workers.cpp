@@ -1,24 +1,24 @@
-#include "podhost/workers.hpp"
+#include "lib/base/workers.hpp"
 
 #include <sys/eventfd.h>
 
-namespace glidepod::podhost {
+namespace glidepod {
 
 Workers::~Workers() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    jobs_.clear();
+    tasks_.clear();
   }
   wake_.notify_all();
   for (auto& thread : threads_) thread.join();
 }
 
-void Workers::run(std::function<void()> job) {
+void Workers::run(std::function<void()> task) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return;
-  jobs_.push_back(std::move(job));
-  if (jobs_.size() > idle_ && threads_.size() < limit_) {
+  tasks_.push_back(std::move(task));
+  if (tasks_.size() > idle_ && threads_.size() < limit_) {
     threads_.emplace_back([this] { work(); });
   } else {
     wake_.notify_one();
@@ -29,13 +29,13 @@ void Workers::work() {
   std::unique_lock lock(mutex_);
   while (true) {
     ++idle_;
-    wake_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
+    wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
     --idle_;
     if (stopping_) return;
-    auto job = std::move(jobs_.front());
-    jobs_.pop_front();
+    auto task = std::move(tasks_.front());
+    tasks_.pop_front();
     lock.unlock();
-    job();
+    task();
     lock.lock();
   }
 }
@@ -44,7 +44,7 @@ Result<std::unique_ptr<Inbox>> Inbox::create(Loop& loop) {
   Fd event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event) return Error::system("eventfd");
   const int fd = event.get();
-  std::unique_ptr<Inbox> inbox(new Inbox(std::move(event)));
+  std::unique_ptr<Inbox> inbox(new Inbox(loop, std::move(event)));
   TRY(loop.watch(fd, EPOLLIN, [self = inbox.get()](std::uint32_t) { self->deliver(); }));
   return inbox;
 }
@@ -66,4 +66,4 @@ void Inbox::deliver() {
   for (auto& call : calls) call();
 }
 
-}  // namespace glidepod::podhost
+}  // namespace glidepod

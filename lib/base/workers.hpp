@@ -12,22 +12,22 @@
 #include "lib/base/loop.hpp"
 #include "lib/base/result.hpp"
 
-namespace glidepod::podhost {
+namespace glidepod {
 
-// Runs blocking jobs in threads: as many threads as there were jobs at one time, up to a limit; idle ones
-// wait without waking. The destructor waits for the jobs under way and drops those not begun.
+// Runs blocking tasks in threads: as many threads as there were tasks at one time, up to a limit; idle ones
+// wait without waking. The destructor waits for the tasks under way and drops those not begun.
 class Workers {
  public:
   explicit Workers(std::size_t limit) : limit_(limit) {}
   ~Workers();
-  void run(std::function<void()> job);
+  void run(std::function<void()> task);
 
  private:
   void work();
   std::size_t limit_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<std::function<void()>> jobs_;
+  std::deque<std::function<void()>> tasks_;
   std::size_t idle_ = 0;
   bool stopping_ = false;
   std::vector<std::thread> threads_;
@@ -36,15 +36,20 @@ class Workers {
 // Brings calls from any thread into a Loop's thread, in order.
 class Inbox {
  public:
+  // The loop must outlive it.
   static Result<std::unique_ptr<Inbox>> create(Loop& loop);
+  ~Inbox() { loop_.forget(event_.get()); }
+  Inbox(const Inbox&) = delete;
+  Inbox& operator=(const Inbox&) = delete;
   void post(std::function<void()> call);
 
  private:
-  explicit Inbox(Fd event) : event_(std::move(event)) {}
+  Inbox(Loop& loop, Fd event) : loop_(loop), event_(std::move(event)) {}
   void deliver();
+  Loop& loop_;
   Fd event_;
   std::mutex mutex_;
   std::vector<std::function<void()>> calls_;
 };
 
-}  // namespace glidepod::podhost
+}  // namespace glidepod

@@ -1,10 +1,10 @@
-#include "lib/kube/failure.hpp"
+#include "lib/http/failure.hpp"
 
 #include <algorithm>
 
 #include "lib/base/text.hpp"
 
-namespace glidepod::kube {
+namespace glidepod::http {
 
 bool Failure::retriable() const {
   if (kind != Kind::status) return true;
@@ -12,15 +12,28 @@ bool Failure::retriable() const {
 }
 
 bool Failure::rejected() const {
+  if (earlier == Effect::unknown) return false;
+  if (kind == Kind::transport) return !lost.sent;
   // A gateway's 408 and any 5xx may follow an effect (a lost answer of the store, a webhook after it); what
   // is refused with another 4xx, 429 included, was refused before.
-  return earlier == Effect::none && kind == Kind::status && status >= 400 && status < 500 && status != 408;
+  return kind == Kind::status && status >= 400 && status < 500 && status != 408;
 }
 
 std::string Failure::to_string() const {
   if (kind == Kind::transport) return "no answer from the API: " + one_line(message);
   if (kind == Kind::nonsense) return "unintelligible answer from the API: " + one_line(message);
   return fmt::format("{}{}{}: {}", status, reason.empty() ? "" : " ", reason, one_line(message));
+}
+
+Error Failure::to_error() const {
+  return Error(to_string()).with(*this);
+}
+
+Failure Failure::of(const Error& error) {
+  if (const auto* failure = error.fact<Failure>()) return *failure;
+  Failure failure{.message = error.message()};
+  if (const auto* lost = error.fact<Lost>()) failure.lost = *lost;
+  return failure;
 }
 
 Milliseconds backoff(int attempt, double random, const Failure& failure) {
@@ -30,4 +43,4 @@ Milliseconds backoff(int attempt, double random, const Failure& failure) {
   return failure.retry_after ? std::max<Milliseconds>(wait, *failure.retry_after) : wait;
 }
 
-}  // namespace glidepod::kube
+}  // namespace glidepod::http

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace glidepod {
+
+using WallTime = std::chrono::system_clock::time_point;
+
+// RFC 3339, as Kubernetes and podman write times: "2026-01-31T12:00:00Z", with fractions or an offset.
+// Nothing for another text.
+std::optional<WallTime> parse_time(const std::string& text);
+// In UTC, to the second, or as Kubernetes' MicroTime.
+enum class Precision : std::uint8_t { seconds, microseconds };
+std::string time_text(WallTime time, Precision precision = Precision::seconds);
+
+}  // namespace glidepod

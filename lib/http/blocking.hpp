@@ -1,0 +1,19 @@
+#pragma once
+
+#include <functional>
+
+#include "lib/http/request.hpp"
+
+namespace glidepod::http {
+
+// One request, waited for, in a thread that has no Loop; each thread keeps its connection. An Error has a
+// Lost.
+struct Waiting {
+  // Asked about once a second; true ends the request (Lost::Why::cancelled).
+  std::function<bool()> cancelled;
+  // If set, takes the body of a 2xx answer as it comes; false ends the request.
+  std::function<bool(std::string_view)> data;
+};
+Result<Response> perform(Request request, const Waiting& waiting = {});
+
+}  // namespace glidepod::http

@@ -1,0 +1,128 @@
+#include "lib/http/easy.hpp"
+
+#include <utility>
+
+namespace glidepod::http {
+namespace {
+constexpr std::size_t k_longest_headers = std::size_t{128} << 10;
+}
+
+Result<void> start_curl() {
+  static const CURLcode initialised = curl_global_init(CURL_GLOBAL_DEFAULT);
+  if (initialised != CURLE_OK) return error("libcurl: {}", curl_easy_strerror(initialised));
+  return {};
+}
+
+Easy::Easy(CURL* handle, Request request) : handle_(handle), request_(std::move(request)) {
+  const auto set = [this](CURLoption option, auto value) { curl_easy_setopt(handle_, option, value); };
+  set(CURLOPT_URL, request_.url.c_str());
+  if (!request_.unix_socket.empty()) set(CURLOPT_UNIX_SOCKET_PATH, request_.unix_socket.c_str());
+  if (!request_.ca_file.empty()) set(CURLOPT_CAINFO, request_.ca_file.c_str());
+  const auto header = [this](const std::string& line) {
+    headers_ = curl_slist_append(headers_, line.c_str());
+  };
+  for (const auto& line : request_.headers) header(line);
+  if (!request_.authorization.empty()) header("Authorization: " + request_.authorization);
+  header("User-Agent: glidepod/" GLIDEPOD_VERSION);
+  header("Expect:");
+  set(CURLOPT_HTTPHEADER, headers_);
+  set(CURLOPT_CUSTOMREQUEST, request_.method.c_str());
+  if (!request_.body.empty() || request_.method == "POST") {
+    set(CURLOPT_POSTFIELDS, request_.body.c_str());
+    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
+  }
+  set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  // A proxy of the environment is for the world outside, never for the cluster's own API.
+  set(CURLOPT_PROXY, "");
+  set(CURLOPT_NOSIGNAL, 1L);
+  // The kernel notices a stream whose peer is gone; this process need not wake for it.
+  set(CURLOPT_TCP_KEEPALIVE, 1L);
+  set(CURLOPT_BUFFERSIZE, 16384L);
+  set(CURLOPT_CONNECTTIMEOUT_MS, 10'000L);
+  set(CURLOPT_TIMEOUT_MS, static_cast<long>(request_.timeout.count()));
+  set(CURLOPT_WRITEFUNCTION, &Easy::write);
+  set(CURLOPT_WRITEDATA, this);
+  set(CURLOPT_HEADERFUNCTION, &Easy::count_header);
+  set(CURLOPT_HEADERDATA, this);
+  set(CURLOPT_OPENSOCKETFUNCTION, &Easy::open_socket);
+  set(CURLOPT_OPENSOCKETDATA, this);
+  set(CURLOPT_PREREQFUNCTION, &Easy::before_sending);
+  set(CURLOPT_PREREQDATA, this);
+  set(CURLOPT_PROTOCOLS_STR, "http,https");
+}
+
+Easy::~Easy() {
+  curl_slist_free_all(headers_);
+}
+
+int Easy::status() const {
+  long code = 0;
+  curl_easy_getinfo(handle_, CURLINFO_RESPONSE_CODE, &code);
+  return static_cast<int>(code);
+}
+
+Result<Response> Easy::outcome(CURLcode result) {
+  using Why = Lost::Why;
+  const auto lost = [this](Why why, std::string words) {
+    return Error(std::move(words)).with(Lost{why, sent_});
+  };
+  if (too_long_)
+    return lost(Why::too_long, fmt::format("answer longer than {} bytes", request_.longest_body));
+  if (result != CURLE_OK && refused_) return lost(Why::address, "an address that must not be contacted");
+  if (again_) return lost(Why::broken, "the connection was closed without an answer");
+  if (result != CURLE_OK) {
+    const bool connect = result == CURLE_COULDNT_CONNECT || result == CURLE_COULDNT_RESOLVE_HOST;
+    return lost(result == CURLE_OPERATION_TIMEDOUT    ? Why::timeout
+                : result == CURLE_ABORTED_BY_CALLBACK ? Why::cancelled
+                : connect                             ? Why::connect
+                                                      : Why::broken,
+                curl_easy_strerror(result));
+  }
+  Response response{status(), std::move(body_), {}, {}};
+  for (const auto& name : request_.wanted_headers) {
+    curl_header* header = nullptr;
+    for (std::size_t i = 0;
+         curl_easy_header(handle_, name.c_str(), i, CURLH_HEADER, -1, &header) == CURLHE_OK; ++i)
+      response.headers[name] += (i == 0 ? "" : ", ") + std::string(header->value);
+  }
+  curl_off_t wait = 0;  // curl reads both forms of Retry-After
+  if (curl_easy_getinfo(handle_, CURLINFO_RETRY_AFTER, &wait) == CURLE_OK && wait > 0)
+    response.retry_after = std::chrono::seconds(wait);
+  return response;
+}
+
+std::size_t Easy::write(char* data, std::size_t, std::size_t size, void* user) {
+  auto& self = *static_cast<Easy*>(user);
+  if (self.taker) return self.taker({data, size}) ? size : 0;
+  self.body_.append(data, size);
+  self.too_long_ = self.body_.size() > self.request_.longest_body;
+  return self.too_long_ ? 0 : size;
+}
+
+// Counts only: curl keeps all the headers that it is sent.
+std::size_t Easy::count_header(char*, std::size_t, std::size_t size, void* user) {
+  auto& self = *static_cast<Easy*>(user);
+  self.header_bytes_ += size;
+  if (self.header_bytes_ > k_longest_headers) self.too_long_ = true;
+  return self.too_long_ ? 0 : size;
+}
+
+// curl sends a request again by itself when a connection that it had kept turns out dead, though the server
+// may have closed it after acting. Who asked for a change must know, so that is an error.
+int Easy::before_sending(void* user, char*, char*, int, int) {
+  auto& self = *static_cast<Easy*>(user);
+  self.again_ = self.sent_ && self.request_.method != "GET";
+  self.sent_ = true;
+  return self.again_ ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
+curl_socket_t Easy::open_socket(void* user, curlsocktype, curl_sockaddr* address) {
+  auto& self = *static_cast<Easy*>(user);
+  if (self.request_.accepts && !self.request_.accepts(address->addr)) {
+    self.refused_ = true;
+    return CURL_SOCKET_BAD;
+  }
+  return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+}  // namespace glidepod::http

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <curl/curl.h>
+
+#include <string>
+
+#include "lib/base/result.hpp"
+#include "lib/http/request.hpp"
+
+namespace glidepod::http {
+
+// One request on a handle of libcurl's: the only place that sets one up. Not moved while curl has it.
+class Easy {
+ public:
+  // The handle is this one's to use, not to free.
+  Easy(CURL* handle, Request request);
+  ~Easy();
+  Easy(const Easy&) = delete;
+  Easy& operator=(const Easy&) = delete;
+
+  CURL* handle() const { return handle_; }
+  const Request& request() const { return request_; }
+  int status() const;
+  // What has come of the body.
+  std::string& body() { return body_; }
+  // Once curl is done. Errors have a Lost as their fact.
+  Result<Response> outcome(CURLcode result);
+
+  // If set, what comes of the body is handed over from within curl instead of kept; false ends the request.
+  std::function<bool(std::string_view)> taker;
+
+ private:
+  static std::size_t write(char* data, std::size_t, std::size_t size, void* user);
+  static std::size_t count_header(char*, std::size_t, std::size_t size, void* user);
+  static int before_sending(void* user, char*, char*, int, int);
+  static curl_socket_t open_socket(void* user, curlsocktype, curl_sockaddr* address);
+
+  CURL* handle_;
+  curl_slist* headers_ = nullptr;
+  Request request_;
+  std::string body_;
+  std::size_t header_bytes_ = 0;
+  bool too_long_ = false, refused_ = false, sent_ = false, again_ = false;
+};
+
+// libcurl is ready for use.
+Result<void> start_curl();
+
+}  // namespace glidepod::http

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "lib/http/server.hpp"
+
+namespace glidepod::http {
+
+// Answers GET and HEAD of short texts, for probes and Prometheus, from the Loop's own thread: the handler may
+// look at whatever the loop looks at.
+class StatusServer {
+ public:
+  struct Answer {
+    int status = 404;
+    std::string body;
+  };
+  using Handler = std::function<Answer(const std::string& path)>;
+
+  // The address as Server::listen_tcp() has it. The loop must outlive it.
+  static Result<std::unique_ptr<StatusServer>> create(Loop& loop, const std::string& address,
+                                                      Handler handler);
+  ~StatusServer();
+  StatusServer(const StatusServer&) = delete;
+  StatusServer& operator=(const StatusServer&) = delete;
+  int port() const { return port_; }
+
+ private:
+  struct Questions;
+  StatusServer() = default;
+
+  std::shared_ptr<Questions> questions_;
+  std::unique_ptr<Inbox> inbox_;
+  std::unique_ptr<Server> server_;
+  int port_ = 0;
+};
+
+}  // namespace glidepod::http

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "lib/kube/client.hpp"
+
+namespace glidepod::kube {
+
+// Calls of the API, many at a time, for who does not keep each of them. Destroying it cancels those under
+// way, and no handler is called any more; the client must outlive it.
+class Calls {
+ public:
+  explicit Calls(Client& client) : client_(client) {}
+  Calls(const Calls&) = delete;
+  Calls& operator=(const Calls&) = delete;
+  ~Calls();
+
+  // The handler is called once, from the loop.
+  void call(Call call, AnswerHandler handler);
+  // Calls the function from the loop, unless this is destroyed before.
+  void later(std::function<void()> function);
+  // Nothing is repeated any more: calls that wait for their next attempt fail, those under way are the last.
+  void wind_up();
+
+ private:
+  Client& client_;
+  bool winding_up_ = false;
+  std::uint64_t last_id_ = 0;
+  std::set<Loop::TimerId> later_;
+  std::map<std::uint64_t, std::unique_ptr<http::Exchange>> calls_;
+};
+
+}  // namespace glidepod::kube

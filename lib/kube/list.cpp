@@ -1,0 +1,67 @@
+#include "lib/kube/list.hpp"
+
+#include <utility>
+
+#include "lib/http/url.hpp"
+
+namespace glidepod::kube {
+namespace {
+
+using Json = nlohmann::json;
+
+// A page of pods with very long specifications.
+constexpr std::size_t k_longest_page = std::size_t{64} << 20;
+
+std::string text_of(const Json& object, const char* key) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return object.is_object() && found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+struct List {
+  Calls& calls;
+  ListQuery query;
+  ListHandlers handlers;
+  bool again = false;  // it is read from its beginning for the second time
+};
+
+void next_page(const std::shared_ptr<List>& list, const std::string& from);
+
+void take_page(const std::shared_ptr<List>& list, const std::string& body) {
+  std::string version, more;
+  {
+    const auto page = Json::parse(body, nullptr, false);
+    if (!page.is_object() || !page.contains("items") || !page["items"].is_array())
+      return list->handlers.done(error("the answer is no list"));
+    for (const auto& item : page["items"]) list->handlers.object(item);
+    const auto metadata = page.find("metadata");
+    if (metadata != page.end()) {
+      version = text_of(*metadata, "resourceVersion");
+      more = text_of(*metadata, "continue");
+    }
+  }
+  if (!more.empty()) return next_page(list, more);
+  list->handlers.done(std::move(version));
+}
+
+void next_page(const std::shared_ptr<List>& list, const std::string& from) {
+  if (from.empty()) list->handlers.begin();
+  auto path = fmt::format("{}?limit={}", list->query.path, list->query.page);
+  if (!list->query.selector.empty()) path += "&" + list->query.selector;
+  if (!from.empty()) path += "&continue=" + http::url_encoded(from);
+  list->calls.call({.path = std::move(path), .longest_answer = k_longest_page},
+                   [list](const Result<std::string>& answer) {
+                     if (answer) return take_page(list, answer.value());
+                     // The rest of a list is kept for some minutes only.
+                     if (Failure::of(answer.error()).status == 410 && !std::exchange(list->again, true))
+                       return next_page(list, {});
+                     list->handlers.done(answer.error());
+                   });
+}
+
+}  // namespace
+
+void read_list(Calls& calls, ListQuery query, ListHandlers handlers) {
+  next_page(std::make_shared<List>(List{calls, std::move(query), std::move(handlers)}), {});
+}
+
+}  // namespace glidepod::kube

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "lib/kube/client.hpp"
+
+namespace glidepod::kube {
+
+// The changes of a collection after a version, one by one, through streams that the server closes now and
+// then. Both who follows one pod and who keeps a list use it.
+class Watch : public http::Operation {
+ public:
+  struct Source {
+    std::string path;      // of the collection
+    std::string selector;  // "labelSelector=...", encoded
+    std::string version;   // changes after this one
+    // The server is asked to end each stream after this, and one that does not is on a dead connection.
+    // 0: no limit.
+    std::chrono::seconds stream_limit{0};
+  };
+  struct Handlers {
+    std::function<void(const nlohmann::json& object)> changed;
+    std::function<void(const nlohmann::json& object)> deleted;
+    // Once, and then it is over: changes may have been missed, so the present state has to be read.
+    std::function<void(const Failure&)> lost;
+  };
+  // The client must outlive it. Handlers may destroy it.
+  Watch(Client& client, Source source, Handlers handlers);
+  ~Watch() override { *alive_ = false; }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+ private:
+  void stream();
+  void take(std::string_view data);
+  void event(const std::string& line);
+  void ended(const Result<http::Response>& end);
+  void lost(const Failure& failure);
+
+  Client& client_;
+  Source source_;
+  Handlers handlers_;
+  std::string line_;
+  SteadyTime began_;
+  int events_ = 0;  // of this stream
+  std::unique_ptr<http::Operation> call_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace glidepod::kube
