@@ -18,10 +18,10 @@
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
 #include "lib/http/limited_stream.hpp"
-#include "podhost/api.hpp"
-#include "podhost/podman_rest.hpp"
-#include "podhost/podman_service.hpp"
-#include "podhost/reconciler.hpp"
+#include "podhost/api/api.hpp"
+#include "podhost/runtime/podman_rest.hpp"
+#include "podhost/runtime/podman_service.hpp"
+#include "podhost/keep/reconciler.hpp"
 
 namespace glidepod::podhost {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
-#include "provisioner/plot.hpp"
-#include "provisioner/report.hpp"
-#include "provisioner/service.hpp"
+#include "provisioner/simulate/plot.hpp"
+#include "provisioner/service/report.hpp"
+#include "provisioner/service/service.hpp"
 
 namespace glidepod::provisioner {
 

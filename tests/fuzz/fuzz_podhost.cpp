@@ -3,10 +3,10 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "podhost/access.hpp"
-#include "podhost/json_input.hpp"
-#include "podhost/patch.hpp"
-#include "podhost/pod_spec.hpp"
+#include "podhost/api/access.hpp"
+#include "podhost/api/json_input.hpp"
+#include "podhost/api/patch.hpp"
+#include "podhost/spec/pod_spec.hpp"
 
 using namespace glidepod::podhost;
 

@@ -5,11 +5,11 @@
 #include <string_view>
 
 #include "lib/condor/ad_stream.hpp"
-#include "provisioner/demand.hpp"
-#include "provisioner/lancium.hpp"
-#include "provisioner/pods.hpp"
-#include "provisioner/report.hpp"
-#include "provisioner/simulate.hpp"
+#include "provisioner/demand/demand.hpp"
+#include "provisioner/backends/lancium.hpp"
+#include "provisioner/backends/pods.hpp"
+#include "provisioner/service/report.hpp"
+#include "provisioner/simulate/simulate.hpp"
 
 using namespace glidepod;
 using namespace glidepod::provisioner;

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "podhost/pod_spec.hpp"
+#include "podhost/spec/pod_spec.hpp"
 
 // A pod as podhost stores it, with two containers, to be changed by a test.
 inline nlohmann::json sample_pod() {

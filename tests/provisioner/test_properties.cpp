@@ -4,7 +4,7 @@
 #include <random>
 #include <set>
 
-#include "provisioner/decide.hpp"
+#include "provisioner/decide/decide.hpp"
 
 using namespace glidepod;
 using namespace glidepod::provisioner;

@@ -1,0 +1,43 @@
+#include "podhost/api/access.hpp"
+
+#include <fmt/format.h>
+
+namespace glidepod::podhost {
+
+using Json = nlohmann::json;
+
+Result<void> refuse_pod_request(const Json& own_pod, const PodRequest& request) {
+  const Json& metadata = own_pod.at("metadata");
+  const bool own_namespace = metadata.at("namespace") == request.ns;
+  const bool watches = request.verb == "list" || request.verb == "watch";
+  const bool own =
+      own_namespace && (watches && request.name.empty() ? metadata.at("name") == request.selected_name
+                                                        : metadata.at("name") == request.name);
+  const bool allowed = request.verb == "get" || request.verb == "patch" || watches;
+  if (own && allowed && request.subresource.empty()) return {};
+  const std::string user =
+      fmt::format("system:serviceaccount:{}:{}", metadata.at("namespace").get<std::string>(),
+                  own_pod.at("spec").value("serviceAccountName", "default"));
+  const std::string resource = request.subresource.empty() ? "pods" : "pods/" + request.subresource;
+  return kube::ApiError::forbidden(user, request.verb, resource, request.name, request.ns);
+}
+
+Result<void> refuse_pod_change(const Json& old_pod, const Json& new_pod) {
+  Json expected = old_pod;
+  Json& containers = expected["spec"]["containers"];
+  const Json& wanted = new_pod.at("spec").at("containers");
+  for (std::size_t i = 1; i < containers.size() && i < wanted.size(); ++i) {
+    containers[i]["image"] = wanted[i].value("image", Json());
+  }
+  // Its own end is its own affair.
+  if (new_pod.at("spec").contains("activeDeadlineSeconds"))
+    expected["spec"]["activeDeadlineSeconds"] = new_pod.at("spec").at("activeDeadlineSeconds");
+  if (expected.at("spec") == new_pod.at("spec") && expected.at("metadata") == new_pod.at("metadata")) {
+    return {};
+  }
+  return kube::ApiError::denied(
+      old_pod.at("metadata").at("name").get<std::string>(),
+      "a pod may change only its deadline and the images of its own containers other than the first");
+}
+
+}  // namespace glidepod::podhost

@@ -1,0 +1,244 @@
+#include "podhost/keep/decide.hpp"
+
+#include <algorithm>
+
+namespace glidepod::podhost {
+namespace {
+
+using Kind = Action::Kind;
+
+bool running(const ContainerState& container) {
+  return container.run && container.run->state != Run::State::ended;
+}
+bool succeeded(const ContainerState& container) {
+  return container.run && container.run->state == Run::State::ended && container.run->exit_known &&
+         container.run->exit_code == 0;
+}
+
+class Decider {
+ public:
+  Decider(const PodSpec& spec, const PodState& state, const BackoffRule& rule, Time now)
+      : spec_(spec), state_(state), rule_(rule), now_(now) {}
+
+  Decision run() {
+    if (state_.deleting) {
+      if (stop_all(*state_.deleting)) tear_down(Kind::forget);
+    } else if (state_.failure || finished(spec_, state_)) {
+      if (!state_.released && stop_all(Seconds(spec_.grace_seconds))) tear_down(Kind::release);
+    } else if (past_deadline()) {
+      add({.kind = Kind::exceed_deadline});
+    } else if (state_.sandbox == Sandbox::ready) {
+      sync_containers();
+    } else {
+      sync_sandbox();
+    }
+    return std::move(decision_);
+  }
+
+ private:
+  void add(Action action) { decision_.actions.push_back(std::move(action)); }
+
+  // True once the time has come; otherwise decide() runs again then.
+  bool due(Time when) {
+    if (now_ >= when) return true;
+    if (!decision_.wake_at || when < *decision_.wake_at) decision_.wake_at = when;
+    return false;
+  }
+
+  bool past_deadline() {
+    if (!spec_.deadline_seconds || state_.started == Time{}) return false;
+    return due(state_.started + Seconds(*spec_.deadline_seconds));
+  }
+
+  void stop(const ContainerState& container, Seconds grace, bool replaced) {
+    const Run& run = *container.run;
+    // A later request may shorten the grace period, never lengthen it.
+    const bool sooner = run.kill_at && now_ + grace < *run.kill_at;
+    if (run.state == Run::State::running || sooner) {
+      add({.kind = Kind::stop, .container = container.name, .grace = grace, .replaced = replaced});
+    } else if (run.kill_at && due(*run.kill_at)) {
+      add({.kind = Kind::kill, .container = container.name});
+    }
+  }
+
+  // True when nothing runs or is being prepared.
+  bool stop_all(Seconds grace) {
+    bool quiet = state_.jobs == 0;
+    for (const auto* list : {&state_.init_containers, &state_.containers}) {
+      for (const auto& container : *list) {
+        if (container.next && container.next->state != Next::State::starting) {
+          add({.kind = Kind::discard, .container = container.name});
+        }
+        if (running(container)) {
+          stop(container, grace, false);
+          quiet = false;
+        }
+        if (container.next && container.next->state == Next::State::starting) quiet = false;
+      }
+    }
+    return quiet;
+  }
+
+  void tear_down(Kind last) {
+    switch (state_.sandbox) {
+      case Sandbox::creating:
+      case Sandbox::removing:
+        return;
+      case Sandbox::failed:
+      case Sandbox::ready:
+      case Sandbox::lost:
+        if (!state_.removal_retry_at || due(*state_.removal_retry_at)) add({.kind = Kind::remove_sandbox});
+        return;
+      case Sandbox::none:
+        return add({.kind = last});
+    }
+  }
+
+  void sync_sandbox() {
+    switch (state_.sandbox) {
+      case Sandbox::none:
+        return add({.kind = Kind::create_sandbox});
+      case Sandbox::failed:
+        if (!state_.sandbox_retry_at || due(*state_.sandbox_retry_at)) add({.kind = Kind::remove_sandbox});
+        return;
+      case Sandbox::lost:
+        if (stop_all(Seconds(0))) add({.kind = Kind::remove_sandbox});
+        return;
+      case Sandbox::creating:
+      case Sandbox::removing:
+      case Sandbox::ready:
+        return;
+    }
+  }
+
+  void sync_containers() {
+    for (std::size_t i = 0; i < state_.init_containers.size(); ++i) {
+      if (succeeded(state_.init_containers[i])) continue;
+      return sync(state_.init_containers[i], spec_.init_containers[i], false);
+    }
+    for (std::size_t i = 0; i < state_.containers.size(); ++i) {
+      sync(state_.containers[i], spec_.containers[i], true);
+    }
+  }
+
+  void sync(const ContainerState& container, const ContainerSpec& wanted, bool follow_image) {
+    const bool changed = container.run && container.run->image != wanted.image;
+    if (running(container)) {
+      if ((changed && follow_image) || container.run->state == Run::State::stopping) {
+        stop(container, Seconds(spec_.grace_seconds), changed);
+      }
+      if (!changed || !follow_image) {
+        // A stopping container whose image was changed back is prepared again as soon as it has ended.
+        if (container.next && container.next->state != Next::State::starting) discard(container);
+        return;
+      }
+    }
+    if (container.next && container.next->image != wanted.image &&
+        container.next->state != Next::State::starting) {
+      discard(container);
+      return prepare(container, wanted);
+    }
+    if (container.next) {
+      switch (container.next->state) {
+        case Next::State::preparing:
+        case Next::State::starting:
+          return;
+        case Next::State::failed:
+          if (container.next->retry_at && due(*container.next->retry_at)) {
+            add({.kind = Kind::discard, .container = container.name});
+            add({.kind = Kind::prepare, .container = container.name});
+          }
+          return;
+        case Next::State::ready:
+        case Next::State::unstartable:
+          if (!running(container)) add({.kind = Kind::start, .container = container.name});
+          return;
+      }
+    }
+    prepare(container, wanted);
+  }
+
+  void discard(const ContainerState& container) { add({.kind = Kind::discard, .container = container.name}); }
+
+  void prepare(const ContainerState& container, const ContainerSpec& wanted) {
+    Action action{.kind = Kind::prepare, .container = container.name};
+    if (container.run && container.run->state == Run::State::ended) {
+      const Run& run = *container.run;
+      const bool at_once = run.replaced || run.image != wanted.image;
+      if (!run.exit_known && !run.replaced) return;
+      if (!run.replaced && !restarts(spec_.restart_policy, run)) return;
+      if (!at_once) {
+        const auto when = restart_at(container, wanted.image, run.finished, rule_);
+        if (when && !due(*when)) return;
+        action.restart = true;
+      }
+    }
+    add(std::move(action));
+  }
+
+  const PodSpec& spec_;
+  const PodState& state_;
+  const BackoffRule& rule_;
+  Time now_;
+  Decision decision_;
+};
+
+bool expired(const Backoff& backoff, Time when, const BackoffRule& rule) {
+  return when - backoff.updated > 2 * rule.most;
+}
+
+}  // namespace
+
+Decision decide(const PodSpec& spec, const PodState& state, const BackoffRule& rule, Time now) {
+  return Decider(spec, state, rule, now).run();
+}
+
+std::optional<Time> restart_at(const ContainerState& container, const std::string& image, Time ended,
+                               const BackoffRule& rule) {
+  const auto found = container.restart_backoff.find(image);
+  if (found == container.restart_backoff.end() || expired(found->second, ended, rule)) return std::nullopt;
+  return ended + found->second.delay;
+}
+
+void count_restart(Backoff& backoff, Time ended, Time now, const BackoffRule& rule) {
+  const bool fresh = backoff.delay == Seconds(0) || expired(backoff, ended, rule);
+  backoff.delay = fresh ? rule.first : std::min(backoff.delay * 2, rule.most);
+  backoff.updated = now;
+}
+
+bool restarts(RestartPolicy policy, const Run& run) {
+  switch (policy) {
+    case RestartPolicy::always:
+      return true;
+    case RestartPolicy::on_failure:
+      return run.exit_code != 0;
+    case RestartPolicy::never:
+      return false;
+  }
+  return false;
+}
+
+bool initialized(const PodSpec& spec, const PodState& state) {
+  return spec.init_containers.size() == state.init_containers.size() &&
+         std::ranges::all_of(state.init_containers, succeeded);
+}
+
+bool finished(const PodSpec& spec, const PodState& state) {
+  const auto over = [&](const ContainerState& container, bool init) {
+    if (!container.run || container.run->state != Run::State::ended || !container.run->exit_known)
+      return false;
+    if (container.run->replaced || container.next) return false;
+    // An init container's Always means OnFailure.
+    const RestartPolicy policy = init && spec.restart_policy == RestartPolicy::always
+                                     ? RestartPolicy::on_failure
+                                     : spec.restart_policy;
+    return !restarts(policy, *container.run);
+  };
+  for (const auto& container : state.init_containers) {
+    if (over(container, true) && container.run->exit_code != 0) return true;
+  }
+  return !state.containers.empty() &&
+         std::ranges::all_of(state.containers, [&](const ContainerState& c) { return over(c, false); });
+}
+
+}  // namespace glidepod::podhost

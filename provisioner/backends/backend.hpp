@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "provisioner/decide/decide.hpp"
+
+namespace glidepod::provisioner {
+
+// What a backend has, as of one moment.
+struct Seen {
+  std::vector<Pod> pods;
+  Capacity capacity;
+  std::string blind;                  // not empty: the pods could not be seen
+  std::vector<std::string> problems;  // what could not be read, but cost only itself
+};
+
+// Where pods run. Handlers are called once, from the loop, never from within the call.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual void look(Time now, std::function<void(Seen)> done) = 0;
+  // The demand in the groups that this backend makes pods for; those it cannot serve go into the capacity.
+  virtual Demand fit(Demand demand, Capacity& capacity) const = 0;
+  // Makes one pod. Where it is not known whether it was made, that is an error; the next look tells.
+  virtual void create(const Group& group, const std::string& name,
+                      std::function<void(Result<void>)> done) = 0;
+  // Removes one pod, if it still is what it was seen to be.
+  virtual void remove(const std::string& name, std::function<void(Result<void>)> done) = 0;
+
+  // Nothing is tried again any more; what is under way is waited for.
+  virtual void wind_up() {}
+
+  virtual const std::string& image() const = 0;
+  // Which ads of the pool are its pilots', and the attribute that holds the pod's name.
+  virtual std::string slot_constraint() const = 0;
+  virtual std::string slot_pod_attribute() const = 0;
+};
+
+}  // namespace glidepod::provisioner

@@ -1,0 +1,157 @@
+#include "provisioner/backends/kubernetes.hpp"
+
+#include "lib/condor/classad.hpp"
+#include "provisioner/backends/pod_state.hpp"
+
+namespace glidepod::provisioner {
+
+namespace {
+
+constexpr Seconds k_nodes_age{600};
+// A node is some 20 kB of JSON, most of it the names of its images.
+constexpr int k_nodes_page = 100;
+
+Json allocatable_of(const Json& node) {
+  const auto pointer = Json::json_pointer("/status/allocatable");
+  return node.is_object() && node.contains(pointer) ? node[pointer] : Json();
+}
+
+}  // namespace
+
+struct Kubernetes::Look {
+  Time now;
+  Seen seen;
+  std::function<void(Seen)> done;
+};
+
+Kubernetes::Kubernetes(kube::Client& client, KubernetesSettings settings, PodMaker maker, PodFeed::Mode mode)
+    : calls_(client),
+      settings_(std::move(settings)),
+      maker_(std::move(maker)),
+      feed_(client, calls_, pods_path(), fmt::format("prp-htcondor-portal=wn,k8s-app={}", settings_.app_name),
+            mode) {}
+
+std::string Kubernetes::pods_path(std::string_view name) const {
+  return fmt::format("/api/v1/namespaces/{}/pods{}{}", settings_.name_space, name.empty() ? "" : "/", name);
+}
+
+void Kubernetes::look(Time now, std::function<void(Seen)> done) {
+  auto look = std::make_shared<Look>();
+  look->now = now;
+  look->done = std::move(done);
+  feed_.read(now, [this, look](const Result<void>& read) {
+    if (read) return read_quota(look);
+    look->seen.blind = read.error().message();
+    look->done(std::move(look->seen));
+  });
+}
+
+void Kubernetes::read_quota(const std::shared_ptr<Look>& look) {
+  const auto path = fmt::format("/api/v1/namespaces/{}/resourcequotas", settings_.name_space);
+  calls_.call({.path = path}, [this, look](const Result<std::string>& answer) {
+    if (!answer) {
+      // The watch of the pods says nothing while nothing changes; this is what tells that the API is there.
+      const auto failure = kube::Failure::of(answer.error());
+      if (failure.status != 403 && failure.status != 404) {
+        look->seen.blind = "quotas: " + failure.to_string();
+        return look->done(std::move(look->seen));
+      }
+    } else if (const auto list = Json::parse(answer.value(), nullptr, false); list.is_object()) {
+      if (const auto quota = read_quotas(list)) {
+        look->seen.capacity.quota = quota->hard;
+        look->seen.capacity.quota_left = quota->left;
+      }
+    }
+    if (look->now - nodes_read_ < k_nodes_age) return finish(look);
+    nodes_read_ = look->now;
+    read_node_sizes(look);
+  });
+}
+
+void Kubernetes::read_node_sizes(const std::shared_ptr<Look>& look) {
+  const auto nodes = std::make_shared<Json>();
+  kube::read_list(calls_, {"/api/v1/nodes", {}, k_nodes_page},
+                  {[nodes] {
+                     *nodes = {{"items", Json::array()}};
+                   },
+                   [nodes](const Json& node) {
+                     (*nodes)["items"].push_back({{"status", {{"allocatable", allocatable_of(node)}}}});
+                   },
+                   [this, look, nodes](const Result<std::string>& version) {
+                     // The sizes from before are kept where they cannot be read this time; all are unknown
+                     // where that is forbidden.
+                     if (version) nodes_ = read_nodes(*nodes);
+                     finish(look);
+                   }});
+}
+
+// The pods as they are now, not as they were when the look began: what it waited for may have taken a while.
+void Kubernetes::finish(const std::shared_ptr<Look>& look) {
+  for (const auto& [name, entry] : feed_.pods())
+    if (entry.pod)
+      look->seen.pods.push_back(entry.pod.value());
+    else
+      look->seen.problems.push_back(entry.pod.error().message());
+  look->seen.capacity.nodes = nodes_;
+  look->done(std::move(look->seen));
+}
+
+Demand Kubernetes::fit(Demand demand, Capacity& capacity) const {
+  for (const auto& entry : demand.groups) {
+    const auto& group = entry.first;
+    const auto pod = maker_.make(group, "any");
+    const auto need = pod ? resources_of_pod(pod.value()) : Result<Resources>(pod.error());
+    if (need)
+      capacity.needs[group] = need.value();
+    else
+      capacity.unservable[group] = need.error().message();
+  }
+  return demand;
+}
+
+void Kubernetes::create(const Group& group, const std::string& name, std::function<void(Result<void>)> done) {
+  const auto pod = maker_.make(group, name);
+  // fit() has tried it: an error comes from a change in between, and the handler from the loop all the same.
+  if (!pod) {
+    calls_.later([done = std::move(done), failure = pod.error()] { done(failure); });
+    return;
+  }
+  const auto body = pod.value().dump(-1, ' ', false, Json::error_handler_t::replace);
+  calls_.call({.method = "POST", .path = pods_path(), .body = body},
+              [this, done = std::move(done)](const Result<std::string>& answer) {
+                if (answer) {
+                  feed_.made(answer.value());
+                  return done({});
+                }
+                // Its name is made for this one creation: an attempt whose answer was lost has made it.
+                const auto failure = kube::Failure::of(answer.error());
+                if (failure.status == 409 && failure.reason == "AlreadyExists") return done({});
+                done(answer.error());
+              });
+}
+
+void Kubernetes::remove(const std::string& name, std::function<void(Result<void>)> done) {
+  const auto pod = feed_.pods().find(name);
+  // Another pod that got the name since is not meant, nor is this one if anything has happened to it: it may
+  // have got its image and be at work.
+  Json conditions = {{"uid", pod == feed_.pods().end() ? "unknown" : pod->second.uid}};
+  if (pod != feed_.pods().end() && !pod->second.version.empty())
+    conditions["resourceVersion"] = pod->second.version;
+  const Json options = {{"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", conditions}};
+  calls_.call({.method = "DELETE", .path = pods_path(name), .body = options.dump()},
+              [done = std::move(done)](const Result<std::string>& answer) {
+                if (answer || kube::Failure::of(answer.error()).status == 404) return done({});
+                done(answer.error());
+              });
+}
+
+std::string Kubernetes::slot_constraint() const {
+  return fmt::format(
+      "(K8SProvisionerType =?= \"PRPHTCondorProvisioner\") && (K8SProvisionerName =?= {}) && (K8SNamespace "
+      "=?= {}) && "
+      "(K8SDomain =?= {})",
+      condor::quote(settings_.app_name), condor::quote(settings_.name_space),
+      condor::quote(settings_.domain));
+}
+
+}  // namespace glidepod::provisioner

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "provisioner/backends/backend.hpp"
+#include "provisioner/backends/pod_feed.hpp"
+#include "provisioner/backends/pods.hpp"
+
+namespace glidepod::provisioner {
+
+// Pilots as pods of one namespace.
+class Kubernetes : public Backend {
+ public:
+  // The client must outlive it.
+  Kubernetes(kube::Client& client, KubernetesSettings settings, PodMaker maker, PodFeed::Mode mode);
+
+  // The pods by their labels, the quotas, and now and then the nodes. Nodes and quotas that may not be read
+  // limit nothing.
+  void look(Time now, std::function<void(Seen)> done) override;
+  Demand fit(Demand demand, Capacity& capacity) const override;
+  // Repeats what may be repeated for a minute; a pod that is there already is one that was made.
+  void create(const Group& group, const std::string& name, std::function<void(Result<void>)> done) override;
+  // Only the very pod that was seen to have ended.
+  void remove(const std::string& name, std::function<void(Result<void>)> done) override;
+  void wind_up() override { calls_.wind_up(); }
+  const std::string& image() const override { return maker_.image(); }
+  std::string slot_constraint() const override;
+  std::string slot_pod_attribute() const override { return "K8SPodName"; }
+
+ private:
+  struct Look;
+  void read_quota(const std::shared_ptr<Look>& look);
+  void read_node_sizes(const std::shared_ptr<Look>& look);
+  void finish(const std::shared_ptr<Look>& look);
+  std::string pods_path(std::string_view name = {}) const;
+
+  kube::Calls calls_;
+  KubernetesSettings settings_;
+  PodMaker maker_;
+  PodFeed feed_;
+  std::vector<Resources> nodes_;
+  Time nodes_read_;
+};
+
+}  // namespace glidepod::provisioner

@@ -1,0 +1,66 @@
+#include "provisioner/backends/pod_feed.hpp"
+
+#include "lib/http/url.hpp"
+#include "provisioner/backends/pod_state.hpp"
+
+namespace glidepod::provisioner {
+
+namespace {
+
+constexpr int k_page = 250;  // a pod is some 10 kB of JSON
+constexpr Seconds k_resync{900};
+constexpr Seconds k_stream_limit{240};
+
+std::string text_of(const Json& object, const char* key) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return object.is_object() && found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+const Json& metadata_of(const Json& object) {
+  static const Json none = Json::object();
+  const auto found = object.is_object() ? object.find("metadata") : object.end();
+  return object.is_object() && found != object.end() && found->is_object() ? *found : none;
+}
+
+void put(std::map<std::string, PodFeed::Entry>& pods, const Json& pod) {
+  const auto& metadata = metadata_of(pod);
+  pods.insert_or_assign(text_of(metadata, "name"), PodFeed::Entry{read_pod(pod), text_of(metadata, "uid"),
+                                                                  text_of(metadata, "resourceVersion")});
+}
+
+}  // namespace
+
+void PodFeed::read(Time now, std::function<void(Result<void>)> done) {
+  if (watch_ && now - listed_ < k_resync) return calls_.later([done = std::move(done)] { done({}); });
+  watch_.reset();
+  const auto pods = std::make_shared<std::map<std::string, Entry>>();
+  kube::read_list(calls_, {path_, "labelSelector=" + http::url_encoded(selector_), k_page},
+                  {[pods] { pods->clear(); }, [pods](const Json& pod) { put(*pods, pod); },
+                   [this, now, pods, done = std::move(done)](Result<std::string> version) {
+                     if (!version) return done(std::move(version).error().in("list of pods"));
+                     pods_ = std::move(*pods);
+                     version_ = std::move(version).value();
+                     listed_ = now;
+                     if (mode_ == Mode::followed && !version_.empty()) follow();
+                     done({});
+                   }});
+}
+
+void PodFeed::follow() {
+  watch_ = std::make_unique<kube::Watch>(
+      client_,
+      kube::Watch::Source{path_, "labelSelector=" + http::url_encoded(selector_), version_, k_stream_limit},
+      kube::Watch::Handlers{[this](const Json& pod) { put(pods_, pod); },
+                            [this](const Json& pod) { pods_.erase(text_of(metadata_of(pod), "name")); },
+                            // What was missed the next list mends.
+                            [this](const kube::Failure&) { watch_.reset(); }});
+}
+
+void PodFeed::made(const std::string& body) {
+  const auto pod = Json::parse(body, nullptr, false);
+  const auto name = text_of(metadata_of(pod), "name");
+  // What the watch has told already is newer.
+  if (!name.empty() && !pods_.contains(name)) put(pods_, pod);
+}
+
+}  // namespace glidepod::provisioner

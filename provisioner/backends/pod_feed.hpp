@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "lib/kube/list.hpp"
+#include "lib/kube/watch.hpp"
+#include "provisioner/supply/supply.hpp"
+
+namespace glidepod::provisioner {
+
+// The pods of one namespace that have certain labels: listed page by page, then kept up to date by a watch.
+// They are listed anew when the watch has failed, and now and then in any case.
+class PodFeed {
+ public:
+  enum class Mode : std::uint8_t { once, followed };
+  struct Entry {
+    Result<Pod> pod;  // or why it cannot be read
+    std::string uid, version;
+  };
+
+  // Both must outlive it.
+  PodFeed(kube::Client& client, kube::Calls& calls, std::string path, std::string selector, Mode mode)
+      : client_(client), calls_(calls), path_(std::move(path)), selector_(std::move(selector)), mode_(mode) {}
+
+  // Calls done, from the loop, once pods() is up to date; or with the reason why that cannot be had.
+  void read(Time now, std::function<void(Result<void>)> done);
+  const std::map<std::string, Entry>& pods() const { return pods_; }
+  // A pod that was made just now, as the API answered: the watch may tell of it later.
+  void made(const std::string& body);
+
+ private:
+  void follow();
+
+  kube::Client& client_;
+  kube::Calls& calls_;
+  std::string path_, selector_;
+  Mode mode_;
+  std::map<std::string, Entry> pods_;
+  std::string version_;
+  Time listed_;
+  std::unique_ptr<kube::Watch> watch_;  // none: the pods are not followed
+};
+
+}  // namespace glidepod::provisioner

@@ -1,0 +1,188 @@
+#include "provisioner/backends/pod_state.hpp"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "lib/base/time.hpp"
+#include "lib/kube/quantity.hpp"
+
+namespace glidepod::provisioner {
+
+namespace {
+
+constexpr std::int64_t k_unlimited = std::int64_t{1} << 60;
+
+// Objects and arrays of the API may be missing or null.
+const Json& at(const Json& object, const char* key) {
+  static const Json none;
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return !object.is_object() || found == object.end() ? none : *found;
+}
+
+std::string text(const Json& object, const char* key) {
+  const auto& value = at(object, key);
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+// The container that the provisioner's settings are about.
+std::size_t pilot_index(const Json& containers) {
+  for (std::size_t i = 0; i < containers.size(); ++i)
+    if (text(containers[i], "name") == "pilot") return i;
+  return 0;
+}
+
+bool is_pull_error(const std::string& reason) {
+  static const std::set<std::string> reasons = {"ErrImagePull",        "ImagePullBackOff",
+                                                "InvalidImageName",    "ErrImageNeverPull",
+                                                "RegistryUnavailable", "ImageInspectError"};
+  return reasons.contains(reason);
+}
+
+// In a Pending pod with a node: what its containers wait for.
+PodState waiting_state(const Json& status) {
+  bool begun = false;
+  for (const auto* lists : {"initContainerStatuses", "containerStatuses"})
+    for (const auto& container : at(status, lists)) {
+      const auto& state = at(container, "state");
+      const auto reason = text(at(state, "waiting"), "reason");
+      if (is_pull_error(reason)) return PodState::pull_error;
+      // An init container that runs, or anything that failed to start: the images are there.
+      begun = begun || state.contains("running") || state.contains("terminated") ||
+              (!reason.empty() && reason != "ContainerCreating" && reason != "PodInitializing");
+    }
+  return begun ? PodState::starting : PodState::pulling;
+}
+
+bool has_run(const Json& status) {
+  for (const auto* lists : {"initContainerStatuses", "containerStatuses"})
+    for (const auto& container : at(status, lists))
+      if (!at(at(container, "state"), "running").is_null() ||
+          !at(at(container, "state"), "terminated").is_null() ||
+          !at(at(container, "lastState"), "terminated").is_null())
+        return true;
+  return false;
+}
+
+Time condition_time(const Json& status, std::string_view type) {
+  for (const auto& condition : at(status, "conditions"))
+    if (text(condition, "type") == type) return read_time(at(condition, "lastTransitionTime"));
+  return {};
+}
+
+bool scheduled(const Json& pod) {
+  return !text(at(pod, "spec"), "nodeName").empty();
+}
+
+Time end_time(const Json& status, Time otherwise) {
+  Time last{};
+  for (const auto& container : at(status, "containerStatuses"))
+    last = std::max(last, read_time(at(at(at(container, "state"), "terminated"), "finishedAt")));
+  return last == Time{} ? otherwise : last;
+}
+
+void place_running(Pod& result, const Json& pod) {
+  const auto name =
+      text(at(at(pod, "spec"), "containers")[pilot_index(at(at(pod, "spec"), "containers"))], "name");
+  result.state = PodState::starting;
+  for (const auto& container : at(at(pod, "status"), "containerStatuses")) {
+    if (text(container, "name") != name) continue;
+    const auto& state = at(container, "state");
+    if (is_pull_error(text(at(state, "waiting"), "reason"))) result.state = PodState::pull_error;
+    if (!state.contains("running")) return;
+    result.state = PodState::unregistered;
+    result.since = read_time(at(at(state, "running"), "startedAt"));
+  }
+}
+
+std::int64_t quantity(const Json& values, const char* name, std::int64_t unit, std::int64_t missing) {
+  const auto& value = at(values, name);
+  if (value.is_null()) return missing;
+  const auto milli = kube::parse_milli(value.is_string() ? value.get<std::string>() : value.dump());
+  return milli ? milli.value() / unit : missing;
+}
+
+// A quota names requests with and without a prefix.
+std::int64_t limit(const Json& values, const char* name, const char* other, std::int64_t unit,
+                   std::int64_t missing) {
+  return quantity(values, name, unit, quantity(values, other, unit, missing));
+}
+
+Resources quota_of(const Json& values, std::int64_t missing) {
+  return {limit(values, "requests.cpu", "cpu", 1, missing),
+          limit(values, "requests.memory", "memory", 1000, missing),
+          quantity(values, "requests.ephemeral-storage", 1000, missing),
+          quantity(values, "requests.nvidia.com/gpu", 1000, missing),
+          limit(values, "pods", "count/pods", 1000, missing)};
+}
+
+Resources tightest(const Resources& a, const Resources& b) {
+  return {std::min(a.cpu_milli, b.cpu_milli), std::min(a.memory_bytes, b.memory_bytes),
+          std::min(a.disk_bytes, b.disk_bytes), std::min(a.gpus, b.gpus), std::min(a.pods, b.pods)};
+}
+
+}  // namespace
+
+Time read_time(const Json& value) {
+  if (!value.is_string()) return {};
+  return std::chrono::floor<Seconds>(parse_time(value.get<std::string>()).value_or(WallTime{}));
+}
+
+Result<Pod> read_pod(const Json& pod) {
+  Pod result;
+  const auto &metadata = at(pod, "metadata"), &status = at(pod, "status");
+  result.name = text(metadata, "name");
+  if (result.name.empty()) return error("a pod without a name");
+  result.group = TRY(group_of_pod(pod).in(result.name));
+  const auto& containers = at(at(pod, "spec"), "containers");
+  if (!containers.is_array() || containers.empty()) return error("{}: no containers", result.name);
+  result.image = text(containers[pilot_index(containers)], "image");
+
+  result.since = read_time(at(metadata, "creationTimestamp"));
+  const auto phase = text(status, "phase");
+  if (phase == "Succeeded" || phase == "Failed") {
+    result.state = phase == "Failed" ? PodState::failed : PodState::succeeded;
+    result.since = end_time(status, result.since);
+  } else if (metadata.contains("deletionTimestamp")) {
+    result.state = PodState::unknown;  // on its way out: it takes no more jobs, but room
+  } else if (phase == "Running") {
+    place_running(result, pod);
+  } else if (phase == "Unknown") {
+    result.state = PodState::unknown;
+  } else if (scheduled(pod)) {
+    result.state = waiting_state(status);
+    result.never_ran = result.state == PodState::pull_error && !has_run(status);
+    result.since = std::max(result.since, condition_time(status, "PodScheduled"));
+  } else {
+    result.state = PodState::unschedulable;
+  }
+  return result;
+}
+
+std::vector<Resources> read_nodes(const Json& list) {
+  std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t>> sizes;
+  for (const auto& node : at(list, "items")) {
+    const auto& room = at(at(node, "status"), "allocatable");
+    sizes.emplace(quantity(room, "cpu", 1, 0), quantity(room, "memory", 1000, 0),
+                  quantity(room, "ephemeral-storage", 1000, k_unlimited),
+                  quantity(room, "nvidia.com/gpu", 1000, 0), quantity(room, "pods", 1000, k_unlimited));
+  }
+  std::vector<Resources> result;
+  for (const auto& [cpu, memory, disk, gpus, pods] : sizes) result.push_back({cpu, memory, disk, gpus, pods});
+  return result;
+}
+
+std::optional<Quota> read_quotas(const Json& list) {
+  std::optional<Quota> result;
+  for (const auto& quota : at(list, "items")) {
+    const auto& spec = at(quota, "spec");
+    // One with scopes is about some pods only, and which ones the API must say.
+    if (!at(spec, "scopes").empty() || !at(spec, "scopeSelector").empty()) continue;
+    const auto hard = quota_of(at(at(quota, "status"), "hard"), k_unlimited);
+    const auto left = hard.minus(quota_of(at(at(quota, "status"), "used"), 0));
+    result = result ? Quota{tightest(result->hard, hard), tightest(result->left, left)} : Quota{hard, left};
+  }
+  return result;
+}
+
+}  // namespace glidepod::provisioner

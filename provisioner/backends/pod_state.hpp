@@ -1,0 +1,23 @@
+#pragma once
+
+#include "provisioner/backends/pods.hpp"
+
+namespace glidepod::provisioner {
+
+// A pod of the API as the provisioner sees it. Fails where it has no name or its labels are no group's.
+Result<Pod> read_pod(const Json& pod);
+
+// "2026-11-21T04:00:00Z"; the epoch where it is no such text.
+Time read_time(const Json& value);
+
+// What nodes can take, each distinct size once, from a NodeList.
+std::vector<Resources> read_nodes(const Json& list);
+
+// The tightest of the quotas without scopes, hard and less what is used, from a ResourceQuotaList; what they
+// do not limit is practically unlimited. None where there is no quota.
+struct Quota {
+  Resources hard, left;
+};
+std::optional<Quota> read_quotas(const Json& list);
+
+}  // namespace glidepod::provisioner

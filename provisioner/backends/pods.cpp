@@ -1,0 +1,321 @@
+#include "provisioner/backends/pods.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/text.hpp"
+#include "lib/kube/quantity.hpp"
+#include "provisioner/backends/pod_volumes.hpp"
+
+namespace glidepod::provisioner {
+
+namespace {
+
+constexpr const char* k_default_image = "sfiligoi/prp-portal-wn";
+constexpr const char* k_group_label = "glidepod.io/group";
+// What a label cannot hold.
+constexpr std::pair<const char*, std::string Group::*> k_group_annotations[] = {
+    {"glidepod.io/disk-volumes", &Group::disk_volumes},
+    {"glidepod.io/gpu-types", &Group::gpu_types},
+    {"glidepod.io/labels", &Group::labels},
+};
+
+// Adds or replaces the element with this name.
+void set_named(Json& list, Json element) {
+  if (!list.is_array()) list = Json::array();
+  for (auto& other : list)
+    if (other.value("name", "") == element["name"]) {
+      other = std::move(element);
+      return;
+    }
+  list.push_back(std::move(element));
+}
+
+void add_all(Json& object, const Dict& entries) {
+  for (const auto& [key, value] : entries) object[key] = value;
+}
+
+std::string cpus(std::int64_t milli) {
+  return milli % 1000 == 0 ? std::to_string(milli / 1000) : fmt::format("{}m", milli);
+}
+
+// A template from outside: only what is walked through here must have the right shape, the API checks the
+// rest.
+Result<void> check_template(const Json& pod) {
+  if (!pod.is_object() || pod.value("kind", "") != "Pod") return error("is no Pod");
+  const auto spec = pod.find("spec");
+  if (spec == pod.end() || !spec->is_object()) return error("has no spec");
+  const auto containers = spec->find("containers");
+  if (containers == spec->end() || !containers->is_array() || containers->empty())
+    return error("has no containers");
+  for (const auto* lists : {"containers", "initContainers"})
+    for (const auto& container : spec->value(lists, Json::array()))
+      if (!container.is_object() || !container.value("name", Json()).is_string())
+        return error("has a container without a name");
+  return {};
+}
+
+// The template with the first of its payload containers only.
+Json with_one_payload(Json pod) {
+  auto& containers = pod["spec"]["containers"];
+  Json kept = Json::array();
+  bool found = false;
+  for (auto& container : containers) {
+    const bool payload = container["name"].get<std::string>().starts_with("payload-");
+    if (!payload || !std::exchange(found, true)) kept.push_back(std::move(container));
+  }
+  containers = std::move(kept);
+  return pod;
+}
+
+}  // namespace
+
+Result<PodMaker> PodMaker::create(KubernetesSettings settings, const Json* pod_template) {
+  Json pod = {{"apiVersion", "v1"},
+              {"kind", "Pod"},
+              {"spec", {{"restartPolicy", "Never"}, {"containers", {{{"name", "htcondor"}}}}}}};
+  if (pod_template) {
+    TRY(check_template(*pod_template).in("pod template"));
+    pod = *pod_template;
+  }
+  PodMaker maker(std::move(settings), std::move(pod), pod_template != nullptr);
+  const auto& containers = maker.template_["spec"]["containers"];
+  for (std::size_t i = 0; i < containers.size(); ++i) {
+    const std::string name = containers[i]["name"];
+    if (name == "pilot") maker.pilot_ = i;
+    if (name.starts_with("payload-")) maker.payloads_.push_back(i);
+  }
+  maker.image_ = maker.settings_.image;
+  if (maker.image_.empty()) maker.image_ = containers[maker.pilot_].value("image", k_default_image);
+  if (maker.payloads_.size() > 1) {
+    const Json one = with_one_payload(maker.template_);
+    maker.with_gpus_ = std::make_shared<const PodMaker>(TRY(create(maker.settings_, &one)));
+  }
+  return maker;
+}
+
+Result<Json> PodMaker::make(const Group& group, const std::string& name) const {
+  if (group.gpus > 0 && with_gpus_) return with_gpus_->make(group, name);
+  auto pod = template_;
+  set_metadata(pod, group, name);
+  set_images(pod);
+  set_environment(pod, group);
+  set_resources(pod, group);
+  set_placement(pod, group);
+  TRY(set_volumes(pod, group));
+  return pod;
+}
+
+void PodMaker::set_metadata(Json& pod, const Group& group, const std::string& name) const {
+  auto& metadata = pod["metadata"];
+  metadata["name"] = name;
+  metadata["namespace"] = settings_.name_space;
+  metadata.erase("generateName");
+  auto& labels = metadata["labels"];
+  add_all(labels, settings_.labels);
+  // After the configured ones: with other values the pods would not be found again.
+  labels["k8s-app"] = settings_.app_name;
+  labels["prp-htcondor-portal"] = "wn";
+  labels["PodCPUs"] = std::to_string(group.cpus);
+  labels["PodGPUs"] = std::to_string(group.gpus);
+  labels["PodMemory"] = std::to_string(group.memory_mb);
+  labels["PodDisk"] = std::to_string(group.disk_kb);
+  labels[k_group_label] = group.hash();
+  Dict annotations = settings_.annotations;
+  for (const auto& [key, field] : k_group_annotations)
+    if (!(group.*field).empty()) annotations.emplace_back(key, group.*field);
+  if (!annotations.empty()) add_all(metadata["annotations"], annotations);
+}
+
+void PodMaker::set_images(Json& pod) const {
+  auto& spec = pod["spec"];
+  const auto before = pilot(pod).value("image", Json());
+  // Containers that had the pilot's image, such as the one that installs glue and the idle payloads, stay
+  // with it.
+  for (const auto* lists : {"initContainers", "containers"}) {
+    if (!spec.contains(lists)) continue;
+    for (auto& container : spec[lists])
+      if (!before.is_null() && container.value("image", Json()) == before) container["image"] = image_;
+  }
+  pilot(pod)["image"] = image_;
+  if (!settings_.image_pull_policy.empty())
+    pilot(pod)["imagePullPolicy"] = settings_.image_pull_policy;
+  else if (!from_template_)
+    pilot(pod)["imagePullPolicy"] = "Always";
+  for (const auto& secret : settings_.image_pull_secrets)
+    set_named(spec["imagePullSecrets"], {{"name", secret}});
+}
+
+namespace {
+
+// PRP raises the disk, and what it tells the pilot of it, but not the label.
+std::int64_t disk_of(const Group& group, const KubernetesSettings& settings) {
+  return std::max(group.disk_kb, settings.storage_mbs * 1024);
+}
+
+}  // namespace
+
+std::string PodMaker::payload_names(const Json& pod) const {
+  std::string names;
+  for (const auto payload : payloads_)
+    names += (names.empty() ? "" : " ") + pod["spec"]["containers"][payload]["name"].get<std::string>();
+  return names;
+}
+
+void PodMaker::set_environment(Json& pod, const Group& group) const {
+  const auto& s = settings_;
+  Dict all = {{"K8S_PROVISIONER_TYPE", "PRPHTCondorProvisioner"},
+              {"K8S_PROVISIONER_NAME", s.app_name},
+              {"CONDOR_HOST", s.condor_host},
+              {"STARTD_NOCLAIM_SHUTDOWN", "1200"},
+              {"K8S_NAMESPACE", s.name_space},
+              {"K8S_DOMAIN", s.domain},
+              {"NUM_CPUS", std::to_string(group.cpus)},
+              {"NUM_GPUS", std::to_string(group.gpus)},
+              {"MEMORY", std::to_string(group.memory_mb)},
+              {"DISK", std::to_string(disk_of(group, s))}};
+  if (!payloads_.empty()) all.emplace_back("GLIDEPOD_PAYLOAD_CONTAINERS", payload_names(pod));
+  if (!s.force_namespace_matching.empty())
+    all.emplace_back("FORCE_K8SNAMESPACE_MATCHING", s.force_namespace_matching);
+  if (!s.additional_requirements.empty())
+    all.emplace_back("ADDITIONAL_REQUIREMENTS", s.additional_requirements);
+  all.insert(all.end(), s.envs.begin(), s.envs.end());
+  auto& env = pilot(pod)["env"];
+  for (const auto& [name, value] : all) set_named(env, {{"name", name}, {"value", value}});
+  set_named(env,
+            {{"name", "PHYSICAL_HOSTNAME"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "spec.nodeName"}}}}}});
+}
+
+void PodMaker::set_resources(Json& pod, const Group& group) const {
+  const auto& s = settings_;
+  // The same numbers as PRP's: with the large limit it asks for less than the job may use.
+  const auto request_memory = s.use_large_limit ? group.memory_mb * 8 / 10 : group.memory_mb + 1000;
+  const auto request_cpus = s.use_large_limit ? group.cpus * 750 : group.cpus * 1000;
+  const auto limit_cpus = s.use_large_limit ? group.cpus * 1000 + 250 : group.cpus * 1000;
+
+  // Jobs run in the payload containers: what they need is shared out, and each may use all of it.
+  auto takers = payloads_;
+  if (takers.empty()) takers.push_back(pilot_);
+  const auto count = static_cast<std::int64_t>(takers.size());
+  for (std::size_t i = 0; i < takers.size(); ++i) {
+    const auto share = [&](std::int64_t whole) { return whole / count + (i == 0 ? whole % count : 0); };
+    auto& resources = pod["spec"]["containers"][takers[i]]["resources"];
+    resources["requests"]["memory"] = fmt::format("{}Mi", share(request_memory));
+    resources["requests"]["cpu"] = cpus(share(request_cpus));
+    resources["limits"]["memory"] = fmt::format("{}Mi", group.memory_mb + 1000);
+    resources["limits"]["cpu"] = cpus(limit_cpus);
+    if (i > 0) continue;
+    // Devices and the like belong to one container, and disk is counted over the whole pod.
+    Dict whole = {{"ephemeral-storage", fmt::format("{}k", disk_of(group, s))}};
+    if (group.gpus > 0) whole.emplace_back("nvidia.com/gpu", std::to_string(group.gpus));
+    if (s.request_fuse.value_or(!from_template_)) whole.emplace_back("smarter-devices/fuse", "1");
+    whole.insert(whole.end(), s.resources.begin(), s.resources.end());
+    add_all(resources["requests"], whole);
+    add_all(resources["limits"], whole);
+  }
+}
+
+void PodMaker::set_placement(Json& pod, const Group& group) const {
+  const auto& s = settings_;
+  auto& spec = pod["spec"];
+  const auto& special = group.gpus > 0 ? s.priority_class_gpu : s.priority_class_cpu;
+  const auto& priority = special.empty() ? s.priority_class : special;
+  if (!priority.empty()) spec["priorityClassName"] = priority;
+  if (!s.service_account_name.empty()) spec["serviceAccountName"] = s.service_account_name;
+  if (s.pod_lifetime > Seconds(0)) spec["activeDeadlineSeconds"] = s.pod_lifetime.count();
+  for (const auto& taint : s.tolerations)
+    spec["tolerations"].push_back({{"effect", "NoSchedule"}, {"key", taint}, {"operator", "Exists"}});
+
+  Dict selectors = s.node_selectors;
+  if (!group.labels.empty())
+    for (const auto& pair : split(group.labels, ','))
+      selectors.emplace_back(pair.substr(0, pair.find(':')), pair.substr(pair.find(':') + 1));
+  if (!selectors.empty()) add_all(spec["nodeSelector"], selectors);
+
+  auto expressions = Json::array();
+  for (const auto& [key, value] : s.node_affinity) {
+    const bool none_of = key.starts_with('^');
+    expressions.push_back({{"key", none_of ? key.substr(1) : key},
+                           {"operator", none_of ? "NotIn" : "In"},
+                           {"values", split(trim(value), '|')}});
+  }
+  if (!group.gpu_types.empty() && !s.gpu_type_label.empty())
+    expressions.push_back(
+        {{"key", s.gpu_type_label}, {"operator", "In"}, {"values", split(group.gpu_types, ',')}});
+  // A term without expressions, which PRP sends, would match no node.
+  if (expressions.empty()) return;
+  auto& terms =
+      spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
+  if (!terms.is_array() || terms.empty()) terms = Json::array({Json::object()});
+  // Any one of the terms is enough for a node: each must say it.
+  for (auto& term : terms)
+    for (const auto& expression : expressions) term["matchExpressions"].push_back(expression);
+}
+
+Result<void> PodMaker::set_volumes(Json& pod, const Group& group) const {
+  std::vector<PodVolume> volumes;
+  for (const auto& [claim, path] : settings_.pvc_volumes) volumes.push_back(claim_volume(claim, path));
+  if (!group.disk_volumes.empty())
+    for (const auto& pair : split(group.disk_volumes, ','))
+      volumes.push_back(claim_volume(pair.substr(0, pair.find(':')), pair.substr(pair.find(':') + 1)));
+  for (const auto& [config, path] : settings_.config_volumes) volumes.push_back(config_volume(config, path));
+  const auto token = settings_.token_secret.value_or(from_template_ ? "" : "prp-htcondor-wn-secret");
+  if (!token.empty()) volumes.push_back(token_volume(token));
+
+  auto& spec = pod["spec"];
+  for (auto& volume : volumes) {
+    auto& all = spec["volumes"];
+    if (!all.is_array()) all = Json::array();
+    const std::string name = volume.volume["name"];
+    if (std::any_of(all.begin(), all.end(), [&name](const Json& v) { return v.value("name", "") == name; }))
+      return error("the pod has two volumes with the name '{}'", name);
+    all.push_back(std::move(volume.volume));
+    pilot(pod)["volumeMounts"].push_back(volume.mount);
+    if (!volume.for_jobs) continue;
+    for (const auto payload : payloads_) spec["containers"][payload]["volumeMounts"].push_back(volume.mount);
+  }
+  return {};
+}
+
+std::string pod_name(std::string_view app_name, const Group& group, Time cycle, std::int64_t number) {
+  const auto tail =
+      fmt::format("-{}-{:x}-{:x}", group.hash().substr(0, 8), cycle.time_since_epoch().count(), number);
+  return fmt::format("{}{}", app_name.substr(0, 63 - std::min<std::size_t>(tail.size(), 62)), tail);
+}
+
+Result<Group> group_of_pod(const Json& pod) {
+  Group group;
+  const auto metadata = pod.value("metadata", Json::object());
+  const auto labels = metadata.value("labels", Json::object());
+  const auto annotations = metadata.value("annotations", Json::object());
+  const std::pair<const char*, std::int64_t Group::*> numbers[] = {{"PodCPUs", &Group::cpus},
+                                                                   {"PodGPUs", &Group::gpus},
+                                                                   {"PodMemory", &Group::memory_mb},
+                                                                   {"PodDisk", &Group::disk_kb}};
+  for (const auto& [label, field] : numbers)
+    if (labels.contains(label) && labels[label].is_string())
+      group.*field = TRY(parse_integer(labels[label].get<std::string>()).in(label));
+  for (const auto& [key, field] : k_group_annotations)
+    if (annotations.contains(key) && annotations[key].is_string()) group.*field = annotations[key];
+  return group;
+}
+
+Result<Resources> resources_of_pod(const Json& pod) {
+  Resources sum;
+  for (const auto& container : pod["spec"]["containers"]) {
+    const auto requests = container.value("resources", Json::object()).value("requests", Json::object());
+    const auto quantity = [&requests](const char* name) -> Result<std::int64_t> {
+      if (!requests.contains(name)) return std::int64_t{0};
+      const auto& value = requests[name];
+      const auto text = value.is_string() ? value.get<std::string>() : value.dump();
+      return kube::parse_milli(text).in(name);
+    };
+    sum.cpu_milli += TRY(quantity("cpu"));
+    sum.memory_bytes += TRY(quantity("memory")) / 1000;
+    sum.disk_bytes += TRY(quantity("ephemeral-storage")) / 1000;
+    sum.gpus += TRY(quantity("nvidia.com/gpu")) / 1000;
+  }
+  return sum;
+}
+
+}  // namespace glidepod::provisioner

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "provisioner/decide/decide.hpp"
+
+namespace glidepod::provisioner {
+
+using Json = nlohmann::json;
+
+// Makes the pods of groups: the template (or, without one, PRP's pod with the single container "htcondor")
+// with what the settings say merged in.
+class PodMaker {
+ public:
+  // Fails where the template is no pod or has no container.
+  static Result<PodMaker> create(KubernetesSettings settings, const Json* pod_template);
+
+  // The image that pilots get.
+  const std::string& image() const { return image_; }
+  // The pod as JSON, ready to be created. Fails where a volume would have the name of one of the template's.
+  Result<Json> make(const Group& group, const std::string& name) const;
+
+ private:
+  PodMaker(KubernetesSettings settings, Json pod, bool from_template)
+      : settings_(std::move(settings)), template_(std::move(pod)), from_template_(from_template) {}
+  Json& pilot(Json& pod) const { return pod["spec"]["containers"][pilot_]; }
+  std::string payload_names(const Json& pod) const;  // "payload-0 payload-1"
+  void set_images(Json& pod) const;
+  void set_metadata(Json& pod, const Group& group, const std::string& name) const;
+  void set_environment(Json& pod, const Group& group) const;
+  void set_resources(Json& pod, const Group& group) const;
+  void set_placement(Json& pod, const Group& group) const;
+  Result<void> set_volumes(Json& pod, const Group& group) const;
+
+  KubernetesSettings settings_;
+  Json template_;
+  bool from_template_;
+  std::size_t pilot_ = 0;
+  std::vector<std::size_t> payloads_;  // containers named payload-N; none: jobs run in the pilot's
+  std::string image_;
+  // A device belongs to one container, so pods with GPUs have one payload container. Set where the template
+  // has more.
+  std::shared_ptr<const PodMaker> with_gpus_;
+};
+
+// The same name for the same cycle, group and number: a creation that is tried again makes no second pod. At
+// most 63 characters, as a host name must be.
+std::string pod_name(std::string_view app_name, const Group& group, Time cycle, std::int64_t number);
+
+// The group that a pod was made for, from its labels and annotations; pods that PRP made are known as well.
+Result<Group> group_of_pod(const Json& pod);
+
+// What the pod requests in all.
+Result<Resources> resources_of_pod(const Json& pod);
+
+}  // namespace glidepod::provisioner

@@ -1,0 +1,40 @@
+#include "provisioner/decide/breaker.hpp"
+
+#include <algorithm>
+
+namespace glidepod::provisioner {
+
+BreakerSays consult(Breaker& breaker, const GroupSupply& supply, const PolicySettings& settings, Time now) {
+  if (settings.breaker_failures == 0) return {};
+  if (breaker.open) {
+    const bool works = std::any_of(supply.registrations.begin(), supply.registrations.end(),
+                                   [&](Time t) { return t > breaker.opened; });
+    if (works) breaker = {.open = false, .opened = {}, .closed = now, .next_canary = {}, .pause = {}};
+  }
+  if (!breaker.open) {
+    // What failed before it last closed has had its say.
+    const auto since = [&](Time t) { return t > breaker.closed; };
+    const auto failed = std::count_if(supply.failures.begin(), supply.failures.end(), since);
+    const auto registered = std::count_if(supply.registrations.begin(), supply.registrations.end(), since);
+    if (failed < settings.breaker_failures || failed <= registered) return {};
+    breaker.open = true;
+    breaker.opened = now;
+    breaker.pause = settings.breaker_first_pause;
+    breaker.next_canary = now + breaker.pause;
+    return {0, fmt::format("breaker opens: {} pilots failed, {} registered", failed, registered)};
+  }
+  const auto minutes = std::chrono::ceil<std::chrono::minutes>(now - breaker.opened).count();
+  if (supply.waiting > 0) return {0, fmt::format("breaker open for {} min: a waiting pod tries", minutes)};
+  if (now < breaker.next_canary) {
+    const auto wait = (breaker.next_canary - now).count();
+    return {0, fmt::format("breaker open for {} min: next try in {} s", minutes, wait)};
+  }
+  return {1, fmt::format("breaker open for {} min: one pod tries", minutes)};
+}
+
+void canary_sent(Breaker& breaker, const PolicySettings& settings, Time now) {
+  breaker.pause = std::min(std::max(breaker.pause * 2, Seconds(1)), settings.breaker_longest_pause);
+  breaker.next_canary = now + breaker.pause;
+}
+
+}  // namespace glidepod::provisioner

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "provisioner/decide/decide.hpp"
+
+namespace glidepod::provisioner {
+
+// What the breaker of a group and image allows now: everything (below 0), or so many pods that try.
+struct BreakerSays {
+  std::int64_t allowed = -1;
+  std::string why;
+};
+
+// Opens when enough pilots failed and more failed than registered, closes when one registers after that.
+// While open, one pod at a time tries, after pauses that double.
+BreakerSays consult(Breaker& breaker, const GroupSupply& supply, const PolicySettings& settings, Time now);
+
+// A canary goes out: the next one waits twice as long.
+void canary_sent(Breaker& breaker, const PolicySettings& settings, Time now);
+
+}  // namespace glidepod::provisioner

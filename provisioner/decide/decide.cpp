@@ -1,0 +1,261 @@
+#include "provisioner/decide/decide.hpp"
+
+#include <algorithm>
+
+#include "provisioner/decide/breaker.hpp"
+#include "provisioner/decide/removal.hpp"
+
+namespace glidepod::provisioner {
+
+namespace {
+
+using Verdict = Decision::Verdict;
+
+// Lowers the number to a limit (0: none) and says so.
+void lower(Decision& decision, std::int64_t limit, std::string_view rule) {
+  const auto allowed = std::max<std::int64_t>(limit, 0);
+  if (decision.submit <= allowed) return;
+  decision.steps.push_back(fmt::format("{}: {} -> {}", rule, decision.submit, allowed));
+  decision.submit = allowed;
+}
+
+// The idle jobs of each group that count, with each owner's taken only up to what the cap leaves.
+std::map<Group, std::int64_t> counted_jobs(const Demand& demand, const Supply& supply, std::int64_t cap) {
+  std::map<Group, std::int64_t> result;
+  std::map<std::string, std::int64_t> left;
+  for (const auto& [group, wanted] : demand.groups) {
+    auto& counted = result[group];
+    counted = wanted.idle + wanted.unmaterialized;
+    if (cap == 0) continue;
+    counted = 0;
+    for (const auto& [owner, idle] : wanted.owners) {
+      const auto claimed = supply.claimed_by_owner.find(owner);
+      const auto used = claimed == supply.claimed_by_owner.end() ? 0 : claimed->second;
+      auto& budget = left.try_emplace(owner, std::max<std::int64_t>(cap - used, 0)).first->second;
+      const auto taken = std::min(idle, budget);
+      budget -= taken;
+      counted += taken;
+    }
+  }
+  return result;
+}
+
+// Why no pod of the group could ever run; empty if one could.
+std::string why_unservable(const Group& group, const Capacity& capacity) {
+  if (const auto told = capacity.unservable.find(group); told != capacity.unservable.end())
+    return told->second;
+  const auto need = capacity.needs.find(group);
+  if (need == capacity.needs.end()) return {};
+  const auto fits = [&need](const Resources& room) { return room.holds(need->second, 1) > 0; };
+  if (!capacity.nodes.empty() && std::none_of(capacity.nodes.begin(), capacity.nodes.end(), fits))
+    return "larger than every node";
+  if (capacity.quota && !fits(*capacity.quota)) return "larger than the quota";
+  return {};
+}
+
+// PRP's law and everything that concerns the group alone.
+void decide_group(Decision& decision, const Capacity& capacity, const Policy& policy, Time now,
+                  Breaker& breaker) {
+  const auto& s = policy.settings;
+  const auto& supply = decision.supply;
+  const auto idle = decision.demand.idle + decision.demand.unmaterialized;
+  if (idle == 0) {
+    decision.verdict = Verdict::no_demand;
+    decision.steps.push_back("no idle jobs");
+    return;
+  }
+  if (const auto why = why_unservable(decision.group, capacity); !why.empty()) {
+    decision.verdict = Verdict::unservable;
+    decision.steps.push_back(why);
+    return;
+  }
+  if (decision.counted < idle)
+    decision.steps.push_back(fmt::format("max_pods_per_owner {}: {} of {} idle jobs count",
+                                         s.max_pods_per_owner, decision.counted, idle));
+  auto& target = decision.target;
+  target = decision.counted == 0 ? 0 : pressure(decision.counted, policy.max_pods_per_cluster);
+  decision.steps.push_back(fmt::format("{} idle jobs ask for {} waiting pods", decision.counted, target));
+
+  if (s.waste_feedback && supply.wasted > 0 && target > 1) {
+    const auto good = supply.used + supply.claimed + 1;
+    const auto lowered = std::max<std::int64_t>(target * good / (good + supply.wasted), 1);
+    if (lowered < target)
+      decision.steps.push_back(fmt::format("{} pilots wasted, {} used: {} -> {}", supply.wasted,
+                                           supply.used + supply.claimed, target, lowered));
+    target = lowered;
+  }
+  // Without the breaker, pods that fail wait like any other, as with PRP: nothing else would end the storm.
+  const auto waiting = supply.unclaimed() + (s.breaker_failures == 0 ? supply.broken : 0);
+  if (supply.live() >= policy.max_submit_pods_per_cluster) {
+    decision.steps.push_back(fmt::format("max_submit_pods_per_cluster {}: has {}",
+                                         policy.max_submit_pods_per_cluster, supply.live()));
+    target = 0;
+  }
+  decision.submit = std::max<std::int64_t>(target - waiting, 0);
+  if (waiting > 0) decision.steps.push_back(fmt::format("{} wait already", waiting));
+  decision.verdict = decision.submit > 0 ? Verdict::submit : Verdict::enough;
+
+  const auto says = consult(breaker, supply, s, now);
+  if (says.allowed >= 0) {
+    decision.steps.push_back(says.why);
+    if (decision.submit > 0) decision.verdict = says.allowed > 0 ? Verdict::canary : Verdict::stopped;
+    decision.submit = std::min(decision.submit, says.allowed);
+  }
+  if (s.ramp_up_per_group > 0) lower(decision, s.ramp_up_per_group, "ramp_up_per_group");
+  if (s.max_idle_per_group > 0)
+    lower(decision, s.max_idle_per_group - supply.unclaimed(), "max_idle_per_group");
+  const auto running = supply.unclaimed() + supply.claimed;
+  if (s.max_running_per_group > 0)
+    lower(decision, s.max_running_per_group - running, "max_running_per_group");
+  if (s.max_pods_per_group > 0) lower(decision, s.max_pods_per_group - supply.live(), "max_pods_per_group");
+}
+
+// A limit on all groups together.
+struct Shared {
+  std::string rule;
+  std::int64_t left;
+};
+
+std::vector<Shared> shared_limits(const Supply& supply, const PolicySettings& s) {
+  std::int64_t unclaimed = 0, running = 0, live = 0;
+  for (const auto& [group, pods] : supply.groups) {
+    unclaimed += pods.unclaimed();
+    running += pods.unclaimed() + pods.claimed;
+    live += pods.live();
+  }
+  std::vector<Shared> result;
+  if (s.ramp_up > 0) result.push_back({"ramp_up", s.ramp_up});
+  if (s.max_idle > 0) result.push_back({"max_idle", s.max_idle - unclaimed});
+  if (s.max_running > 0) result.push_back({"max_running", s.max_running - running});
+  if (s.max_pods > 0) result.push_back({"max_pods", s.max_pods - live});
+  return result;
+}
+
+// What is shared goes round, a pod a group at a time, and starts with another group in each cycle.
+void share(std::vector<Decision>& decisions, const Supply& supply, const Capacity& capacity,
+           const Policy& policy, std::uint64_t cycle) {
+  auto limits = shared_limits(supply, policy.settings);
+  auto quota = capacity.quota_left;
+  if (decisions.empty() || (limits.empty() && !quota)) return;
+  std::vector<std::int64_t> granted(decisions.size(), 0);
+  std::vector<std::string> stopped_by(decisions.size());
+  bool more = true;
+  while (more) {
+    more = false;
+    for (std::size_t i = 0; i < decisions.size(); ++i) {
+      const auto at = (i + cycle) % decisions.size();
+      if (granted[at] == decisions[at].submit || !stopped_by[at].empty()) continue;
+      const auto limit =
+          std::find_if(limits.begin(), limits.end(), [](const Shared& l) { return l.left <= 0; });
+      const auto need = capacity.needs.find(decisions[at].group);
+      if (limit != limits.end()) {
+        stopped_by[at] = limit->rule;
+      } else if (quota && need != capacity.needs.end() && quota->holds(need->second, 1) == 0) {
+        stopped_by[at] = "quota";
+      } else {
+        ++granted[at];
+        more = true;
+        for (auto& l : limits) --l.left;
+        if (quota && need != capacity.needs.end()) quota = quota->minus(need->second);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < decisions.size(); ++i)
+    if (!stopped_by[i].empty()) lower(decisions[i], granted[i], stopped_by[i]);
+}
+
+}  // namespace
+
+std::int64_t Resources::holds(const Resources& other, std::int64_t most) const {
+  const auto limit = [&most](std::int64_t have, std::int64_t need) {
+    if (need > 0) most = std::min(most, std::max<std::int64_t>(have, 0) / need);
+  };
+  limit(cpu_milli, other.cpu_milli);
+  limit(memory_bytes, other.memory_bytes);
+  limit(disk_bytes, other.disk_bytes);
+  limit(gpus, other.gpus);
+  limit(pods, other.pods);
+  return most;
+}
+
+Resources Resources::minus(const Resources& other) const {
+  return {cpu_milli - other.cpu_milli, memory_bytes - other.memory_bytes, disk_bytes - other.disk_bytes,
+          gpus - other.gpus, pods - other.pods};
+}
+
+std::int64_t pressure(std::int64_t idle, std::int64_t max_pods_per_cluster) {
+  auto pods = 1 + idle / 4;
+  if (pods > 20) pods = 20 + (pods - 20) / 4;
+  return std::min(pods, max_pods_per_cluster);
+}
+
+std::string_view to_string(Decision::Verdict verdict) {
+  switch (verdict) {
+    case Verdict::submit:
+      return "submit";
+    case Verdict::enough:
+      return "enough";
+    case Verdict::limited:
+      return "limited";
+    case Verdict::stopped:
+      return "stopped";
+    case Verdict::canary:
+      return "canary";
+    case Verdict::unservable:
+      return "unservable";
+    case Verdict::no_demand:
+      return "no demand";
+  }
+  return "?";
+}
+
+std::string Decision::reason() const {
+  return fmt::format("{}", fmt::join(steps, "; "));
+}
+
+std::int64_t Plan::submissions() const {
+  std::int64_t sum = 0;
+  for (const auto& decision : decisions) sum += decision.submit;
+  return sum;
+}
+
+Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity, const Policy& policy,
+            Time now, History history) {
+  Plan plan;
+  plan.history = std::move(history);
+  for (const auto* blind : {&demand.blind, &supply.blind})
+    if (!blind->empty()) plan.blind = *blind;
+  if (!plan.blind.empty()) return plan;
+
+  std::map<Group, Decision> decisions;
+  for (const auto& [group, pods] : supply.groups) decisions[group].supply = pods;
+  for (const auto& [group, jobs] : demand.groups) decisions[group].demand = jobs;
+  const auto counted = counted_jobs(demand, supply, policy.settings.max_pods_per_owner);
+  for (auto& [group, decision] : decisions) {
+    if (decision.supply.live() == 0 && decision.demand.idle + decision.demand.unmaterialized == 0) continue;
+    decision.group = group;
+    decision.image = policy.image;
+    if (const auto found = counted.find(group); found != counted.end()) decision.counted = found->second;
+    auto& breaker = plan.history.breakers[{group, policy.image}];
+    decide_group(decision, capacity, policy, now, breaker);
+    plan.decisions.push_back(std::move(decision));
+  }
+  share(plan.decisions, supply, capacity, policy, plan.history.cycle++);
+  for (auto& decision : plan.decisions) {
+    const bool wanted = decision.verdict == Verdict::submit || decision.verdict == Verdict::canary;
+    if (wanted && decision.submit == 0) decision.verdict = Verdict::limited;
+    if (decision.verdict == Verdict::canary)
+      canary_sent(plan.history.breakers[{decision.group, policy.image}], policy.settings, now);
+  }
+  // A breaker that never opened, or whose group nobody has asked for in a long time, is not worth
+  // remembering.
+  std::erase_if(plan.history.breakers, [&](const auto& entry) {
+    const auto& b = entry.second;
+    const auto last = b.open ? b.next_canary + policy.settings.breaker_longest_pause : b.closed;
+    return last + policy.settings.breaker_window < now && !(b.open && decisions.contains(entry.first.first));
+  });
+  plan.removals = removals(supply.ended, supply.stuck, policy, now);
+  return plan;
+}
+
+}  // namespace glidepod::provisioner

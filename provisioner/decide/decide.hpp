@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "provisioner/demand/demand.hpp"
+#include "provisioner/supply/supply.hpp"
+
+namespace glidepod::provisioner {
+
+// What a pod asks a cluster for.
+struct Resources {
+  std::int64_t cpu_milli = 0;
+  std::int64_t memory_bytes = 0;
+  std::int64_t disk_bytes = 0;
+  std::int64_t gpus = 0;
+  std::int64_t pods = 1;
+
+  // How often other fits into this, up to most.
+  std::int64_t holds(const Resources& other, std::int64_t most) const;
+  Resources minus(const Resources& other) const;
+};
+
+// What the cluster can take; what is not known does not limit.
+struct Capacity {
+  std::vector<Resources> nodes;             // allocatable, each distinct size once
+  std::optional<Resources> quota;           // hard
+  std::optional<Resources> quota_left;      // hard less used
+  std::map<Group, Resources> needs;         // of one pod of each group
+  std::map<Group, std::string> unservable;  // groups that the backend cannot serve at all, and why
+};
+
+// The rules that decide() follows.
+struct Policy {
+  std::string image;
+  std::int64_t max_pods_per_cluster = 20;
+  std::int64_t max_submit_pods_per_cluster = 1000;
+  PolicySettings settings;
+  // When ended pods are removed.
+  Seconds finished_ttl{86400};
+  std::int64_t sightings_before_removal = 0;  // not 0: this alone decides, not age and number
+  std::int64_t removals_per_cycle = 100;
+};
+
+// A stopped group and image: its pilots failed too often.
+struct Breaker {
+  bool open = false;
+  Time opened, closed, next_canary;
+  Seconds pause{0};
+};
+
+// What decide() needs to know of its earlier decisions.
+struct History {
+  std::map<std::pair<Group, std::string>, Breaker> breakers;
+  std::uint64_t cycle = 0;
+};
+
+// Why one group gets the pods it gets.
+struct Decision {
+  enum class Verdict : std::uint8_t {
+    submit,      // pods are made
+    enough,      // enough pods wait
+    limited,     // a curb, a cap or the quota holds it at none
+    stopped,     // the breaker is open
+    canary,      // the breaker is open, one pod tries
+    unservable,  // no pod could run these jobs
+    no_demand,   // pods, but no idle jobs
+  };
+  Group group;
+  std::string image;
+  Verdict verdict = Verdict::enough;
+  GroupDemand demand;
+  GroupSupply supply;
+  std::int64_t counted = 0;  // idle jobs that count
+  std::int64_t target = 0;   // waiting pods wanted
+  std::int64_t submit = 0;
+  std::vector<std::string> steps;  // each rule that had a say, with its numbers
+
+  // The steps as one line.
+  std::string reason() const;
+};
+std::string_view to_string(Decision::Verdict verdict);
+
+// A pod to be removed; it has ended, or has never begun.
+struct Removal {
+  std::string pod;
+  std::string reason;
+};
+
+struct Plan {
+  std::string blind;  // not empty: nothing is known, nothing is decided
+  std::vector<Decision> decisions;
+  std::vector<Removal> removals;
+  History history;  // for the next time
+  std::int64_t submissions() const;
+};
+
+// The decisions of one cycle, from nothing but its arguments.
+Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity, const Policy& policy,
+            Time now, History history);
+
+// PRP's law: how many waiting pods so many idle jobs ask for.
+std::int64_t pressure(std::int64_t idle, std::int64_t max_pods_per_cluster);
+
+}  // namespace glidepod::provisioner

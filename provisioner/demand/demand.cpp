@@ -1,0 +1,283 @@
+#include "provisioner/demand/demand.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <regex>
+#include <set>
+
+#include "lib/base/text.hpp"
+
+namespace glidepod::provisioner {
+
+namespace {
+
+using condor::Ad;
+using condor::Value;
+
+constexpr std::size_t k_most_bad_ads_told = 5;
+
+// A request as a whole number, rounded up; none where it is not set. Nothing sensible is above 10^12.
+Result<std::optional<std::int64_t>> request(const Ad& ad, std::string_view name) {
+  const auto value = ad.evaluate(name);
+  if (value.is(Value::Type::undefined)) return std::optional<std::int64_t>();
+  double number = 0;
+  if (value.is(Value::Type::integer))
+    number = static_cast<double>(value.integer);
+  else if (value.is(Value::Type::real))
+    number = std::ceil(value.real);
+  else
+    return error("{} is {}{}{}", name, value.to_string(), value.is(Value::Type::error) ? ": " : "",
+                 value.is(Value::Type::error) ? value.text : "");
+  if (!(number >= 0 && number <= 1e12)) return error("{} is {}", name, value.to_string());
+  return std::optional(static_cast<std::int64_t>(number));
+}
+
+std::string text_of(const Ad& ad, std::string_view name) {
+  const auto value = ad.evaluate(name);
+  return value.is(Value::Type::string) ? value.text : "";
+}
+
+// What a Kubernetes label value may be; anything else would be refused with the whole pod.
+bool is_label_value(std::string_view text) {
+  const auto inner = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+  };
+  const auto outer = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  return text.size() <= 63 && !text.empty() && outer(text.front()) && outer(text.back()) &&
+         std::all_of(text.begin(), text.end(), inner);
+}
+
+// The elements in order, without doubles.
+std::string canonical(std::set<std::string> elements) {
+  return fmt::format("{}", fmt::join(elements, ","));
+}
+
+Result<std::string> gpu_types(const std::string& text) {
+  std::set<std::string> types;
+  for (const auto& part : split(text, ',')) {
+    const auto type = trim(part);
+    if (type.empty()) continue;
+    if (!is_label_value(type)) return error("RequestGPUTypes has '{}'", one_line(type, 100));
+    types.emplace(type);
+  }
+  return canonical(std::move(types));
+}
+
+// "key:value,..." whose keys are allowed.
+Result<std::string> allowed_pairs(const std::string& text, std::string_view attribute, const List& allowed,
+                                  bool (*is_value)(std::string_view)) {
+  std::set<std::string> pairs;
+  for (const auto& part : split(text, ',')) {
+    const auto pair = std::string(trim(part));
+    const auto colon = pair.find(':');
+    if (std::find(allowed.begin(), allowed.end(), pair.substr(0, colon)) == allowed.end()) continue;
+    if (colon == std::string::npos || !is_value(std::string_view(pair).substr(colon + 1)))
+      return error("{} has '{}'", attribute, one_line(pair, 100));
+    pairs.insert(pair);
+  }
+  return canonical(std::move(pairs));
+}
+
+// Where a volume may be mounted: anywhere that is no part of the system or of the pilot.
+bool is_mount_path(std::string_view path) {
+  for (const std::string_view taken : {"/glidepod", "/etc", "/usr", "/var", "/run", "/proc", "/sys", "/dev"})
+    if (path == taken || (path.starts_with(taken) && path[taken.size()] == '/')) return false;
+  const auto harmless = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) ||
+           std::string_view("/._-").find(c) != std::string_view::npos;
+  };
+  return path.size() > 1 && path.size() <= 200 && path.front() == '/' &&
+         path.find("..") == std::string_view::npos && path.find("//") == std::string_view::npos &&
+         std::all_of(path.begin(), path.end(), harmless);
+}
+
+const std::vector<std::string> k_group_attributes = {"RequestCpus",        "RequestMemory", "RequestDisk",
+                                                     "RequestDiskVolumes", "RequestGPUs",   "RequestGPUTypes",
+                                                     "RequestLabels",      "Owner"};
+
+}  // namespace
+
+Result<Group> group_of(const Ad& ad, const PolicySettings& policy) {
+  Group group;
+  const auto cpus = TRY(request(ad, "RequestCpus"));
+  const auto memory = TRY(request(ad, "RequestMemory"));
+  const auto disk = TRY(request(ad, "RequestDisk"));
+  const auto gpus = TRY(request(ad, "RequestGPUs"));
+  // As PRP: HTCondor's own defaults for these are too low to mean anything.
+  if (memory && *memory >= group.memory_mb) group.memory_mb = *memory;
+  if (disk && *disk >= group.disk_kb) group.disk_kb = *disk;
+  group.cpus = to_bucket(std::max<std::int64_t>(cpus.value_or(group.cpus), 1), policy.cpu_buckets);
+  group.memory_mb = to_bucket(group.memory_mb, policy.memory_buckets);
+  group.disk_kb = to_bucket(group.disk_kb, policy.disk_buckets);
+  group.gpus = gpus.value_or(0);
+  if (group.gpus > 0) group.gpu_types = TRY(gpu_types(text_of(ad, "RequestGPUTypes")));
+  group.disk_volumes = TRY(allowed_pairs(text_of(ad, "RequestDiskVolumes"), "RequestDiskVolumes",
+                                         policy.job_volumes, is_mount_path));
+  group.labels =
+      TRY(allowed_pairs(text_of(ad, "RequestLabels"), "RequestLabels", policy.job_labels, is_label_value));
+  return group;
+}
+
+Result<std::pair<std::string, std::vector<std::string>>> job_query(const HtcondorSettings& settings,
+                                                                   const std::string& name_space,
+                                                                   CondorDemand::Namespace matching) {
+  // Universe 5 is vanilla, of which container and docker are kinds; local, scheduler and grid jobs need no
+  // pilot.
+  std::string constraint = "(JobStatus == 1) && (JobUniverse == 5)";
+  std::vector<std::string> attributes = {"JobStatus", "JobUniverse"};
+  attributes.insert(attributes.end(), k_group_attributes.begin(), k_group_attributes.end());
+  const auto add = [&attributes](const std::string& name) {
+    const auto same = [&name](const std::string& other) {
+      return strcasecmp(name.c_str(), other.c_str()) == 0;
+    };
+    if (std::none_of(attributes.begin(), attributes.end(), same)) attributes.push_back(name);
+  };
+  if (matching == CondorDemand::Namespace::matched && settings.force_namespace_matching) {
+    // PRP takes the job's value as a pattern, so ".*" is served by every provisioner; here it is a name.
+    constraint += fmt::format(" && (RequestK8SNamespace =?= {})", condor::quote(name_space));
+    add("RequestK8SNamespace");
+  }
+  const auto requirements = std::string(trim(settings.additional_requirements));
+  if (!requirements.empty()) {
+    const auto names = condor::referenced_attributes(requirements);
+    if (!names) return names.error().in("[htcondor] additional_requirements");
+    for (const auto& name : names.value()) add(name);
+    constraint += fmt::format(" && ({})", requirements);
+  }
+  return std::pair(std::move(constraint), std::move(attributes));
+}
+
+CondorDemand::CondorDemand(condor::CommandRunner& runner, HtcondorSettings settings, PolicySettings policy,
+                           std::string name_space, Namespace matching)
+    : settings_(std::move(settings)),
+      policy_(std::move(policy)),
+      pool_(runner, settings_.pool, std::chrono::duration_cast<Milliseconds>(settings_.schedd_time_limit)),
+      query_(job_query(settings_, name_space, matching)) {}
+
+struct CondorDemand::Fetch {
+  Demand demand;
+  std::vector<std::string> schedds;  // still to ask
+  std::int64_t under_way = 0;
+  std::string last_failure;
+  std::function<void(Demand)> done;
+
+  void bad_ad(std::string_view where, std::string_view why) {
+    ++demand.bad_ads;
+    if (static_cast<std::size_t>(demand.bad_ads) <= k_most_bad_ads_told)
+      demand.problems.push_back(fmt::format("{}: bad ad: {}", where, why));
+  }
+  void finish() {
+    if (static_cast<std::size_t>(demand.bad_ads) > k_most_bad_ads_told)
+      demand.problems.push_back(fmt::format("{} bad ads in all", demand.bad_ads));
+    if (demand.blind.empty() && demand.schedds_asked > 0 && demand.schedds_failed == demand.schedds_asked)
+      demand.blind = fmt::format("no schedd answered: {}", last_failure);
+    const auto call = std::move(done);
+    call(std::move(demand));
+  }
+};
+
+void CondorDemand::fetch(std::function<void(Demand)> done) {
+  auto fetch = std::make_shared<Fetch>();
+  fetch->done = std::move(done);
+  const std::regex names(settings_.schedd_whitelist_regexp), identities(settings_.schedd_identity_regexp);
+  pool_.schedds({[fetch, names, identities](const Ad& ad) {
+                   const auto name = text_of(ad, "Name"), identity = text_of(ad, "AuthenticatedIdentity");
+                   if (name.empty() || identity.empty())
+                     return fetch->bad_ad("collector", "a schedd without a name or identity");
+                   if (std::regex_match(name, names) && std::regex_match(identity, identities))
+                     fetch->schedds.push_back(name);
+                 },
+                 [fetch](const std::string& why) { fetch->bad_ad("collector", why); },
+                 [this, fetch](const Result<void>& end) {
+                   if (!end || !query_) {
+                     fetch->demand.blind =
+                         !end ? end.error().in("list of schedds").message() : query_.error().message();
+                     return fetch->finish();
+                   }
+                   // The same order in every cycle; asked from the back.
+                   std::sort(fetch->schedds.begin(), fetch->schedds.end(), std::greater<>());
+                   fetch->schedds.erase(std::unique(fetch->schedds.begin(), fetch->schedds.end()),
+                                        fetch->schedds.end());
+                   fetch->demand.schedds_asked = static_cast<std::int64_t>(fetch->schedds.size());
+                   ask_next(fetch);
+                 }});
+}
+
+void CondorDemand::ask_next(const std::shared_ptr<Fetch>& fetch) {
+  if (fetch->schedds.empty() && fetch->under_way == 0) return fetch->finish();
+  while (!fetch->schedds.empty() && fetch->under_way < settings_.parallel_queries) {
+    const auto schedd = std::move(fetch->schedds.back());
+    fetch->schedds.pop_back();
+    ++fetch->under_way;
+    ask_schedd(fetch, schedd);
+  }
+}
+
+void CondorDemand::ask_schedd(const std::shared_ptr<Fetch>& fetch, const std::string& schedd) {
+  // Counted apart until the answer is whole: half an answer is no answer.
+  auto groups = std::make_shared<std::map<Group, GroupDemand>>();
+  const auto& [constraint, attributes] = query_.value();
+  pool_.job_groups(schedd, constraint, attributes,
+                   {[this, fetch, groups, schedd](const Ad& ad) {
+                      const auto count = ad.evaluate("JobCount");
+                      const auto group = group_of(ad, policy_);
+                      if (!group || !count.is(Value::Type::integer) || count.integer < 0)
+                        return fetch->bad_ad(schedd, group ? "no JobCount" : group.error().message());
+                      auto& demand = (*groups)[group.value()];
+                      demand.idle += count.integer;
+                      const auto owner = text_of(ad, "Owner");
+                      demand.owners[owner.empty() ? "unknown" : owner] += count.integer;
+                    },
+                    [fetch, schedd](const std::string& why) { fetch->bad_ad(schedd, why); },
+                    [this, fetch, groups, schedd](const Result<void>& end) {
+                      if (end && settings_.lookahead > 0) return look_ahead(fetch, schedd, groups);
+                      end_schedd(fetch, schedd, *groups, end);
+                    }});
+}
+
+// Jobs to come are seen through the idle ones of their cluster, by a second question of its own:
+// naming the cluster in the first would make every cluster a group.
+void CondorDemand::look_ahead(const std::shared_ptr<Fetch>& fetch, const std::string& schedd,
+                              const std::shared_ptr<Groups>& groups) {
+  auto [constraint, attributes] = query_.value();
+  constraint += " && (JobMaterializeNextProcId =!= undefined)";
+  attributes.insert(attributes.end(), {"ClusterId", "TotalSubmitProcs", "JobMaterializeNextProcId"});
+  auto seen = std::make_shared<std::set<std::int64_t>>();
+  pool_.job_groups(schedd, constraint, attributes,
+                   {[this, groups, seen](const Ad& ad) {
+                      const auto cluster = ad.evaluate("ClusterId"), total = ad.evaluate("TotalSubmitProcs"),
+                                 next = ad.evaluate("JobMaterializeNextProcId");
+                      const auto group = group_of(ad, policy_);
+                      for (const auto* value : {&cluster, &total, &next})
+                        if (!value->is(Value::Type::integer)) return;
+                      if (!group || !seen->insert(cluster.integer).second) return;
+                      (*groups)[group.value()].unmaterialized +=
+                          std::clamp<std::int64_t>(total.integer - next.integer, 0, settings_.lookahead);
+                    },
+                    [](const std::string&) {},  // the first question has told it
+                    [this, fetch, groups, schedd](const Result<void>& end) {
+                      if (!end)
+                        fetch->demand.problems.push_back(end.error().in(schedd + ": lookahead").message());
+                      end_schedd(fetch, schedd, *groups, {});
+                    }});
+}
+
+void CondorDemand::end_schedd(const std::shared_ptr<Fetch>& fetch, const std::string& schedd,
+                              const Groups& groups, const Result<void>& end) {
+  --fetch->under_way;
+  if (end) {
+    for (const auto& [group, demand] : groups) {
+      auto& sum = fetch->demand.groups[group];
+      sum.idle += demand.idle;
+      sum.unmaterialized += demand.unmaterialized;
+      for (const auto& [owner, idle] : demand.owners) sum.owners[owner] += idle;
+    }
+  } else {
+    ++fetch->demand.schedds_failed;
+    fetch->last_failure = end.error().in(schedd).message();
+    fetch->demand.problems.push_back(fetch->last_failure);
+  }
+  ask_next(fetch);
+}
+
+}  // namespace glidepod::provisioner

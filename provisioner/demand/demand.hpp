@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/condor/pool.hpp"
+#include "provisioner/demand/group.hpp"
+
+namespace glidepod::provisioner {
+
+// Idle jobs of one group.
+struct GroupDemand {
+  std::int64_t idle = 0;
+  std::int64_t unmaterialized = 0;             // of late-materialised clusters, at most the lookahead of each
+  std::map<std::string, std::int64_t> owners;  // the idle ones by owner
+};
+
+// What the pool waits for, as of one moment.
+struct Demand {
+  std::map<Group, GroupDemand> groups;
+  // Not empty: nothing is known (no collector, or every schedd failed), which is not the same as no jobs.
+  std::string blind;
+  std::vector<std::string>
+      problems;  // what cost only itself: a schedd that did not answer, ads that were bad
+  std::int64_t schedds_asked = 0, schedds_failed = 0, bad_ads = 0;
+};
+
+// Where the demand comes from; a fake one is a few lines.
+class DemandSource {
+ public:
+  virtual ~DemandSource() = default;
+  // Calls done once, from the loop. Not to be called again before that.
+  virtual void fetch(std::function<void(Demand)> done) = 0;
+};
+
+// The trusted schedds of an HTCondor pool.
+class CondorDemand : public DemandSource {
+ public:
+  enum class Namespace : std::uint8_t { matched, ignored };
+  // name_space is what jobs must ask for by RequestK8SNamespace, where that is matched.
+  CondorDemand(condor::CommandRunner& runner, HtcondorSettings settings, PolicySettings policy,
+               std::string name_space, Namespace matching);
+  void fetch(std::function<void(Demand)> done) override;
+
+ private:
+  struct Fetch;
+  void ask_next(const std::shared_ptr<Fetch>& fetch);
+  using Groups = std::map<Group, GroupDemand>;
+  void ask_schedd(const std::shared_ptr<Fetch>& fetch, const std::string& schedd);
+  void look_ahead(const std::shared_ptr<Fetch>& fetch, const std::string& schedd,
+                  const std::shared_ptr<Groups>& groups);
+  void end_schedd(const std::shared_ptr<Fetch>& fetch, const std::string& schedd, const Groups& groups,
+                  const Result<void>& end);
+
+  HtcondorSettings settings_;
+  PolicySettings policy_;
+  condor::Pool pool_;
+  Result<std::pair<std::string, std::vector<std::string>>> query_;  // constraint and attributes
+};
+
+// The constraint for a schedd and the attributes that it needs, or why additional_requirements cannot be
+// used.
+Result<std::pair<std::string, std::vector<std::string>>> job_query(const HtcondorSettings& settings,
+                                                                   const std::string& name_space,
+                                                                   CondorDemand::Namespace matching);
+
+// The group that a job (or an aggregate of jobs) belongs to: unset, undefined and small sizes take PRP's
+// defaults, others are rounded up to their bucket, volumes and labels that jobs may not ask for are left out.
+Result<Group> group_of(const condor::Ad& ad, const PolicySettings& policy);
+
+}  // namespace glidepod::provisioner

@@ -1,0 +1,164 @@
+#include "provisioner/service/cycle.hpp"
+
+#include <regex>
+#include <set>
+
+#include "provisioner/backends/pods.hpp"
+
+namespace glidepod::provisioner {
+
+namespace {
+
+constexpr int k_parallel_actions = 4;
+
+std::string text_of(const condor::Ad& ad, std::string_view name) {
+  const auto value = ad.evaluate(name);
+  return value.is(condor::Value::Type::string) ? value.text : "";
+}
+
+}  // namespace
+
+// The three questions of one cycle, asked at the same time.
+struct Cycle::Look {
+  Observation result;
+  Seen seen;
+  std::vector<Slot> slots;
+  std::string slots_failed;
+  std::vector<std::string> problems;
+  int missing = 3;
+  std::function<void(Observation)> done;
+};
+
+Cycle::Cycle(DemandSource& demand, condor::CommandRunner& runner, Backend& backend, HtcondorSettings htcondor,
+             std::string app_name, Policy policy)
+    : demand_(demand),
+      pool_(runner, htcondor.pool, std::chrono::duration_cast<Milliseconds>(htcondor.schedd_time_limit)),
+      backend_(backend),
+      htcondor_(std::move(htcondor)),
+      app_name_(std::move(app_name)),
+      policy_(std::move(policy)) {}
+
+void Cycle::inherit(Cycle& other) {
+  tracker_ = std::move(other.tracker_);
+  history_ = std::move(other.history_);
+}
+
+void Cycle::observe(Time now, std::function<void(Observation)> done) {
+  auto look = std::make_shared<Look>();
+  look->result.at = now;
+  look->done = std::move(done);
+  demand_.fetch([this, look](Demand demand) {
+    look->result.demand = std::move(demand);
+    finish_look(look);
+  });
+  backend_.look(now, [this, look](Seen seen) {
+    look->seen = std::move(seen);
+    finish_look(look);
+  });
+  read_slots(look);
+}
+
+void Cycle::read_slots(const std::shared_ptr<Look>& look) {
+  const auto attribute = backend_.slot_pod_attribute();
+  const std::regex identities(htcondor_.startd_identity_regexp);
+  pool_.slots(
+      backend_.slot_constraint(), {"Name", "State", "AuthenticatedIdentity", "RemoteOwner", attribute},
+      {[look, attribute, identities](const condor::Ad& ad) {
+         const auto pod = text_of(ad, attribute);
+         if (pod.empty() || !std::regex_match(text_of(ad, "AuthenticatedIdentity"), identities)) return;
+         auto owner = text_of(ad, "RemoteOwner");
+         // "alice@domain" is the Owner "alice" of the job.
+         owner.resize(std::min(owner.find('@'), owner.size()));
+         look->slots.push_back({pod, text_of(ad, "State") == "Claimed", owner});
+       },
+       [look](const std::string& why) { look->problems.push_back(fmt::format("bad slot ad: {}", why)); },
+       [this, look](const Result<void>& end) {
+         if (!end) look->slots_failed = end.error().in("list of slots").message();
+         finish_look(look);
+       }});
+}
+
+void Cycle::finish_look(const std::shared_ptr<Look>& look) {
+  if (--look->missing > 0) return;
+  auto& result = look->result;
+  result.capacity = std::move(look->seen.capacity);
+  result.demand = backend_.fit(std::move(result.demand), result.capacity);
+  if (!look->seen.blind.empty() || !look->slots_failed.empty()) {
+    // The tracker must not learn from half a view: pilots would seem to have vanished.
+    result.supply.blind = look->seen.blind.empty() ? look->slots_failed : look->seen.blind;
+  } else {
+    result.supply =
+        tracker_.observe(look->seen.pods, look->slots, policy_.settings, backend_.image(), result.at);
+  }
+  auto& problems = result.supply.problems;
+  for (auto* list : {&look->seen.problems, &look->problems})
+    problems.insert(problems.end(), list->begin(), list->end());
+  const auto done = std::move(look->done);
+  done(std::move(result));
+}
+
+Plan Cycle::decide(const Observation& seen) {
+  auto plan = provisioner::decide(seen.demand, seen.supply, seen.capacity, policy_, seen.at, history_);
+  history_ = plan.history;
+  return plan;
+}
+
+struct Cycle::Work {
+  struct Action {
+    Group group;
+    std::string pod;
+    bool creates;
+  };
+  std::deque<Action> actions;
+  std::set<Group> failed;
+  int under_way = 0;
+  Applied result;
+  std::function<void(Applied)> done;
+};
+
+void Cycle::apply(const Plan& plan, Time now, std::function<void(Applied)> done) {
+  auto work = std::make_shared<Work>();
+  work->done = std::move(done);
+  // A pod of each group in turn: if time runs out, all have got some.
+  bool more = true;
+  for (std::int64_t number = 0; more; ++number) {
+    more = false;
+    for (const auto& decision : plan.decisions) {
+      if (number >= decision.submit) continue;
+      more = true;
+      work->actions.push_back({decision.group, pod_name(app_name_, decision.group, now, number), true});
+    }
+  }
+  for (const auto& removal : plan.removals) work->actions.push_back({{}, removal.pod, false});
+  next_work(work);
+}
+
+void Cycle::next_work(const std::shared_ptr<Work>& work) {
+  while (!work->actions.empty() && work->under_way < k_parallel_actions) {
+    const auto action = std::move(work->actions.front());
+    work->actions.pop_front();
+    if (winding_up_ || (action.creates && work->failed.contains(action.group))) continue;
+    ++work->under_way;
+    const auto ended = [this, work, action](const Result<void>& end) {
+      --work->under_way;
+      if (end) {
+        ++(action.creates ? work->result.created : work->result.removed);
+        if (action.creates) tracker_.created(action.pod, action.group, backend_.image());
+      } else {
+        work->failed.insert(action.group);
+        work->result.problems.push_back(
+            end.error().in(fmt::format("{} {}", action.creates ? "make" : "remove", action.pod)).message());
+      }
+      next_work(work);
+    };
+    if (action.creates)
+      backend_.create(action.group, action.pod, ended);
+    else
+      backend_.remove(action.pod, ended);
+  }
+  if (!work->actions.empty() || work->under_way > 0 || !work->done) return;
+  const auto done = std::exchange(work->done, {});
+  done(std::move(work->result));
+}
+
+}  // namespace glidepod::provisioner

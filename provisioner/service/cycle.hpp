@@ -1,0 +1,69 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/condor/pool.hpp"
+#include "provisioner/backends/backend.hpp"
+#include "provisioner/demand/demand.hpp"
+
+namespace glidepod::provisioner {
+
+// Both sides, as of one moment.
+struct Observation {
+  Time at;
+  Demand demand;
+  Supply supply;
+  Capacity capacity;
+};
+
+// What became of a plan.
+struct Applied {
+  std::int64_t created = 0, removed = 0;
+  std::vector<std::string> problems;
+};
+
+// One look at the pool and the backend, the decision, and its execution. What it learns of pods and breakers
+// lasts as long as it does.
+class Cycle {
+ public:
+  // All of these must outlive it.
+  Cycle(DemandSource& demand, condor::CommandRunner& runner, Backend& backend, HtcondorSettings htcondor,
+        std::string app_name, Policy policy);
+
+  // One after the other, never two at a time; the handlers come from the loop.
+  void observe(Time now, std::function<void(Observation)> done);
+  Plan decide(const Observation& seen);
+  // Makes and removes the plan's pods, some at a time. A group whose pod could not be made gets no more this
+  // time.
+  void apply(const Plan& plan, Time now, std::function<void(Applied)> done);
+  // Takes over what another one has learnt of pods and breakers.
+  void inherit(Cycle& other);
+  // Nothing new is begun and nothing tried again; what is under way is waited for. For good.
+  void wind_up() {
+    winding_up_ = true;
+    backend_.wind_up();
+  }
+
+ private:
+  struct Look;
+  struct Work;
+  void read_slots(const std::shared_ptr<Look>& look);
+  void finish_look(const std::shared_ptr<Look>& look);
+  void next_work(const std::shared_ptr<Work>& work);
+
+  DemandSource& demand_;
+  condor::Pool pool_;
+  Backend& backend_;
+  HtcondorSettings htcondor_;
+  std::string app_name_;
+  Policy policy_;
+  Tracker tracker_;
+  History history_;
+  bool winding_up_ = false;
+};
+
+}  // namespace glidepod::provisioner

@@ -1,0 +1,174 @@
+#include "provisioner/service/metrics.hpp"
+
+#include <algorithm>
+
+namespace glidepod::provisioner {
+
+namespace {
+
+// Job owners choose the groups: only so many of them become time series.
+constexpr std::size_t k_most_groups = 100;
+
+constexpr std::array<Decision::Verdict, 7> k_verdicts = {
+    Decision::Verdict::submit,   Decision::Verdict::enough, Decision::Verdict::limited,
+    Decision::Verdict::stopped,  Decision::Verdict::canary, Decision::Verdict::unservable,
+    Decision::Verdict::no_demand};
+
+constexpr std::array<PodState, 10> k_states = {
+    PodState::unschedulable, PodState::pulling,   PodState::pull_error, PodState::starting,
+    PodState::unregistered,  PodState::unmatched, PodState::claimed,    PodState::unknown,
+    PodState::succeeded,     PodState::failed};
+
+std::string label(std::string_view value) {
+  std::string result;
+  for (const char c : value) {
+    if (c == '\\' || c == '"') result += '\\';
+    if (c == '\n')
+      result += "\\n";
+    else
+      result += c;
+  }
+  return result;
+}
+
+void head(std::string& text, std::string_view name, std::string_view type, std::string_view help) {
+  text += fmt::format("# HELP glidepod_provisioner_{} {}\n# TYPE glidepod_provisioner_{} {}\n", name, help,
+                      name, type);
+}
+
+template <typename T>
+void sample(std::string& text, std::string_view name, const std::string& labels, T value) {
+  text += fmt::format("glidepod_provisioner_{}{}{}{} {}\n", name, labels.empty() ? "" : "{", labels,
+                      labels.empty() ? "" : "}", value);
+}
+
+template <typename T>
+void single(std::string& text, std::string_view name, std::string_view type, std::string_view help, T value) {
+  head(text, name, type, help);
+  sample(text, name, {}, value);
+}
+
+void histogram(std::string& text, const std::string& name, const std::string& labels,
+               const Histogram& values) {
+  const auto with = [&](std::string_view more) {
+    return fmt::format("{}{}{}", labels, labels.empty() || more.empty() ? "" : ",", more);
+  };
+  for (std::size_t i = 0; i < values.buckets.size(); ++i)
+    sample(text, name + "_bucket", with(fmt::format("le=\"{}\"", Histogram::k_bounds[i])), values.buckets[i]);
+  sample(text, name + "_bucket", with("le=\"+Inf\""), values.count);
+  sample(text, name + "_sum", with(""), values.sum);
+  sample(text, name + "_count", with(""), values.count);
+}
+
+// One metric of each of the groups that have most of what it counts.
+void by_group(std::string& text, const Plan& plan, std::string_view name, std::string_view help,
+              const std::function<std::int64_t(const Decision&)>& value) {
+  head(text, name, "gauge", help);
+  std::vector<const Decision*> order;
+  for (const auto& decision : plan.decisions) order.push_back(&decision);
+  std::stable_sort(order.begin(), order.end(), [](const Decision* a, const Decision* b) {
+    return a->demand.idle + a->supply.live() > b->demand.idle + b->supply.live();
+  });
+  std::int64_t others = 0;
+  for (std::size_t i = 0; i < order.size(); ++i)
+    if (i < k_most_groups)
+      sample(text, name, fmt::format("group=\"{}\"", label(order[i]->group.name())), value(*order[i]));
+    else
+      others += value(*order[i]);
+  if (order.size() > k_most_groups) sample(text, name, "group=\"others\"", others);
+}
+
+std::size_t index_of(Decision::Verdict verdict) {
+  return static_cast<std::size_t>(std::find(k_verdicts.begin(), k_verdicts.end(), verdict) -
+                                  k_verdicts.begin());
+}
+
+}  // namespace
+
+void Metrics::decided(const Observation& seen, const Plan& plan) {
+  ++cycles_;
+  if (!plan.blind.empty()) ++blind_cycles_;
+  auto& text = cycle_;
+  text.clear();
+  single(text, "blind", "gauge", "1: the pool or the cluster could not be seen, so nothing was decided",
+         plan.blind.empty() ? 0 : 1);
+  single(text, "schedds", "gauge", "Schedds that were asked", seen.demand.schedds_asked);
+  single(text, "schedds_failed", "gauge", "Schedds that did not answer", seen.demand.schedds_failed);
+  single(text, "bad_ads", "gauge", "Ads of the pool that could not be read", seen.demand.bad_ads);
+  if (!plan.blind.empty()) return;
+
+  std::map<PodState, std::int64_t> pods;
+  std::map<Decision::Verdict, std::int64_t> verdicts;
+  std::int64_t idle = 0, wasted = 0, broken = 0;
+  for (const auto& [group, supply] : seen.supply.groups) {
+    for (const auto& [state, count] : supply.states) pods[state] += count;
+    wasted += supply.wasted;
+    broken += supply.broken;
+  }
+  for (const auto& decision : plan.decisions) {
+    ++verdicts[decision.verdict];
+    ++decisions_[index_of(decision.verdict)];
+    idle += decision.demand.idle;
+  }
+  std::int64_t open = 0;
+  for (const auto& entry : plan.history.breakers) open += entry.second.open ? 1 : 0;
+  single(text, "groups", "gauge", "Groups of jobs and pods", plan.decisions.size());
+  single(text, "idle_jobs", "gauge", "Idle jobs", idle);
+  head(text, "pods", "gauge", "Pods by state and cause");
+  for (const auto state : k_states)
+    sample(text, "pods", fmt::format("state=\"{}\"", to_string(state)), pods[state]);
+  single(text, "pods_broken", "gauge", "Pods that cannot pull, start or register in time", broken);
+  single(text, "pods_wasted", "gauge", "Pods that ended without a job lately", wasted);
+  single(text, "breakers_open", "gauge", "Groups and images that are stopped", open);
+  head(text, "groups_decided", "gauge", "Groups by verdict");
+  for (const auto verdict : k_verdicts)
+    sample(text, "groups_decided", fmt::format("verdict=\"{}\"", to_string(verdict)), verdicts[verdict]);
+  by_group(text, plan, "group_idle_jobs", "Idle jobs of a group",
+           [](const Decision& d) { return d.demand.idle; });
+  by_group(text, plan, "group_pods", "Pods of a group that have not ended",
+           [](const Decision& d) { return d.supply.live(); });
+  by_group(text, plan, "group_claimed", "Pods of a group with a job",
+           [](const Decision& d) { return d.supply.claimed; });
+  by_group(text, plan, "group_submit", "Pods of a group to be made",
+           [](const Decision& d) { return d.submit; });
+}
+
+void Metrics::applied(const Plan& plan, const Applied& applied, Time ended, double seconds) {
+  created_ += static_cast<std::uint64_t>(applied.created);
+  removed_ += static_cast<std::uint64_t>(applied.removed);
+  failed_ += applied.problems.size();
+  if (plan.blind.empty()) last_cycle_ = ended;
+  cycle_seconds_.add(seconds);
+}
+
+std::string Metrics::text() const {
+  std::string text;
+  single(text, "leader", "gauge", "1: this instance makes pods, 0: another one does", leads_ ? 1 : 0);
+  text += cycle_;
+  head(text, "cycles_total", "counter", "Cycles by result");
+  sample(text, "cycles_total", "result=\"decided\"", cycles_ - blind_cycles_);
+  sample(text, "cycles_total", "result=\"blind\"", blind_cycles_);
+  single(text, "last_cycle_timestamp_seconds", "gauge", "When a cycle that was not blind ended last",
+         last_cycle_.time_since_epoch().count());
+  head(text, "cycle_seconds", "histogram", "How long a cycle takes");
+  histogram(text, "cycle_seconds", {}, cycle_seconds_);
+  head(text, "decisions_total", "counter", "Decisions by verdict");
+  for (std::size_t i = 0; i < k_verdicts.size(); ++i)
+    sample(text, "decisions_total", fmt::format("verdict=\"{}\"", to_string(k_verdicts[i])), decisions_[i]);
+  single(text, "pods_created_total", "counter", "Pods made", created_);
+  single(text, "pods_removed_total", "counter", "Ended pods removed", removed_);
+  single(text, "pods_failed_total", "counter", "Pods that could not be made or removed", failed_);
+  head(text, "settings_read_total", "counter", "Readings of changed settings");
+  sample(text, "settings_read_total", "result=\"used\"", settings_good_);
+  sample(text, "settings_read_total", "result=\"refused\"", settings_bad_);
+  head(text, "api_requests_total", "counter", "Requests to the Kubernetes API by HTTP status; 0: no answer");
+  for (const auto& [what, count] : api.requests)
+    sample(text, "api_requests_total", fmt::format("method=\"{}\",status=\"{}\"", what.first, what.second),
+           count);
+  head(text, "api_request_seconds", "histogram", "How long such a request takes");
+  for (const auto& [method, values] : api.seconds)
+    histogram(text, "api_request_seconds", fmt::format("method=\"{}\"", method), values);
+  return text;
+}
+
+}  // namespace glidepod::provisioner

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "provisioner/service/api_counts.hpp"
+#include "provisioner/service/cycle.hpp"
+
+namespace glidepod::provisioner {
+
+// What Prometheus is told. Counters grow as long as the process lives, all else is of the last cycle.
+class Metrics {
+ public:
+  ApiCounts api;
+
+  void leads(bool leads) { leads_ = leads; }
+  void decided(const Observation& seen, const Plan& plan);
+  void applied(const Plan& plan, const Applied& applied, Time ended, double seconds);
+  void settings_read(bool good) { ++(good ? settings_good_ : settings_bad_); }
+  // Those of cycles are there from the first one on; only a leader has them.
+  void forget_cycle() { cycle_.clear(); }
+
+  // In Prometheus' text format.
+  std::string text() const;
+
+ private:
+  bool leads_ = false;
+  std::string cycle_;  // what the last cycle saw and decided, as text
+  std::uint64_t cycles_ = 0, blind_cycles_ = 0, created_ = 0, removed_ = 0, failed_ = 0;
+  std::uint64_t settings_good_ = 0, settings_bad_ = 0;
+  std::array<std::uint64_t, 7> decisions_{};  // by verdict
+  Time last_cycle_;
+  Histogram cycle_seconds_;
+};
+
+}  // namespace glidepod::provisioner

@@ -1,0 +1,110 @@
+#include "provisioner/service/parts.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "lib/base/file.hpp"
+#include "lib/base/text.hpp"
+#include "provisioner/backends/lancium.hpp"
+
+namespace glidepod::provisioner {
+
+namespace {
+
+constexpr std::size_t k_longest_file = std::size_t{4} << 20;
+
+Policy make_policy(const Settings& settings, const PilotSettings& pilots, const std::string& image) {
+  Policy policy;
+  policy.image = image;
+  policy.max_pods_per_cluster = pilots.max_pods_per_cluster;
+  policy.max_submit_pods_per_cluster = pilots.max_submit_pods_per_cluster;
+  policy.settings = settings.policy;
+  return policy;
+}
+
+}  // namespace
+
+std::uint64_t print_of(const List& files) {
+  std::string all;
+  for (const auto& file : files) {
+    const auto text = read_file(file, k_longest_file);
+    all += text ? fmt::format("{:x},", stable_hash(text.value())) : "none,";
+  }
+  return stable_hash(all);
+}
+
+Result<Configuration> read_configuration(const ServiceOptions& options) {
+  Configuration result;
+  List existing;
+  if (options.files.empty()) {
+    result.files = default_files(options.backend);
+    for (const auto& file : result.files)
+      if (::access(file.c_str(), F_OK) == 0) existing.push_back(file);
+  } else {
+    result.files = existing = options.files;
+  }
+  result.loaded = TRY(load_settings(existing));
+  auto& settings = result.loaded.settings.kubernetes;
+  if (options.backend == BackendKind::kubernetes && !settings.pod_template.empty()) {
+    const auto text = TRY(read_file(settings.pod_template, k_longest_file));
+    result.pod_template = Json::parse(text, nullptr, false);
+    if (result.pod_template.is_discarded()) return error("{} is no JSON", settings.pod_template);
+    result.files.push_back(settings.pod_template);
+    auto& written = result.loaded.written;
+    written.push_back(fmt::format("[k8s] pod_template holds {:x}", stable_hash(text)));
+    std::sort(written.begin(), written.end());
+  }
+  // A change between the readings above and this one is noticed with the next change only; inotify tells of
+  // it.
+  result.print = print_of(result.files);
+  return result;
+}
+
+Result<kube::Endpoint> endpoint_of(const ServiceOptions& options) {
+  if (!options.api.url.empty() || !options.api.unix_socket.empty()) return options.api;
+  return kube::endpoint_in_pod(k_service_account, environ);
+}
+
+Result<std::string> own_namespace() {
+  const std::string name(trim(TRY(read_file(std::string(k_service_account) + "/namespace"))));
+  return name;
+}
+
+Result<std::unique_ptr<Parts>> Parts::make(Loop& loop, const ServiceOptions& options,
+                                           const Configuration& configuration, PodFeed::Mode mode,
+                                           kube::Client::Observer observer) {
+  auto parts = std::make_unique<Parts>(loop);
+  auto settings = configuration.loaded.settings;
+  const bool lancium = options.backend == BackendKind::lancium;
+  if (lancium) {
+    parts->backend = TRY(Lancium::create(parts->runner, settings.lancium));
+  } else {
+    auto& kubernetes = settings.kubernetes;
+    const bool inside = options.api.url.empty() && options.api.unix_socket.empty();
+    parts->client = TRY(kube::Client::create(loop, TRY(endpoint_of(options))));
+    parts->client->observe(std::move(observer));
+    if (kubernetes.name_space.empty() && inside) kubernetes.name_space = TRY(own_namespace());
+    if (kubernetes.name_space.empty()) return error("[k8s] namespace is not set");
+    const auto& pod = configuration.pod_template;
+    auto maker =
+        TRY(PodMaker::create(kubernetes, pod.is_null() ? nullptr : &pod).in(kubernetes.pod_template));
+    parts->backend = std::make_unique<Kubernetes>(*parts->client, kubernetes, std::move(maker), mode);
+  }
+  const PilotSettings& pilots =
+      lancium ? static_cast<const PilotSettings&>(settings.lancium) : settings.kubernetes;
+  auto policy = make_policy(settings, pilots, parts->backend->image());
+  policy.finished_ttl = settings.kubernetes.job_ttl;
+  if (lancium) {
+    policy.sightings_before_removal = settings.lancium.sightings_before_removal;
+    policy.removals_per_cycle = settings.lancium.removals_per_cycle;
+  }
+  parts->demand = std::make_unique<CondorDemand>(
+      parts->runner, settings.htcondor, settings.policy, settings.kubernetes.name_space,
+      lancium ? CondorDemand::Namespace::ignored : CondorDemand::Namespace::matched);
+  parts->cycle = std::make_unique<Cycle>(*parts->demand, parts->runner, *parts->backend, settings.htcondor,
+                                         pilots.app_name, std::move(policy));
+  return parts;
+}
+
+}  // namespace glidepod::provisioner

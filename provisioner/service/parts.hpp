@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "provisioner/service/cycle.hpp"
+#include "provisioner/backends/kubernetes.hpp"
+#include "provisioner/service/service.hpp"
+
+namespace glidepod::provisioner {
+
+// The settings with all that they refer to, as of one reading.
+struct Configuration {
+  LoadedSettings loaded;
+  Json pod_template;        // null: none
+  List files;               // what was read, and what would be if it were there
+  std::uint64_t print = 0;  // of their contents: another one means that something changed
+};
+Result<Configuration> read_configuration(const ServiceOptions& options);
+
+// What the files hold now, as Configuration::print has it.
+std::uint64_t print_of(const List& files);
+
+// Where the service account of a pod is mounted.
+inline constexpr const char* k_service_account = "/var/run/secrets/kubernetes.io/serviceaccount";
+// The API that the options name, or else the one that a pod finds.
+Result<kube::Endpoint> endpoint_of(const ServiceOptions& options);
+// The pod's own namespace.
+Result<std::string> own_namespace();
+
+// All that a cycle needs, made from one configuration. Its parts point at each other: it does not move.
+struct Parts {
+  condor::ChildRunner runner;
+  std::unique_ptr<kube::Client> client;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<CondorDemand> demand;
+  std::unique_ptr<Cycle> cycle;
+
+  explicit Parts(Loop& loop) : runner(loop) {}
+  // The observer is told of every attempt to call the API.
+  static Result<std::unique_ptr<Parts>> make(Loop& loop, const ServiceOptions& options,
+                                             const Configuration& configuration, PodFeed::Mode mode,
+                                             kube::Client::Observer observer);
+};
+
+}  // namespace glidepod::provisioner

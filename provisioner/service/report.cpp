@@ -1,0 +1,126 @@
+#include "provisioner/service/report.hpp"
+
+#include <algorithm>
+
+#include "lib/base/time.hpp"
+
+namespace glidepod::provisioner {
+
+using Json = nlohmann::json;
+
+namespace {
+
+// Biggest askers first; there may be hundreds.
+Json owners_of(const GroupDemand& demand) {
+  Json result = Json::object();
+  for (const auto& [owner, idle] : demand.owners) result[owner] = idle;
+  return result;
+}
+
+Json decision_json(const Decision& d) {
+  Json states = Json::object();
+  for (const auto& [state, count] : d.supply.states) states[std::string(to_string(state))] = count;
+  return {{"group",
+           {{"cpus", d.group.cpus},
+            {"memory_mb", d.group.memory_mb},
+            {"disk_kb", d.group.disk_kb},
+            {"gpus", d.group.gpus},
+            {"gpu_types", d.group.gpu_types},
+            {"disk_volumes", d.group.disk_volumes},
+            {"labels", d.group.labels}}},
+          {"image", d.image},
+          {"idle", d.demand.idle},
+          {"unmaterialized", d.demand.unmaterialized},
+          {"owners", owners_of(d.demand)},
+          {"counted", d.counted},
+          {"pods", states},
+          {"waiting", d.supply.waiting},
+          {"unmatched", d.supply.unmatched},
+          {"claimed", d.supply.claimed},
+          {"broken", d.supply.broken},
+          {"wasted", d.supply.wasted},
+          {"target", d.target},
+          {"submit", d.submit},
+          {"verdict", to_string(d.verdict)},
+          {"reason", d.reason()}};
+}
+
+// Columns as wide as their widest cell; the last one is not filled up.
+std::string columns(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths(rows[0].size(), 0);
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string result;
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i + 1 < row.size(); ++i)
+      result +=
+          i < 10 ? fmt::format("{:>{}}  ", row[i], widths[i]) : fmt::format("{:<{}}  ", row[i], widths[i]);
+    result += row.back() + '\n';
+  }
+  return result;
+}
+
+}  // namespace
+
+Json report(const Observation& seen, const Plan& plan, const Applied* applied) {
+  Json result = {{"time", time_text(seen.at)},
+                 {"unix_time", seen.at.time_since_epoch().count()},
+                 {"blind", plan.blind},
+                 {"submit", plan.submissions()},
+                 {"schedds", {{"asked", seen.demand.schedds_asked}, {"failed", seen.demand.schedds_failed}}},
+                 {"bad_ads", seen.demand.bad_ads},
+                 {"decisions", Json::array()},
+                 {"removals", Json::array()},
+                 {"problems", Json::array()}};
+  for (const auto& decision : plan.decisions) result["decisions"].push_back(decision_json(decision));
+  for (const auto& removal : plan.removals)
+    result["removals"].push_back({{"pod", removal.pod}, {"reason", removal.reason}});
+  for (const auto* list : {&seen.demand.problems, &seen.supply.problems})
+    for (const auto& problem : *list) result["problems"].push_back(problem);
+  if (!applied) return result;
+  result["created"] = applied->created;
+  result["removed"] = applied->removed;
+  for (const auto& problem : applied->problems) result["problems"].push_back(problem);
+  return result;
+}
+
+Result<std::string> table(const Json& report) {
+  try {
+    std::string result = fmt::format(
+        "{}  schedds: {} asked, {} failed\n", report.at("time").get<std::string>(),
+        report.at("schedds").at("asked").get<int>(), report.at("schedds").at("failed").get<int>());
+    if (const auto blind = report.at("blind").get<std::string>(); !blind.empty())
+      result += fmt::format("BLIND: {}: nothing is decided\n", blind);
+    std::vector<std::vector<std::string>> rows = {{"CPUS", "MEMORY", "DISK", "GPUS", "IDLE", "WAITING",
+                                                   "UNMATCHED", "CLAIMED", "BROKEN", "SUBMIT", "VERDICT",
+                                                   "REASON"}};
+    for (const auto& d : report.at("decisions")) {
+      const auto& group = d.at("group");
+      auto& row = rows.emplace_back();
+      for (const auto* key : {"cpus", "memory_mb", "disk_kb", "gpus"}) row.push_back(group.at(key).dump());
+      for (const auto* key : {"idle", "waiting", "unmatched", "claimed", "broken", "submit"})
+        row.push_back(d.at(key).dump());
+      row.push_back(d.at("verdict").get<std::string>());
+      auto reason = d.at("reason").get<std::string>();
+      for (const auto* key : {"gpu_types", "disk_volumes", "labels"})
+        if (const auto value = group.at(key).get<std::string>(); !value.empty())
+          reason += fmt::format("; {} {}", key, value);
+      if (row[10] == "unservable") reason += "; owners " + d.at("owners").dump();
+      row.push_back(reason);
+    }
+    if (rows.size() > 1) result += columns(rows);
+    result += fmt::format("{} pods to make, {} to remove", report.at("submit").get<int>(),
+                          report.at("removals").size());
+    if (report.contains("created"))
+      result += fmt::format("; {} made, {} removed", report.at("created").get<int>(),
+                            report.at("removed").get<int>());
+    result += '\n';
+    for (const auto& problem : report.at("problems"))
+      result += fmt::format("problem: {}\n", problem.get<std::string>());
+    return result;
+  } catch (const Json::exception& failure) {
+    return error("not a provisioner's status: {}", failure.what());
+  }
+}
+
+}  // namespace glidepod::provisioner

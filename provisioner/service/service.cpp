@@ -1,0 +1,292 @@
+#include "provisioner/service/service.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <random>
+
+#include "lib/base/file.hpp"
+#include "lib/base/log.hpp"
+#include "lib/http/status_server.hpp"
+#include "provisioner/service/file_watch.hpp"
+#include "provisioner/service/lease.hpp"
+#include "provisioner/service/metrics.hpp"
+#include "provisioner/service/parts.hpp"
+#include "provisioner/service/report.hpp"
+
+namespace glidepod::provisioner {
+
+namespace {
+
+Time wall_clock() {
+  return std::chrono::floor<Seconds>(std::chrono::system_clock::now());
+}
+
+void log_decisions(const Plan& plan) {
+  if (!plan.blind.empty())
+    return spdlog::warn("blind, nothing is decided why={}", glidepod::quoted(plan.blind));
+  for (const auto& d : plan.decisions) {
+    const bool quiet = d.verdict == Decision::Verdict::enough || d.verdict == Decision::Verdict::no_demand;
+    spdlog::log(quiet ? spdlog::level::debug : spdlog::level::info,
+                "decision group={} verdict={} submit={} idle={} waiting={} unmatched={} claimed={} broken={} "
+                "reason={}",
+                glidepod::quoted(d.group.name()), glidepod::quoted(to_string(d.verdict)), d.submit,
+                d.demand.idle, d.supply.waiting, d.supply.unmatched, d.supply.claimed, d.supply.broken,
+                glidepod::quoted(d.reason()));
+  }
+}
+
+void log_warnings(const LoadedSettings& loaded) {
+  for (const auto& warning : loaded.warnings)
+    spdlog::warn("settings what={}", glidepod::quoted(warning.text));
+}
+
+// One that no other process has, even of the same pod.
+std::string identity() {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  std::random_device random;
+  return fmt::format("{}_{:08x}", host, random());
+}
+
+Result<LeaseOptions> lease_of(const ServiceOptions& options) {
+  LeaseOptions lease;
+  const auto slash = options.lease.find('/');
+  lease.name = slash == std::string::npos ? options.lease : options.lease.substr(slash + 1);
+  lease.name_space = slash == std::string::npos ? TRY(own_namespace().in("--lease without a namespace"))
+                                                : options.lease.substr(0, slash);
+  lease.identity = identity();
+  return lease;
+}
+
+// The loop of `run`.
+class Service {
+ public:
+  Service(Loop& loop, const ServiceOptions& options, Configuration configuration)
+      : loop_(loop), options_(options), configuration_(std::move(configuration)) {}
+
+  Result<void> start() {
+    parts_ =
+        TRY(Parts::make(loop_, options_, configuration_, PodFeed::Mode::followed, metrics_.api.observer()));
+    files_ = TRY(FileWatch::create(loop_, [this] { files_changed(); }));
+    watch_files();
+    if (!options_.listen.empty()) {
+      endpoint_ = TRY(http::StatusServer::create(loop_, options_.listen,
+                                                 [this](const std::string& path) { return answer(path); }));
+      spdlog::info("listening port={}", endpoint_->port());
+    }
+    if (options_.lease.empty()) {
+      lead(true);
+      return {};
+    }
+    lease_client_ = TRY(kube::Client::create(loop_, TRY(endpoint_of(options_))));
+    lease_client_->observe(metrics_.api.observer());
+    leader_ = std::make_unique<Leader>(*lease_client_, TRY(lease_of(options_)),
+                                       [this](bool leads) { lead(leads); });
+    leader_->start();
+    return {};
+  }
+
+  void reload() {
+    reload_ = true;
+    if (phase_ == Phase::idle) begin_in(Milliseconds(0));
+  }
+
+  void stop() {
+    if (std::exchange(stopping_, true)) return;
+    parts_->cycle->wind_up();
+    // Nothing was done yet that would have to be waited for.
+    if (phase_ != Phase::applying) end();
+  }
+
+ private:
+  enum class Phase : std::uint8_t { idle, looking, applying };
+
+  void lead(bool leads) {
+    leads_ = leads;
+    metrics_.leads(leads);
+    if (leads) {
+      if (phase_ == Phase::idle) begin_in(Milliseconds(0));
+      return;
+    }
+    // What it has learnt of pods is kept, what it has seen of them is not: others may make some from now on.
+    parts_->cycle->wind_up();
+    stale_ = true;
+    metrics_.forget_cycle();
+    saw_all_ = false;
+  }
+
+  // Parts are replaced here only, from the loop itself: they may be what is running otherwise.
+  void begin() {
+    timer_ = 0;
+    if (stopping_) return;
+    if (std::exchange(reload_, false)) read_settings();
+    if (!leads_) return;
+    if (stale_ && !renew_parts(configuration_)) return begin_in(configuration_.loaded.settings.sleep_time);
+    stale_ = false;
+    phase_ = Phase::looking;
+    began_ = std::chrono::steady_clock::now();
+    parts_->cycle->observe(wall_clock(), [this](Observation seen) { decided(std::move(seen)); });
+  }
+
+  void decided(Observation seen) {
+    if (!leads_) return idle();
+    auto plan = std::make_shared<Plan>(parts_->cycle->decide(seen));
+    auto shared = std::make_shared<Observation>(std::move(seen));
+    log_decisions(*plan);
+    metrics_.decided(*shared, *plan);
+    phase_ = Phase::applying;
+    parts_->cycle->apply(*plan, shared->at,
+                         [this, plan, shared](const Applied& applied) { ended(*shared, *plan, applied); });
+  }
+
+  void ended(const Observation& seen, const Plan& plan, const Applied& applied) {
+    auto text = report(seen, plan, &applied);
+    const auto& settings = configuration_.loaded.settings;
+    text["sleep_time"] = settings.sleep_time.count();
+    for (const auto& problem : text["problems"])
+      spdlog::warn("problem what={}", glidepod::quoted(problem.get<std::string>()));
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began_;
+    metrics_.applied(plan, applied, wall_clock(), took.count());
+    saw_all_ = plan.blind.empty();
+    spdlog::info("cycle groups={} submit={} created={} removed={} took_s={:.2f}", plan.decisions.size(),
+                 plan.submissions(), applied.created, applied.removed, took.count());
+    write_status(text);
+    if (!leads_) {
+      metrics_.forget_cycle();
+      saw_all_ = false;
+    }
+    idle();
+  }
+
+  void write_status(const Json& text) {
+    const auto& file = configuration_.loaded.settings.policy.status_file;
+    if (file.empty()) return;
+    // Texts from outside may be anything; a status must be written all the same.
+    const auto dumped = text.dump(2, ' ', false, Json::error_handler_t::replace);
+    if (const auto written = replace_file(file, dumped + "\n", 0644); !written)
+      spdlog::warn("status not written why={}", glidepod::quoted(written.error().message()));
+  }
+
+  void idle() {
+    phase_ = Phase::idle;
+    if (stopping_) return end();
+    const auto pause = configuration_.loaded.settings.sleep_time;
+    // With the lease back already, the next cycle need not wait; without it, it begins with the lease.
+    begin_in(reload_ || stale_ ? Milliseconds(0) : std::chrono::duration_cast<Milliseconds>(pause));
+  }
+
+  void begin_in(Milliseconds delay) {
+    if (timer_ != 0) loop_.cancel(timer_);
+    timer_ = loop_.after(delay, [this] { begin(); });
+  }
+
+  void end() {
+    if (timer_ != 0) loop_.cancel(timer_);
+    if (!leader_) return loop_.stop();
+    leader_->release([this] { loop_.stop(); });
+  }
+
+  bool renew_parts(const Configuration& configuration) {
+    auto fresh =
+        Parts::make(loop_, options_, configuration, PodFeed::Mode::followed, metrics_.api.observer());
+    if (!fresh) {
+      spdlog::error("settings not used, the old ones stay why={}", glidepod::quoted(fresh.error().message()));
+      return false;
+    }
+    fresh.value()->cycle->inherit(*parts_->cycle);
+    parts_ = std::move(fresh).value();
+    return true;
+  }
+
+  void read_settings() {
+    auto fresh = read_configuration(options_);
+    if (!fresh)
+      spdlog::error("settings not used, the old ones stay why={}", glidepod::quoted(fresh.error().message()));
+    const bool good = fresh && renew_parts(fresh.value());
+    metrics_.settings_read(good);
+    if (!good) return;
+    log_warnings(fresh->loaded);
+    const auto all = changes(configuration_.loaded, fresh->loaded);
+    for (const auto& change : all) spdlog::info("settings change={}", glidepod::quoted(change));
+    if (all.empty()) spdlog::info("settings are as before");
+    configuration_ = std::move(fresh).value();
+    watch_files();
+  }
+
+  void watch_files() {
+    print_ = configuration_.print;
+    if (const auto watched = files_->set(configuration_.files); !watched)
+      spdlog::warn("changes of settings will not be noticed why={}",
+                   glidepod::quoted(watched.error().message()));
+  }
+
+  // A file that was refused is told of once, not with each event in its folder.
+  void files_changed() {
+    const auto now = print_of(configuration_.files);
+    if (std::exchange(print_, now) != now) reload();
+  }
+
+  http::StatusServer::Answer answer(std::string_view path) {
+    if (path == "/healthz") return {200, "ok\n"};
+    if (path == "/metrics") return {200, metrics_.text()};
+    if (path != "/readyz") return {404, "there are /healthz, /readyz and /metrics\n"};
+    if (leads_)
+      return saw_all_ ? http::StatusServer::Answer{200, "leads\n"}
+                      : http::StatusServer::Answer{503, "blind\n"};
+    if (leader_ && leader_->knows()) return {200, "stands by\n"};
+    return {503, "the lease cannot be read\n"};
+  }
+
+  Loop& loop_;
+  ServiceOptions options_;
+  Configuration configuration_;
+  Metrics metrics_;
+  std::unique_ptr<Parts> parts_;
+  std::unique_ptr<FileWatch> files_;
+  std::unique_ptr<http::StatusServer> endpoint_;
+  std::unique_ptr<kube::Client> lease_client_;
+  std::unique_ptr<Leader> leader_;
+  Loop::TimerId timer_ = 0;
+  SteadyTime began_;
+  std::uint64_t print_ = 0;
+  Phase phase_ = Phase::idle;
+  bool leads_ = false;
+  bool stale_ = false;    // the lease was lost since parts_ was made
+  bool saw_all_ = false;  // the last cycle was not blind
+  bool stopping_ = false, reload_ = false;
+};
+
+}  // namespace
+
+Result<Json> plan_once(const ServiceOptions& options) {
+  auto loop = TRY(Loop::create());
+  const auto configuration = TRY(read_configuration(options));
+  auto parts = TRY(Parts::make(loop, options, configuration, PodFeed::Mode::once, {}));
+  Json result;
+  parts->cycle->observe(wall_clock(), [&](const Observation& seen) {
+    result = report(seen, parts->cycle->decide(seen), nullptr);
+    loop.stop();
+  });
+  TRY(loop.run());
+  for (const auto& warning : configuration.loaded.warnings)
+    result["problems"].push_back("settings: " + warning.text);
+  return result;
+}
+
+Result<void> serve(const ServiceOptions& options) {
+  auto loop = TRY(Loop::create());
+  auto configuration = TRY(read_configuration(options));
+  log_warnings(configuration.loaded);
+  for (const auto& line : configuration.loaded.written) spdlog::info("settings {}", glidepod::quoted(line));
+  Service service(loop, options, std::move(configuration));
+  TRY(loop.on_signals({SIGTERM, SIGINT, SIGHUP}, [&service](const signalfd_siginfo& signal) {
+    spdlog::info("signal number={}", signal.ssi_signo);
+    if (signal.ssi_signo == SIGHUP) return service.reload();
+    service.stop();
+  }));
+  TRY(service.start());
+  return loop.run();
+}
+
+}  // namespace glidepod::provisioner

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "lib/kube/client.hpp"
+#include "provisioner/settings/settings.hpp"
+
+namespace glidepod::provisioner {
+
+struct ServiceOptions {
+  BackendKind backend = BackendKind::kubernetes;
+  List files;  // empty: PRP's, those that exist
+  // The Kubernetes API from outside a cluster; no URL and no socket: as a pod finds it.
+  kube::Endpoint api;
+  std::string listen;  // "HOST:PORT" for probes and metrics; empty: none
+  std::string lease;   // "NAME" or "NAMESPACE/NAME": only its holder makes pods; empty: this one does
+};
+
+// What one cycle would do, as report() puts it. Nothing is made or removed, nothing is written.
+Result<nlohmann::json> plan_once(const ServiceOptions& options);
+
+// Cycle after cycle until SIGTERM or SIGINT; what is under way then is waited for, but not begun again.
+// Settings are read again on SIGHUP and when their files change: what changed is logged, and settings that
+// are wrong leave the old ones in force.
+Result<void> serve(const ServiceOptions& options);
+
+}  // namespace glidepod::provisioner

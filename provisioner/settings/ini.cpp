@@ -1,0 +1,210 @@
+#include "provisioner/settings/ini.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "lib/base/text.hpp"
+
+namespace glidepod::provisioner {
+
+namespace {
+
+constexpr std::string_view k_default = "default";
+constexpr int k_most_interpolations = 10;  // ConfigParser's own limit
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  return result;
+}
+
+std::size_t indentation(std::string_view line) {
+  const auto first = line.find_first_not_of(" \t");
+  return first == std::string_view::npos ? line.size() : first;
+}
+
+bool is_comment(std::string_view trimmed) {
+  return !trimmed.empty() && (trimmed.front() == '#' || trimmed.front() == ';');
+}
+
+// Takes a trailing backslash off; true where there was one.
+bool take_backslash(std::string_view& line) {
+  if (line.empty() || line.back() != '\\') return false;
+  line.remove_suffix(1);
+  return true;
+}
+
+std::string decode(std::string_view text) {
+  static constexpr std::pair<std::string_view, char> escapes[] = {
+      {"&colon;", ':'}, {"&comma;", ','}, {"&amp;", '&'}};
+  std::string result;
+  while (!text.empty()) {
+    const auto escape = std::find_if(std::begin(escapes), std::end(escapes),
+                                     [text](const auto& e) { return text.starts_with(e.first); });
+    result += escape == std::end(escapes) ? text.front() : escape->second;
+    text.remove_prefix(escape == std::end(escapes) ? 1 : escape->first.size());
+  }
+  return result;
+}
+
+// A value while its lines are being gathered.
+struct Gathering {
+  std::string* value = nullptr;
+  std::size_t indent = 0;
+  bool joined = false;  // the last line ended in a backslash
+  int blank_lines = 0;  // kept only if the value goes on after them
+
+  void start(std::string* target, std::size_t indented, std::string_view first) {
+    *this = {target, indented, take_backslash(first), 0};
+    *value = trim(first);
+  }
+  void add(std::string_view line) {
+    const bool more = take_backslash(line);
+    line = trim(line);
+    if (joined) {
+      if (!value->empty() && !line.empty()) *value += ' ';
+    } else {
+      value->append(static_cast<std::size_t>(blank_lines) + (value->empty() ? 0 : 1), '\n');
+    }
+    *value += line;
+    joined = more;
+    blank_lines = 0;
+  }
+};
+
+}  // namespace
+
+Result<void> Ini::read(std::string_view text, std::string_view name) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  Section* section = nullptr;
+  std::string section_name;
+  std::set<std::pair<std::string, std::string>> seen;
+  Gathering gathering;
+  int number = 0;
+  for (std::string_view rest = text; !rest.empty();) {
+    ++number;
+    const auto end = rest.find('\n');
+    std::string_view raw = rest.substr(0, end);
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    if (!raw.empty() && raw.back() == '\r') raw.remove_suffix(1);
+    const auto line = trim(raw);
+
+    if (is_comment(line)) continue;
+    if (line.empty()) {
+      gathering.joined = false;
+      if (gathering.value) ++gathering.blank_lines;
+      continue;
+    }
+    if (gathering.value && (gathering.joined || indentation(raw) > gathering.indent)) {
+      gathering.add(line);
+      continue;
+    }
+    gathering = {};
+    if (line.front() == '[') {
+      const auto close = line.find(']');
+      if (close == std::string_view::npos || close == 1)
+        return error("{}:{}: '{}' is not a section such as [k8s]", name, number, one_line(line, 200));
+      section_name = lower(line.substr(1, close - 1));
+      section = &sections_[section_name];
+      continue;
+    }
+    if (!section) return error("{}:{}: a setting before the first [section]", name, number);
+    const auto separator = line.find_first_of("=:");
+    if (separator == std::string_view::npos || separator == 0)
+      return error("{}:{}: '{}' is not of the form key = value", name, number, one_line(line, 200));
+    const auto key = lower(trim(line.substr(0, separator)));
+    if (!seen.emplace(section_name, key).second)
+      return error("{}:{}: '{}' stands twice in [{}]", name, number, key, section_name);
+    gathering.start(&(*section)[key], indentation(raw), line.substr(separator + 1));
+  }
+  return {};
+}
+
+const std::string* Ini::raw(std::string_view section, std::string_view key) const {
+  for (const auto name : {section, k_default}) {
+    const auto found = sections_.find(lower(name));
+    if (found == sections_.end()) continue;
+    if (const auto value = found->second.find(key); value != found->second.end()) return &value->second;
+  }
+  return nullptr;
+}
+
+Result<std::string> Ini::interpolate(std::string_view section, std::string_view value, int depth,
+                                     int& budget) const {
+  // A value that refers twice to one that refers twice ... grows exponentially: the budget ends it.
+  if (depth > k_most_interpolations || --budget < 0) return error("%(...)s refers to itself");
+  std::string result;
+  while (true) {
+    const auto percent = value.find('%');
+    result += value.substr(0, percent);
+    if (percent == std::string_view::npos) return result;
+    value.remove_prefix(percent + 1);
+    if (value.starts_with('%')) {
+      result += '%';
+      value.remove_prefix(1);
+      continue;
+    }
+    const auto close = value.find(")s");
+    if (!value.starts_with('(') || close == std::string_view::npos)
+      return error("a '%' must be written '%%', or '%(key)s' for the value of another key");
+    const auto* other = raw(section, lower(value.substr(1, close - 1)));
+    if (!other) return error("%({})s: there is no such key", value.substr(1, close - 1));
+    result += TRY(interpolate(section, *other, depth + 1, budget));
+    value.remove_prefix(close + 2);
+  }
+}
+
+Result<std::optional<std::string>> Ini::get(std::string_view section, std::string_view key) const {
+  const auto* value = raw(section, key);
+  if (!value) return std::optional<std::string>();
+  int budget = 100;
+  auto resolved = interpolate(section, *value, 0, budget);
+  if (!resolved) return error("[{}] {} = '{}': {}", section, key, *value, resolved.error().message());
+  return std::optional(std::move(resolved).value());
+}
+
+bool Ini::has_section(std::string_view section) const {
+  return sections_.contains(lower(section));
+}
+
+std::vector<std::pair<std::string, std::vector<std::string>>> Ini::keys() const {
+  std::vector<std::pair<std::string, std::vector<std::string>>> result;
+  for (const auto& [name, section] : sections_) {
+    auto& keys = result.emplace_back(name, std::vector<std::string>()).second;
+    for (const auto& entry : section) keys.push_back(entry.first);
+  }
+  return result;
+}
+
+Result<std::vector<std::string>> parse_list(std::string_view text) {
+  std::vector<std::string> result;
+  if (trim(text).empty()) return result;
+  for (const auto& part : split(text, ',')) {
+    const auto element = trim(part);
+    if (element.empty()) return error("must be a list such as a,b without empty elements");
+    result.push_back(decode(element));
+  }
+  return result;
+}
+
+Result<std::vector<std::pair<std::string, std::string>>> parse_dict(std::string_view text) {
+  std::vector<std::pair<std::string, std::string>> result;
+  if (trim(text).empty()) return result;
+  for (const auto& part : split(text, ',')) {
+    const auto sides = split(trim(part), ':');
+    if (sides.size() != 2 || trim(sides[0]).empty())
+      return error(
+          "must be a dictionary such as key:value,key:value; '{}' is not (a ':' inside a value is "
+          "written &colon;, a ',' &comma;)",
+          one_line(part, 100));
+    const auto key = decode(trim(sides[0]));
+    if (std::any_of(result.begin(), result.end(), [&key](const auto& e) { return e.first == key; }))
+      return error("has the key '{}' twice", key);
+    result.emplace_back(key, decode(trim(sides[1])));
+  }
+  return result;
+}
+
+}  // namespace glidepod::provisioner

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lib/base/result.hpp"
+#include "provisioner/settings/ini.hpp"
+
+namespace glidepod::provisioner {
+
+using Seconds = std::chrono::seconds;
+using Dict = std::vector<std::pair<std::string, std::string>>;  // in the order of the file
+using List = std::vector<std::string>;
+
+// [htcondor]: which jobs count, and how the pool is asked.
+struct HtcondorSettings {
+  std::string pool;  // the collector to ask; empty: as this machine's HTCondor is configured
+  std::string schedd_whitelist_regexp = ".*";
+  std::string schedd_identity_regexp = ".*";
+  std::string startd_identity_regexp = ".*";
+  std::string additional_requirements;
+  bool force_namespace_matching = true;
+  Seconds schedd_time_limit{60};
+  std::int64_t parallel_queries = 8;
+  std::int64_t lookahead = 0;  // most jobs not yet materialised to count beside the idle ones of a cluster
+};
+
+// What both backends tell their pilots and label them with.
+struct PilotSettings {
+  std::string app_name;
+  std::string condor_host;
+  std::string additional_requirements;
+  std::string priority_class, priority_class_cpu, priority_class_gpu;
+  Dict labels, envs, pvc_volumes;
+  std::int64_t max_pods_per_cluster = 20;
+  std::int64_t max_submit_pods_per_cluster = 1000;
+};
+
+// [k8s]
+struct KubernetesSettings : PilotSettings {
+  std::string name_space;  // empty: the one that the provisioner runs in
+  std::string domain = "optiputer.net";
+  std::string force_namespace_matching = "yes";  // handed to the pilot as it is written
+  // Empty or not set: the template's; without a template, PRP's default.
+  std::string image;
+  std::string image_pull_policy;
+  std::string service_account_name;
+  Seconds job_ttl{86400};  // how long a finished pod stays
+  std::optional<bool> request_fuse;
+  bool use_large_limit = true;
+  std::int64_t storage_mbs = 20000;  // least disk of a pod; -1: the job's own request only
+  Dict resources, annotations, node_selectors, node_affinity, config_volumes;
+  List tolerations;
+  // Ours:
+  std::string pod_template;  // a file with the pilot pod as JSON; empty: one container, as PRP's
+  std::optional<std::string> token_secret;
+  std::string gpu_type_label = "nvidia.com/gpu.product";  // empty: GPU types do not matter
+  Seconds pod_lifetime{0};                                // activeDeadlineSeconds; 0: none
+  List image_pull_secrets;
+};
+
+// [lancium]
+struct LanciumSettings : PilotSettings {
+  std::string image = "dummy";
+  Seconds job_ttl{86400};
+  // Ours:
+  std::string lcli = "lcli";
+  Seconds call_time_limit{60};
+  List shapes{"16/0", "48/0", "12/4", "48/16"};  // cores/GPUs
+  std::int64_t megabytes_per_core = 2048;
+  std::string gpu_model = "k80";
+  std::string token_file = "prp-wn.token";
+  std::string startup_command = "/usr/local/sbin/supervisord_startup.sh";
+  std::int64_t sightings_before_removal = 10;
+  std::int64_t removals_per_cycle = 100;
+};
+
+// [glidepod]: sizes, curbs, caps, the breaker and times; 0 switches a limit off.
+struct PolicySettings {
+  List cpu_buckets, memory_buckets, disk_buckets;
+  List job_volumes;  // PVCs that a job may ask for by RequestDiskVolumes; others are ignored
+  List job_labels;   // node labels that a job may ask for by RequestLabels; others are ignored
+  std::int64_t ramp_up_per_group = 0, ramp_up = 0;
+  std::int64_t max_idle_per_group = 0, max_idle = 0;
+  std::int64_t max_running_per_group = 0, max_running = 0;
+  std::int64_t max_pods_per_group = 0, max_pods = 0, max_pods_per_owner = 0;
+  bool waste_feedback = true;
+  Seconds waste_window{3600};
+  std::int64_t breaker_failures = 3;
+  Seconds breaker_window{1800};
+  Seconds breaker_first_pause{300}, breaker_longest_pause{7200};
+  Seconds pull_limit{600};      // longer on image pulls than this counts as a failure
+  Seconds register_limit{900};  // longer running without an ad in the pool counts as a failure
+  std::int64_t finished_kept = 100, failed_kept = 20;
+  std::string status_file = "provisioner-status.json";
+};
+
+struct Settings {
+  Seconds sleep_time{120};
+  HtcondorSettings htcondor;
+  KubernetesSettings kubernetes;
+  LanciumSettings lancium;
+  PolicySettings policy;
+};
+
+enum class BackendKind : std::uint8_t { kubernetes, lancium };
+
+// Where a line of settings is wrong but the rest can be used.
+struct Warning {
+  std::string text;
+};
+
+struct LoadedSettings {
+  Settings settings;
+  std::vector<std::string> written;  // "[section] key = value" of each key in the files, in order
+  std::vector<Warning> warnings;
+};
+
+// PRP's files of the backend, by name: those that exist are read in this order.
+List default_files(BackendKind backend);
+
+// Reads the files in order. Unknown keys are warnings; a wrong value is an error that names the section, the
+// key, the value and what is allowed.
+Result<LoadedSettings> load_settings(const List& files);
+Result<LoadedSettings> parse_settings(const Ini& ini);
+
+// What changed between two readings, a line a key: "+" is new, "-" is gone.
+List changes(const LoadedSettings& before, const LoadedSettings& after);
+
+// A line a key: section, key, default, meaning.
+std::string describe_settings();
+
+}  // namespace glidepod::provisioner

@@ -1,0 +1,162 @@
+#include "lib/base/text.hpp"
+#include "provisioner/simulate/simulate.hpp"
+
+namespace glidepod::provisioner {
+
+namespace {
+
+using Setter = std::function<Result<void>(const std::string&)>;
+struct Key {
+  std::string name, help;
+  Setter set;
+};
+
+Setter seconds(Seconds* target) {
+  return [target](const std::string& value) -> Result<void> {
+    std::string_view digits = value;
+    std::int64_t factor = 1;
+    for (const auto& [unit, size] : {std::pair{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}})
+      if (digits.ends_with(unit)) {
+        factor = size;
+        digits.remove_suffix(1);
+      }
+    const auto number = parse_integer(digits);
+    if (!number || number.value() < 0 || number.value() > 100'000'000)
+      return error("must be a time such as 90s, 15m, 2h or 1d");
+    *target = Seconds(number.value() * factor);
+    return {};
+  };
+}
+
+Setter integer(std::int64_t* target) {
+  return [target](const std::string& value) -> Result<void> {
+    const auto number = parse_integer(value);
+    if (!number || number.value() < 0 || number.value() > 1'000'000'000)
+      return error("must be a whole number");
+    *target = number.value();
+    return {};
+  };
+}
+
+Setter real(double* target, double most) {
+  return [target, most](const std::string& value) -> Result<void> {
+    char* end = nullptr;
+    const double number = std::strtod(value.c_str(), &end);
+    if (value.empty() || *end != '\0' || !(number >= 0 && number <= most))
+      return error("must be a number from 0 to {}", most);
+    *target = number;
+    return {};
+  };
+}
+
+std::vector<Key> scenario_keys(Scenario& s) {
+  return {{"length", "time to simulate", seconds(&s.length)},
+          {"cycle", "time between two decisions", seconds(&s.cycle)}};
+}
+
+std::vector<Key> model_keys(Model& m, std::int64_t* seed) {
+  return {{"scheduling", "time to a node, where there is room", seconds(&m.scheduling)},
+          {"pull", "time to pull the images", seconds(&m.pull)},
+          {"registration", "time from the start to the pool", seconds(&m.registration)},
+          {"negotiation", "time between two rounds of matching", seconds(&m.negotiation)},
+          {"idle_limit", "a pilot without a job ends", seconds(&m.idle_limit)},
+          {"lifetime", "a pilot takes no more jobs; 0: it always does", seconds(&m.lifetime)},
+          {"room", "pods that the cluster holds; 0: any number", integer(&m.room)},
+          {"pull_failures", "share of image pulls that fail", real(&m.pull_failures, 1)},
+          {"silent", "share of pilots that never register", real(&m.silent, 1)},
+          {"pulls_fail_from", "every pull fails from here", seconds(&m.pulls_fail_from)},
+          {"pulls_fail_until", "to here", seconds(&m.pulls_fail_until)},
+          {"blind_from", "the pool cannot be asked from here", seconds(&m.blind_from)},
+          {"blind_until", "to here", seconds(&m.blind_until)},
+          {"seed", "another day", integer(seed)}};
+}
+
+std::vector<Key> stream_keys(JobStream& j) {
+  return {{"cpus", "of each job", integer(&j.group.cpus)},
+          {"memory", "in MB", integer(&j.group.memory_mb)},
+          {"disk", "in kB", integer(&j.group.disk_kb)},
+          {"gpus", "", integer(&j.group.gpus)},
+          {"owner", "whose jobs",
+           [&j](const std::string& value) -> Result<void> {
+             j.owner = value;
+             return {};
+           }},
+          {"start", "when the first come", seconds(&j.start)},
+          {"until", "when the last come; 0: they never end", seconds(&j.until)},
+          {"burst", "jobs at the start", integer(&j.burst)},
+          {"per_hour", "then evenly", real(&j.per_hour, 1e6)},
+          {"runtime", "mean", seconds(&j.runtime)}};
+}
+
+Result<void> read(const Ini& ini, const std::string& section, const std::vector<std::string>& names,
+                  const std::vector<Key>& keys) {
+  for (const auto& name : names) {
+    const auto key = std::find_if(keys.begin(), keys.end(), [&name](const Key& k) { return k.name == name; });
+    if (key == keys.end()) return error("[{}]: unknown key '{}'", section, name);
+    const auto value = TRY(ini.get(section, name));
+    if (const auto set = key->set(value.value_or("")); !set)
+      return error("[{}] {} = '{}': {}", section, name, *value, set.error().message());
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Scenario> parse_scenario(const Ini& ini) {
+  Scenario scenario;
+  std::int64_t seed = 1;
+  std::string policy = "[glidepod]\n";
+  for (const auto& [section, names] : ini.keys()) {
+    if (section == "scenario") {
+      TRY(read(ini, section, names, scenario_keys(scenario)));
+    } else if (section == "model") {
+      TRY(read(ini, section, names, model_keys(scenario.model, &seed)));
+    } else if (section == "policy") {
+      for (const auto& name : names) {
+        const auto value = TRY(ini.get(section, name)).value_or("");
+        if (name == "max_pods_per_cluster")
+          TRY(integer(&scenario.policy.max_pods_per_cluster)(value).in("[policy] max_pods_per_cluster"));
+        else if (name == "max_submit_pods_per_cluster")
+          TRY(integer(&scenario.policy.max_submit_pods_per_cluster)(value).in(
+              "[policy] max_submit_pods_per_cluster"));
+        else
+          policy += fmt::format("{} = {}\n", name, value);
+      }
+    } else if (section.starts_with("jobs")) {
+      auto& stream = scenario.streams.emplace_back();
+      TRY(read(ini, section, names, stream_keys(stream)));
+    } else if (section != "default" || !names.empty()) {
+      return error("unknown section [{}]: there are [scenario], [model], [policy] and [jobs NAME]", section);
+    }
+  }
+  if (scenario.streams.empty()) return error("there is no section [jobs NAME]: nothing would happen");
+  if (scenario.cycle < Seconds(1) || scenario.model.negotiation < Seconds(1))
+    return error("cycle and negotiation must be at least 1s");
+  if (scenario.length / scenario.cycle > 1'000'000) return error("length is more than a million cycles");
+  Ini rules;
+  TRY(rules.read(policy, "[policy]"));
+  const auto loaded = TRY(parse_settings(rules));
+  for (const auto& warning : loaded.warnings) return error("[policy]: {}", warning.text);
+  scenario.policy.settings = loaded.settings.policy;
+  scenario.policy.image = "simulated";
+  scenario.model.seed = static_cast<std::uint64_t>(seed);
+  return scenario;
+}
+
+std::string describe_scenario() {
+  Scenario scenario;
+  JobStream stream;
+  std::int64_t seed = 0;
+  std::string result;
+  const auto add = [&result](std::string_view section, const std::vector<Key>& keys) {
+    result += fmt::format("[{}]\n", section);
+    for (const auto& key : keys) result += fmt::format("  {:<18} {}\n", key.name, key.help);
+  };
+  add("scenario", scenario_keys(scenario));
+  add("model", model_keys(scenario.model, &seed));
+  add("jobs NAME", stream_keys(stream));
+  return result +
+         "[policy]\n  max_pods_per_cluster, max_submit_pods_per_cluster and the keys of [glidepod]\n";
+}
+
+}  // namespace glidepod::provisioner

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "provisioner/decide/decide.hpp"
+#include "provisioner/settings/ini.hpp"
+
+namespace glidepod::provisioner {
+
+// Jobs of one group that come during a simulation.
+struct JobStream {
+  Group group;
+  std::string owner = "user";
+  Seconds start{0}, until{0};  // when they come; until 0: to the end
+  std::int64_t burst = 0;      // at the start, at once
+  double per_hour = 0;         // then evenly
+  Seconds runtime{1800};       // mean; exponential
+};
+
+// How pods fare in the simulated cluster and pool. Times are means of what is drawn evenly from half to one
+// and a half of them.
+struct Model {
+  Seconds scheduling{5}, pull{60}, registration{45}, negotiation{60};
+  Seconds idle_limit{1200};  // a pilot without a job ends
+  Seconds lifetime{0};       // a pilot takes no more jobs; 0: none
+  std::int64_t room = 0;     // pods the cluster holds; 0: any number
+  double pull_failures = 0;  // share of pulls that fail, to be tried again every five minutes
+  double silent = 0;         // share of pilots that never register; they end after an hour
+  Seconds pulls_fail_from{0}, pulls_fail_until{0};  // every pull fails
+  Seconds blind_from{0}, blind_until{0};            // the pool cannot be asked
+  std::uint64_t seed = 1;
+};
+
+struct Scenario {
+  Seconds length{86400}, cycle{120};
+  Model model;
+  Policy policy;
+  std::vector<JobStream> streams;
+};
+
+// The state after one cycle; sums are since the start.
+struct Sample {
+  Seconds at{0};
+  std::int64_t idle = 0, running = 0, done = 0;
+  std::int64_t waiting = 0, unmatched = 0, claimed = 0, broken = 0;
+  std::int64_t submitted = 0, wasted_pods = 0;
+  double used_hours = 0, idle_hours = 0;  // of registered pods, with and without a job
+};
+
+// Runs the scenario with the same decide() as the real thing; on_plan sees each cycle before it is carried
+// out. The same scenario gives the same samples on every machine.
+using OnPlan = std::function<void(const Demand&, const Supply&, const Plan&)>;
+std::vector<Sample> simulate(const Scenario& scenario, const OnPlan& on_plan = {});
+
+// A scenario file: [scenario] (length, cycle), [model], [policy] (any curb, cap or breaker key of [glidepod],
+// and max_pods_per_cluster, max_submit_pods_per_cluster) and one section [jobs NAME] a stream.
+Result<Scenario> parse_scenario(const Ini& ini);
+
+// Words for the keys of a scenario file.
+std::string describe_scenario();
+
+}  // namespace glidepod::provisioner

@@ -1,0 +1,190 @@
+#include "provisioner/supply/supply.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace glidepod::provisioner {
+
+std::string_view to_string(PodState state) {
+  switch (state) {
+    case PodState::unschedulable:
+      return "unschedulable";
+    case PodState::pulling:
+      return "pulling";
+    case PodState::pull_error:
+      return "pull error";
+    case PodState::starting:
+      return "starting";
+    case PodState::unregistered:
+      return "unregistered";
+    case PodState::unmatched:
+      return "unmatched";
+    case PodState::claimed:
+      return "claimed";
+    case PodState::unknown:
+      return "unknown";
+    case PodState::succeeded:
+      return "succeeded";
+    case PodState::failed:
+      return "failed";
+  }
+  return "?";
+}
+
+namespace {
+
+enum class Standing : std::uint8_t { waiting, unmatched, claimed, broken, unknown, ended };
+
+Standing standing(PodState state, Seconds age, const PolicySettings& policy) {
+  switch (state) {
+    case PodState::unschedulable:
+      return Standing::waiting;  // room may come at any time
+    case PodState::pull_error:
+      return Standing::broken;
+    case PodState::pulling:
+      return age > policy.pull_limit ? Standing::broken : Standing::waiting;
+    case PodState::starting:
+    case PodState::unregistered:
+      return age > policy.register_limit ? Standing::broken : Standing::waiting;
+    case PodState::unmatched:
+      return Standing::unmatched;
+    case PodState::claimed:
+      return Standing::claimed;
+    case PodState::unknown:
+      return Standing::unknown;
+    case PodState::succeeded:
+    case PodState::failed:
+      return Standing::ended;
+  }
+  return Standing::unknown;
+}
+
+struct InPool {
+  bool claimed = false;
+  std::set<std::string> owners;
+};
+
+void count(GroupSupply& group, Standing as) {
+  switch (as) {
+    case Standing::waiting:
+      ++group.waiting;
+      break;
+    case Standing::unmatched:
+      ++group.unmatched;
+      break;
+    case Standing::claimed:
+      ++group.claimed;
+      break;
+    case Standing::broken:
+      ++group.broken;
+      break;
+    case Standing::unknown:
+      ++group.unknown;
+      break;
+    case Standing::ended:
+      break;
+  }
+}
+
+}  // namespace
+
+void Tracker::settle(Memory& memory, bool failed, Time now) {
+  if (std::exchange(memory.settled, true)) return;
+  auto& outcomes = outcomes_[memory.group];
+  if (memory.had_job)
+    outcomes.used.push_back(now);
+  else if (memory.registered)
+    outcomes.wasted.push_back(now);
+  else if (failed && !memory.broken)
+    outcomes.failures.emplace_back(now, memory.image);
+}
+
+void Tracker::forget_old(const PolicySettings& policy, Time now) {
+  const auto dated = [&](const auto& e) { return e.first + policy.breaker_window < now; };
+  const auto past = [&](Time t) { return t + policy.waste_window < now; };
+  for (auto entry = outcomes_.begin(); entry != outcomes_.end();) {
+    auto& o = entry->second;
+    std::erase_if(o.failures, dated);
+    std::erase_if(o.registrations, dated);
+    std::erase_if(o.wasted, past);
+    std::erase_if(o.used, past);
+    const bool empty = o.failures.empty() && o.registrations.empty() && o.wasted.empty() && o.used.empty();
+    entry = empty ? outcomes_.erase(entry) : std::next(entry);
+  }
+}
+
+void Tracker::created(const std::string& pod, const Group& group, std::string_view image) {
+  auto& memory = pods_[pod];
+  memory.group = group;
+  memory.image = image;
+  memory.seen = cycle_;
+  memory.known = true;
+}
+
+Supply Tracker::observe(const std::vector<Pod>& pods, const std::vector<Slot>& slots,
+                        const PolicySettings& policy, std::string_view image, Time now) {
+  ++cycle_;
+  std::map<std::string_view, InPool> in_pool;
+  for (const auto& slot : slots) {
+    auto& entry = in_pool[slot.pod];
+    entry.claimed = entry.claimed || slot.claimed;
+    if (slot.claimed && !slot.owner.empty()) entry.owners.insert(slot.owner);
+  }
+
+  Supply supply;
+  for (const auto& pod : pods) {
+    auto& memory = pods_[pod.name];
+    auto state = pod.state;
+    const bool ended = state == PodState::succeeded || state == PodState::failed;
+    if (!std::exchange(memory.known, true)) {
+      memory.group = pod.group;
+      memory.image = pod.image;
+      // It ended before this provisioner was started: nobody knows how it fared.
+      memory.settled = ended;
+    }
+    memory.seen = cycle_;
+    const auto found = in_pool.find(pod.name);
+    // An ad outlives its pilot by some minutes in the collector.
+    if (found != in_pool.end() && !ended) {
+      state = found->second.claimed ? PodState::claimed : PodState::unmatched;
+      memory.had_job = memory.had_job || found->second.claimed;
+      for (const auto& owner : found->second.owners) ++supply.claimed_by_owner[owner];
+      if (!std::exchange(memory.registered, true))
+        outcomes_[pod.group].registrations.emplace_back(now, pod.image);
+    }
+    auto& group = supply.groups[pod.group];
+    ++group.states[state];
+    // A pilot whose ad was seen once is no failure when the ad is missing: collectors restart.
+    const auto as = memory.registered && state == PodState::unregistered
+                        ? Standing::unmatched
+                        : standing(state, now - pod.since, policy);
+    count(group, as);
+    if (as == Standing::broken && !std::exchange(memory.broken, true))
+      outcomes_[pod.group].failures.emplace_back(now, pod.image);
+    if (state == PodState::pull_error && pod.never_ran) supply.stuck.push_back({pod.name, pod.since});
+    if (ended) {
+      settle(memory, true, now);
+      supply.ended.push_back({pod.name, state == PodState::failed, pod.since, ++memory.sightings_ended});
+    }
+  }
+
+  for (auto entry = pods_.begin(); entry != pods_.end();) {
+    const bool vanished = entry->second.seen != cycle_;
+    // Before it registered it may have been deleted or preempted: that is no failure of its image.
+    if (vanished) settle(entry->second, false, now);
+    entry = vanished ? pods_.erase(entry) : std::next(entry);
+  }
+  forget_old(policy, now);
+  for (const auto& [group, outcomes] : outcomes_) {
+    auto& sum = supply.groups[group];
+    for (const auto& [time, of_image] : outcomes.failures)
+      if (of_image == image) sum.failures.push_back(time);
+    for (const auto& [time, of_image] : outcomes.registrations)
+      if (of_image == image) sum.registrations.push_back(time);
+    sum.wasted = static_cast<std::int64_t>(outcomes.wasted.size());
+    sum.used = static_cast<std::int64_t>(outcomes.used.size());
+  }
+  return supply;
+}
+
+}  // namespace glidepod::provisioner

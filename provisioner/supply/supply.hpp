@@ -1,0 +1,121 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "provisioner/demand/group.hpp"
+
+namespace glidepod::provisioner {
+
+using Time = std::chrono::sys_seconds;
+
+// Where a pod is in its life, as its cluster and the pool tell it together.
+enum class PodState : std::uint8_t {
+  unschedulable,  // waits for room
+  pulling,        // has a node, its images are fetched or its containers made
+  pull_error,     // the image cannot be had
+  starting,       // has its images, does not run yet
+  unregistered,   // runs, but the pool has no ad of it
+  unmatched,      // in the pool, without a job
+  claimed,        // in the pool, with a job
+  unknown,        // its node does not answer
+  succeeded,
+  failed,
+};
+std::string_view to_string(PodState state);
+
+// One pod as its cluster shows it; the pool's ads are not in it yet.
+struct Pod {
+  std::string name;
+  Group group;
+  std::string image;
+  PodState state = PodState::unschedulable;  // of a running pod: unregistered
+  Time since;                                // when it came into this state, or was made
+  bool never_ran = false;                    // no container of it has started yet
+};
+
+// A slot of a pilot in the pool.
+struct Slot {
+  std::string pod;
+  bool claimed = false;
+  std::string owner;  // whose job, where claimed
+};
+
+// Pods of one group by state, and how its pilots fared lately.
+struct GroupSupply {
+  std::map<PodState, std::int64_t> states;
+  std::int64_t waiting = 0;  // pending, or running without an ad, and not for too long
+  std::int64_t unmatched = 0;
+  std::int64_t claimed = 0;
+  std::int64_t broken = 0;  // cannot pull, or took too long to start or to register
+  std::int64_t unknown = 0;
+  // Of the present image only, each within its window:
+  std::vector<Time> failures;       // when a pod became broken or ended without having registered
+  std::vector<Time> registrations;  // when a pod was first seen in the pool
+  std::int64_t wasted = 0;          // ended without a job
+  std::int64_t used = 0;            // ended with one
+
+  std::int64_t unclaimed() const { return waiting + unmatched; }
+  // Pods that have not ended.
+  std::int64_t live() const { return waiting + unmatched + claimed + broken + unknown; }
+};
+
+// A pod that ended and can be removed.
+struct EndedPod {
+  std::string name;
+  bool failed = false;
+  Time ended;
+  std::int64_t sightings = 0;  // cycles that saw it ended
+};
+
+// A pod that has its place on a node but not its image, and so cannot have had a job.
+struct StuckPod {
+  std::string name;
+  Time since;
+};
+
+// The pods there are, as of one moment.
+struct Supply {
+  std::map<Group, GroupSupply> groups;
+  std::map<std::string, std::int64_t> claimed_by_owner;  // pods with a job of this owner
+  std::vector<EndedPod> ended;
+  std::vector<StuckPod> stuck;
+  std::string blind;  // not empty: the pods or their ads could not be seen
+  std::vector<std::string> problems;
+};
+
+// What is remembered of pods from cycle to cycle.
+class Tracker {
+ public:
+  // Puts pods and slots together and learns from them. image is what new pods get; pods of another one do not
+  // count as failures or registrations.
+  Supply observe(const std::vector<Pod>& pods, const std::vector<Slot>& slots, const PolicySettings& policy,
+                 std::string_view image, Time now);
+  // A pod was made: should it be seen only when it has ended, that still counts as a failure.
+  void created(const std::string& pod, const Group& group, std::string_view image);
+
+ private:
+  struct Memory {
+    Group group;
+    std::string image;
+    bool known = false, registered = false, had_job = false, broken = false, settled = false;
+    std::int64_t sightings_ended = 0;
+    std::uint64_t seen = 0;
+  };
+  struct Outcomes {
+    std::vector<std::pair<Time, std::string>> failures, registrations;  // with the image
+    std::vector<Time> wasted, used;
+  };
+  void settle(Memory& memory, bool failed, Time now);
+  void forget_old(const PolicySettings& policy, Time now);
+
+  std::map<std::string, Memory, std::less<>> pods_;
+  std::map<Group, Outcomes> outcomes_;
+  std::uint64_t cycle_ = 0;
+};
+
+}  // namespace glidepod::provisioner

@@ -1,0 +1,136 @@
+#include "podhost/keep/pod_jobs.hpp"
+
+#include <doctest/doctest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <deque>
+
+#include "tests/podhost/pods.hpp"
+
+using namespace glidepod;
+using namespace glidepod::podhost;
+
+namespace {
+
+const Error k_away("podman: connection reset", ECONNREFUSED);
+
+// Answers as told, one answer after the other; the last one stays.
+class FakePodman : public Podman {
+ public:
+  std::deque<Result<ContainerInfo>> inspections;
+  std::deque<Result<void>> removals{Result<void>{}};
+  std::deque<Result<std::optional<PodInfo>>> pods;
+  int calls = 0;
+
+  Result<std::optional<ImageInfo>> find_image(const std::string&) override {
+    return std::optional<ImageInfo>();
+  }
+  Result<void> pull(const std::string&, const std::atomic<bool>&) override { return {}; }
+  Result<std::string> run_pod(const Json&) override { return std::string(); }
+  Result<std::optional<PodInfo>> find_pod(const std::string&) override { return next(pods); }
+  Result<void> remove_pod(const std::string&) override { return {}; }
+  Result<std::string> create_container(const Json&) override { return std::string(); }
+  Result<void> init_container(const std::string&) override { return {}; }
+  Result<void> start_container(const std::string&) override { return {}; }
+  Result<ContainerInfo> inspect_container(const std::string&) override { return next(inspections); }
+  Result<void> remove_container(const std::string&) override { return next(removals); }
+  Result<std::vector<std::string>> list_containers(const std::string&) override {
+    return std::vector<std::string>{"c"};
+  }
+  Result<std::vector<std::string>> list_pods(const std::string&) override {
+    return std::vector<std::string>{"p"};
+  }
+
+ private:
+  template <typename T>
+  T next(std::deque<T>& answers) {
+    ++calls;
+    T answer = answers.front();
+    if (answers.size() > 1) answers.pop_front();
+    return answer;
+  }
+};
+
+struct Scene {
+  char folder[32] = "/tmp/podhost-test-XXXXXX";
+  FakePodman podman;
+  PodSpec spec = sample_spec(sample_pod());
+  ContainerInfo ended;
+
+  Scene() {
+    REQUIRE(mkdtemp(folder) != nullptr);
+    ended.id = "c";
+    ended.state = "exited";
+    ended.exit_code = 7;
+    ended.labels = {{label::k_uid, "u-1"}, {label::k_container, "pilot"}};
+  }
+  ~Scene() { rmdir(folder); }
+  EndResult bury() {
+    const PodFiles files(folder);
+    return bury_container({podman, files, folder}, spec, spec.containers[0], "c", 0, Fd());
+  }
+};
+
+}  // namespace
+
+TEST_CASE("pod_jobs: an exit code is asked for until podman has answered") {
+  Scene scene;
+  scene.podman.inspections = {k_away, Error("podman", ETIMEDOUT), scene.ended};
+  scene.podman.removals = {k_away, Result<void>{}};
+  const EndResult result = scene.bury();
+  CHECK(result.exit_code == 7);
+  CHECK(result.reason == "Error");
+  CHECK(scene.podman.calls == 5);
+}
+
+TEST_CASE("pod_jobs: an end that nobody saw is never a success") {
+  Scene scene;
+  ContainerInfo unseen = scene.ended;
+  SUBCASE("podman does not know the container") {
+    scene.podman.inspections = {Error("no such container")};
+  }
+  SUBCASE("podman believes it runs") {
+    unseen.state = "running";
+    unseen.exit_code = 0;
+    scene.podman.inspections = {unseen};
+  }
+  SUBCASE("its conmon left no exit code") {
+    unseen.exit_code = -1;
+    scene.podman.inspections = {unseen};
+  }
+  const EndResult result = scene.bury();
+  CHECK(result.exit_code == 137);
+  CHECK(result.reason == "ContainerStatusUnknown");
+}
+
+TEST_CASE("pod_jobs: podhost's own end is not waited for podman") {
+  Scene scene;
+  scene.podman.inspections = {Error("podman", ECANCELED)};
+  scene.podman.removals = {Error("podman", ECANCELED)};
+  CHECK(scene.bury().reason == "ContainerStatusUnknown");
+  CHECK(scene.podman.calls == 2);
+}
+
+TEST_CASE("pod_jobs: an inventory leaves out what vanishes, but fails if podman does not answer") {
+  Scene scene;
+  scene.podman.inspections = {scene.ended};
+  auto found = find_pods(scene.podman, "/state");
+  REQUIRE(found);
+  REQUIRE(found.value().pods.at("u-1").containers.size() == 1);
+  CHECK_FALSE(found.value().pods.at("u-1").containers[0].process);
+  CHECK_FALSE(found.value().pods.at("u-1").infra);
+  CHECK(found.value().podman_pods == std::vector<std::string>{"p"});
+  scene.podman.inspections = {Error("no such container")};
+  CHECK(find_pods(scene.podman, "/state").value().pods.empty());
+  scene.podman.inspections = {k_away};
+  CHECK_FALSE(find_pods(scene.podman, "/state"));
+}
+
+TEST_CASE("pod_jobs: whether a pod exists is known only from podman") {
+  Scene scene;
+  scene.podman.pods = {k_away, std::optional<Podman::PodInfo>()};
+  CHECK(has_pod(scene.podman, "p").value() == false);
+  scene.podman.pods = {std::optional(Podman::PodInfo{"id", "/c/id"})};
+  CHECK(has_pod(scene.podman, "p").value());
+}

@@ -1,0 +1,237 @@
+#include "provisioner/backends/kubernetes.hpp"
+
+#include <doctest/doctest.h>
+
+#include "provisioner/service/api_counts.hpp"
+#include "tests/kube/fake_server.hpp"
+
+using namespace glidepod;
+using namespace glidepod::provisioner;
+using kube::FakeServer;
+
+namespace {
+
+constexpr Time k_now{Seconds(1'800'000'000)};
+
+// A Kubernetes of a few lines that keeps its pods.
+struct Scene {
+  Loop loop = Loop::create().value();
+  FakeServer server{loop};
+  std::unique_ptr<kube::Client> client;
+  ApiCounts counts;
+  std::unique_ptr<Kubernetes> kubernetes;
+  std::map<std::string, Json> pods;
+  std::function<std::optional<FakeServer::Reply>(const FakeServer::Request&)> instead;
+
+  Scene() {
+    client = kube::Client::create(loop, {"http://localhost", server.socket(), {}, {}}).value();
+    KubernetesSettings settings;
+    settings.name_space = "ns";
+    settings.app_name = "wn";
+    kubernetes = std::make_unique<Kubernetes>(*client, settings, PodMaker::create(settings, nullptr).value(),
+                                              PodFeed::Mode::followed);
+    client->observe(counts.observer());
+    server.on_request = [this](const FakeServer::Request& request) {
+      const auto other = instead ? instead(request) : std::nullopt;
+      return other ? *other : answer(request);
+    };
+  }
+  static std::string status(int code, const char* reason, const std::string& message) {
+    return Json{{"kind", "Status"}, {"code", code}, {"reason", reason}, {"message", message}}.dump();
+  }
+  FakeServer::Reply answer(const FakeServer::Request& request) {
+    const auto path = request.target.substr(0, request.target.find('?'));
+    if (path.ends_with("/resourcequotas") || path == "/api/v1/nodes")
+      return FakeServer::json(403, status(403, "Forbidden", "no"));
+    if (request.method == "POST") {
+      auto pod = Json::parse(request.body);
+      const std::string name = pod["metadata"]["name"];
+      if (pods.contains(name)) return FakeServer::json(409, status(409, "AlreadyExists", "there"));
+      pod["metadata"]["uid"] = "uid-" + name;
+      pod["metadata"]["resourceVersion"] = "1";
+      pod["status"] = {{"phase", "Pending"}};
+      pods[name] = pod;
+      return FakeServer::json(201, pod.dump());
+    }
+    if (request.method == "DELETE") {
+      const auto name = path.substr(path.rfind('/') + 1);
+      if (!pods.contains(name)) return FakeServer::json(404, status(404, "NotFound", "gone"));
+      const auto options = Json::parse(request.body);
+      for (const auto& [key, value] : options["preconditions"].items())
+        if (value != pods[name]["metadata"][key])
+          return FakeServer::json(409, status(409, "Conflict", "another " + key));
+      pods.erase(name);
+      return FakeServer::json(200, "{}");
+    }
+    // One pod a page.
+    auto next = pods.begin();
+    const auto from = request.target.find("continue=");
+    if (from != std::string::npos) next = pods.find(request.target.substr(from + 9));
+    Json list = {{"items", Json::array()}, {"metadata", Json::object()}};
+    if (next != pods.end()) list["items"].push_back(next->second);
+    if (next != pods.end() && std::next(next) != pods.end())
+      list["metadata"]["continue"] = std::next(next)->first;
+    return FakeServer::json(200, list.dump());
+  }
+  Seen look(Time now = k_now) {
+    Seen result;
+    kubernetes->look(now, [&](Seen seen) {
+      result = std::move(seen);
+      loop.stop();
+    });
+    REQUIRE(loop.run().ok());
+    return result;
+  }
+  std::string end(const std::function<void(std::function<void(Result<void>)>)>& action) {
+    std::string result = "?";
+    action([&](const Result<void>& done) {
+      result = done.ok() ? "" : done.error().message();
+      loop.stop();
+    });
+    REQUIRE(loop.run().ok());
+    return result;
+  }
+  std::string create(const std::string& name, const Group& group = {}) {
+    return end([&](auto done) { kubernetes->create(group, name, done); });
+  }
+  std::string remove(const std::string& name) {
+    return end([&](auto done) { kubernetes->remove(name, done); });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("kubernetes: pods are made, found again over several pages, and removed") {
+  Scene scene;
+  CHECK(scene.look().pods.empty());
+  for (const auto* name : {"a", "b", "c"}) CHECK(scene.create(name, {.cpus = 4}) == "");
+  CHECK(scene.server.requests.back().target == "/api/v1/namespaces/ns/pods");
+  const auto seen = scene.look();
+  CHECK(seen.blind.empty());
+  CHECK(seen.problems.empty());
+  REQUIRE(seen.pods.size() == 3);
+  CHECK(seen.pods[2].name == "c");
+  CHECK(seen.pods[2].group.cpus == 4);
+  CHECK(seen.pods[2].state == PodState::unschedulable);
+  CHECK(seen.pods[2].image == "sfiligoi/prp-portal-wn");
+  bool selected = false;
+  for (const auto& request : scene.server.requests)
+    selected = selected || request.target.find("labelSelector=prp-htcondor-portal%3Dwn%2Ck8s-app%3Dwn") !=
+                               std::string::npos;
+  CHECK(selected);
+  CHECK(scene.remove("b") == "");
+  CHECK(scene.remove("b") == "");
+  CHECK(scene.look().pods.size() == 2);
+}
+
+TEST_CASE("kubernetes: a creation that is repeated makes one pod") {
+  Scene scene;
+  CHECK(scene.create("a") == "");
+  CHECK(scene.create("a") == "");
+  // The answer to the first attempt is lost.
+  int attempts = 0;
+  scene.instead = [&](const FakeServer::Request& request) -> std::optional<FakeServer::Reply> {
+    if (request.method != "POST" || ++attempts > 1) return {};
+    scene.answer(request);
+    return FakeServer::Reply{"", true};
+  };
+  CHECK(scene.create("b") == "");
+  CHECK(scene.pods.size() == 2);
+}
+
+TEST_CASE("kubernetes: what the server refuses is told in its words, at once, what may pass is repeated") {
+  Scene scene;
+  int attempts = 0;
+  const auto first = [&](int code, const char* reason, const char* message, bool for_good) {
+    attempts = 0;
+    scene.instead = [=, &attempts](const FakeServer::Request& request) -> std::optional<FakeServer::Reply> {
+      if (request.method != "POST" || (++attempts > 1 && !for_good)) return {};
+      return FakeServer::json(code, Scene::status(code, reason, message));
+    };
+  };
+  first(403, "Forbidden", "exceeded quota: pods", true);
+  CHECK(scene.create("a") == "403 Forbidden: exceeded quota: pods");
+  CHECK(attempts == 1);
+  first(422, "Invalid", "spec.containers[0].image: Required value", true);
+  CHECK(scene.create("a") == "422 Invalid: spec.containers[0].image: Required value");
+  first(500, "InternalError", "etcd", false);
+  CHECK(scene.create("a") == "");
+  CHECK(attempts == 2);
+}
+
+TEST_CASE("kubernetes: only the pod that was seen is removed") {
+  Scene scene;
+  CHECK(scene.create("a") == "");
+  scene.look();
+  scene.pods["a"]["metadata"]["uid"] = "another";
+  CHECK(scene.remove("a") == "409 Conflict: another uid");
+  CHECK(scene.pods.size() == 1);
+  // Nor is the very pod, if anything has happened to it since.
+  scene.look();
+  scene.pods["a"]["metadata"]["resourceVersion"] = "2";
+  CHECK(scene.remove("a") == "409 Conflict: another resourceVersion");
+  scene.look();
+  CHECK(scene.remove("a") == "");
+}
+
+TEST_CASE("kubernetes: a list that cannot be read is blindness, one pod that cannot is a problem") {
+  Scene scene;
+  CHECK(scene.create("a") == "");
+  CHECK(scene.create("b") == "");
+  scene.pods["a"]["metadata"]["labels"]["PodCPUs"] = "many";
+  const auto seen = scene.look();
+  CHECK(seen.pods.size() == 1);
+  CHECK(seen.problems == std::vector<std::string>{"a: PodCPUs: 'many' is not a whole number"});
+  scene.instead = [](const FakeServer::Request&) {
+    return FakeServer::json(403, Scene::status(403, "Forbidden", "pods is forbidden"));
+  };
+  CHECK(scene.look().blind == "list of pods: 403 Forbidden: pods is forbidden");
+  scene.instead = [](const FakeServer::Request&) { return FakeServer::json(200, "[]"); };
+  CHECK(scene.look().blind == "list of pods: the answer is no list");
+}
+
+TEST_CASE("kubernetes: a list whose rest has expired is read again from its beginning") {
+  Scene scene;
+  for (const auto* name : {"a", "b"}) CHECK(scene.create(name) == "");
+  int expired = 0;
+  scene.instead = [&](const FakeServer::Request& request) -> std::optional<FakeServer::Reply> {
+    if (request.target.find("continue=") == std::string::npos || ++expired > 1) return {};
+    return FakeServer::json(410, Scene::status(410, "Expired", "too old"));
+  };
+  CHECK(scene.look().pods.size() == 2);
+  expired = -100;
+  const auto seen = scene.look();
+  CHECK(seen.blind == "list of pods: 410 Expired: too old");
+}
+
+TEST_CASE("kubernetes: quotas each time, nodes now and then") {
+  Scene scene;
+  int nodes = 0;
+  scene.instead = [&](const FakeServer::Request& request) -> std::optional<FakeServer::Reply> {
+    if (request.target.ends_with("/resourcequotas"))
+      return FakeServer::json(200,
+                              R"({"items": [{"status": {"hard": {"pods": "10"}, "used": {"pods": "4"}}}]})");
+    if (!request.target.starts_with("/api/v1/nodes")) return {};
+    ++nodes;
+    return FakeServer::json(200,
+                            R"({"items": [{"status": {"allocatable": {"cpu": "8", "memory": "8Gi"}}}]})");
+  };
+  auto seen = scene.look();
+  CHECK(seen.capacity.quota_left->pods == 6);
+  CHECK(seen.capacity.nodes.size() == 1);
+  scene.look(k_now + Seconds(120));
+  CHECK(nodes == 1);
+  scene.look(k_now + Seconds(700));
+  CHECK(nodes == 2);
+  Demand demand;
+  demand.groups[{.cpus = 4}].idle = 1;
+  scene.kubernetes->fit(demand, seen.capacity);
+  CHECK(seen.capacity.needs.at({.cpus = 4}).cpu_milli == 3000);
+}
+
+TEST_CASE("kubernetes: its pilots' ads") {
+  Scene scene;
+  CHECK(scene.kubernetes->slot_constraint() ==
+        "(K8SProvisionerType =?= \"PRPHTCondorProvisioner\") && (K8SProvisionerName =?= \"wn\") && "
+        "(K8SNamespace =?= \"ns\") && (K8SDomain =?= \"optiputer.net\")");
+}

@@ -1,0 +1,138 @@
+#include "provisioner/backends/pod_state.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace glidepod;
+using namespace glidepod::provisioner;
+
+namespace {
+
+// A pod of the API with this status; "spec" may add a node.
+Pod pod(std::string_view status, bool has_node = true, std::string_view metadata = "") {
+  auto json =
+      Json::parse(fmt::format(R"({{"metadata": {{"name": "p", "creationTimestamp": "2026-01-01T00:00:00Z"{}}},
+    "spec": {{"containers": [{{"name": "pilot", "image": "img"}}, {{"name": "payload-0", "image": "other"}}]}},
+    "status": {}}})",
+                              metadata, status));
+  if (has_node) json["spec"]["nodeName"] = "n";
+  return read_pod(json).value();
+}
+
+PodState waiting(std::string_view reason) {
+  return pod(fmt::format(R"({{"phase": "Pending", "containerStatuses": [
+    {{"name": "pilot", "state": {{"waiting": {{"reason": "{}"}}}}}}]}})",
+                         reason))
+      .state;
+}
+
+const Time k_created = read_time("2026-01-01T00:00:00Z");
+
+}  // namespace
+
+TEST_CASE("pod_state: Pending is split by its cause") {
+  CHECK(pod(R"({"phase": "Pending"})", false).state == PodState::unschedulable);
+  CHECK(pod(R"({"phase": "Pending"})").state == PodState::pulling);
+  CHECK(waiting("ContainerCreating") == PodState::pulling);
+  CHECK(waiting("PodInitializing") == PodState::pulling);
+  for (const auto* reason : {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
+    CHECK(waiting(reason) == PodState::pull_error);
+  CHECK(waiting("CreateContainerConfigError") == PodState::starting);
+  CHECK(
+      pod(R"({"phase": "Pending", "initContainerStatuses": [{"name": "install", "state": {"running": {}}}]})")
+          .state == PodState::starting);
+  CHECK(pod(R"({"phase": "Pending", "initContainerStatuses": [
+              {"name": "install", "state": {"waiting": {"reason": "ImagePullBackOff"}}}]})")
+            .state == PodState::pull_error);
+}
+
+TEST_CASE("pod_state: a running pod is as its pilot container is, whatever the payloads do") {
+  const auto running = pod(R"({"phase": "Running", "containerStatuses": [
+    {"name": "payload-0", "state": {"waiting": {"reason": "ErrImagePull"}}},
+    {"name": "pilot", "state": {"running": {"startedAt": "2026-01-01T00:05:00Z"}}}]})");
+  CHECK(running.state == PodState::unregistered);
+  CHECK(running.since == k_created + Seconds(300));
+  CHECK(running.image == "img");
+  CHECK(pod(R"({"phase": "Running", "containerStatuses": [
+    {"name": "pilot", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]})")
+            .state == PodState::starting);
+}
+
+TEST_CASE("pod_state: times") {
+  CHECK(pod(R"({"phase": "Pending"})", false).since == k_created);
+  CHECK(pod(R"({"phase": "Pending", "conditions": [
+    {"type": "PodScheduled", "lastTransitionTime": "2026-01-01T00:01:00Z"}]})")
+            .since == k_created + Seconds(60));
+  const auto ended = pod(R"({"phase": "Failed", "containerStatuses": [
+    {"name": "pilot", "state": {"terminated": {"finishedAt": "2026-01-01T01:00:00Z"}}},
+    {"name": "payload-0", "state": {"terminated": {"finishedAt": "2026-01-01T00:30:00Z"}}}]})");
+  CHECK(ended.state == PodState::failed);
+  CHECK(ended.since == k_created + Seconds(3600));
+  CHECK(pod(R"({"phase": "Succeeded"})").state == PodState::succeeded);
+  CHECK(read_time("yesterday") == Time{});
+  CHECK(read_time(Json()) == Time{});
+}
+
+TEST_CASE("pod_state: pods on their way out and lost ones take room and nothing else") {
+  CHECK(pod(R"({"phase": "Running"})", true, R"(, "deletionTimestamp": "2026-01-01T00:00:00Z")").state ==
+        PodState::unknown);
+  CHECK(pod(R"({"phase": "Unknown"})").state == PodState::unknown);
+}
+
+TEST_CASE("pod_state: what is no pod is an error") {
+  for (const auto* text :
+       {"{}", "[]", "null", R"({"metadata": {"name": "p"}})",
+        R"({"metadata": {"name": "p", "labels": {"PodCPUs": "x"}}, "spec": {"containers": [{}]}})"}) {
+    CAPTURE(text);
+    CHECK_FALSE(read_pod(Json::parse(text)).ok());
+  }
+}
+
+TEST_CASE("pod_state: nodes, each size once") {
+  const auto nodes = read_nodes(Json::parse(R"({"items": [
+    {"status": {"allocatable": {"cpu": "7910m", "memory": "32Gi", "ephemeral-storage": "100000000", "pods": "110"}}},
+    {"status": {"allocatable": {"cpu": "7910m", "memory": "32Gi", "ephemeral-storage": "100000000", "pods": "110"}}},
+    {"status": {"allocatable": {"cpu": "64", "memory": "256Gi", "nvidia.com/gpu": "8", "pods": "110"}}},
+    {}]})"));
+  REQUIRE(nodes.size() == 3);
+  CHECK(nodes[1].cpu_milli == 7910);
+  CHECK(nodes[1].memory_bytes == 32LL << 30);
+  CHECK(nodes[2].gpus == 8);
+  CHECK(nodes[2].disk_bytes > 1'000'000'000'000'000);
+}
+
+TEST_CASE("pod_state: the tightest of the quotas counts, those with scopes do not") {
+  const auto quota = read_quotas(Json::parse(R"({"items": [
+    {"status": {"hard": {"requests.cpu": "10", "pods": "50"}, "used": {"requests.cpu": "4500m", "pods": "7"}}},
+    {"status": {"hard": {"cpu": "8", "memory": "10Gi"}, "used": {"cpu": "1", "memory": "1Gi"}}},
+    {"spec": {"scopes": ["BestEffort"]}, "status": {"hard": {"pods": "0"}}}]})"));
+  REQUIRE(quota);
+  CHECK(quota->hard.cpu_milli == 8000);
+  CHECK(quota->left.cpu_milli == 5500);
+  CHECK(quota->left.memory_bytes == 9LL << 30);
+  CHECK(quota->left.pods == 43);
+  CHECK(quota->left.gpus > 1'000'000);
+  CHECK_FALSE(read_quotas(Json::parse(R"({"items": []})")));
+}
+
+TEST_CASE("pod state: whether a pod that cannot pull has ever run anything") {
+  const auto never_ran = [](const char* phase, const std::string& statuses) {
+    return read_pod(
+               Json::parse(
+                   R"({"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": [{"name": "pilot"}]},
+      "status": {"phase": ")" +
+                   std::string(phase) + R"(", )" + statuses + "}}"))
+        ->never_ran;
+  };
+  const std::string error =
+      R"("containerStatuses": [{"name": "pilot", "state": {"waiting": {"reason": "ErrImagePull"}})";
+  CHECK(never_ran("Pending", error + "}]"));
+  CHECK(never_ran("Pending",
+                  error + R"(, "lastState": {}}], "initContainerStatuses": [{"state": {"waiting": {}}}])"));
+  CHECK(!never_ran("Pending",
+                   error + R"(}], "initContainerStatuses": [{"state": {"terminated": {"exitCode": 0}}}])"));
+  CHECK(!never_ran("Pending", error + R"(, "lastState": {"terminated": {"exitCode": 1}}}])"));
+  CHECK(!never_ran("Running", error + "}]"));
+  CHECK(!never_ran(
+      "Pending",
+      R"("containerStatuses": [{"name": "pilot", "state": {"waiting": {"reason": "ContainerCreating"}}}])"));
+}

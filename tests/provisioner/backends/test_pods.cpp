@@ -1,0 +1,296 @@
+#include "provisioner/backends/pods.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace glidepod;
+using namespace glidepod::provisioner;
+
+namespace {
+
+KubernetesSettings settings(std::string_view text) {
+  Ini ini;
+  REQUIRE(ini.read(text, "f").ok());
+  const auto loaded = parse_settings(ini);
+  if (!loaded) FAIL(loaded.error().message());
+  return loaded->settings.kubernetes;
+}
+
+Result<Json> pod(std::string_view text, const Group& group, const Json* pod_template = nullptr) {
+  const auto maker = TRY(PodMaker::create(settings(text), pod_template));
+  return maker.make(group, "prp-wn-1");
+}
+
+void check_same(const Result<Json>& got, std::string_view wanted) {
+  if (!got) FAIL(got.error().message());
+  // The difference as a JSON patch says field by field what is wrong.
+  CHECK(Json::diff(got.value(), Json::parse(wanted)).dump() == "[]");
+}
+
+// What PRP sends for its defaults, except: a pod, not a job; no empty affinity.
+constexpr std::string_view k_published = R"(
+[DEFAULT]
+namespace=default
+[HTCondor]
+additional_requirements= \
+    ((DESIRED_Sites is undefined)|| \
+        stringListMember("SDSC-PRP",DESIRED_Sites,","))&& \
+        (!isUndefined(SingularityImage))
+[k8s]
+node_affinity_dict=^nautilus.io/low-power:true
+)";
+
+// A template with all that a pilot pod has.
+Json pilot_pod() {
+  return Json::parse(R"({
+    "apiVersion": "v1", "kind": "Pod",
+    "metadata": {"generateName": "pilot-", "labels": {"app.kubernetes.io/name": "glidepod-pilot"}},
+    "spec": {
+      "restartPolicy": "OnFailure", "shareProcessNamespace": true, "serviceAccountName": "glidepod-pilot",
+      "initContainers": [{"name": "install", "image": "pilot:1"}],
+      "containers": [
+        {"name": "pilot", "image": "pilot:1", "imagePullPolicy": "IfNotPresent",
+         "env": [{"name": "CONDOR_HOST", "value": "nowhere"}, {"name": "GLIDEPOD_PAYLOAD_CONTAINERS", "value": "2"}],
+         "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "512Mi"}},
+         "volumeMounts": [{"name": "shared", "mountPath": "/glidepod/run"}]},
+        {"name": "payload-0", "image": "pilot:1", "volumeMounts": [{"name": "shared", "mountPath": "/glidepod/run"}]},
+        {"name": "payload-1", "image": "pilot:1", "volumeMounts": [{"name": "shared", "mountPath": "/glidepod/run"}]},
+        {"name": "log", "image": "other:1"}],
+      "volumes": [{"name": "shared", "emptyDir": {}}]}})");
+}
+
+}  // namespace
+
+TEST_CASE("pods: the published configuration gives PRP's pod, field by field") {
+  check_same(pod(k_published, {.cpus = 4, .memory_mb = 16000, .disk_kb = 9'000'000, .gpus = 1}), R"({
+    "apiVersion": "v1", "kind": "Pod",
+    "metadata": {"name": "prp-wn-1", "namespace": "default", "labels": {
+      "k8s-app": "prp-wn", "prp-htcondor-portal": "wn", "PodCPUs": "4", "PodGPUs": "1", "PodMemory": "16000",
+      "PodDisk": "9000000", "glidepod.io/group": "420f984ab51093a0"}},
+    "spec": {
+      "restartPolicy": "Never",
+      "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "nautilus.io/low-power", "operator": "NotIn", "values": ["true"]}]}]}}},
+      "containers": [{
+        "name": "htcondor", "image": "sfiligoi/prp-portal-wn", "imagePullPolicy": "Always",
+        "env": [
+          {"name": "K8S_PROVISIONER_TYPE", "value": "PRPHTCondorProvisioner"},
+          {"name": "K8S_PROVISIONER_NAME", "value": "prp-wn"},
+          {"name": "CONDOR_HOST", "value": "prp-cm-htcondor.htcondor-portal.svc.cluster.local"},
+          {"name": "STARTD_NOCLAIM_SHUTDOWN", "value": "1200"},
+          {"name": "K8S_NAMESPACE", "value": "default"},
+          {"name": "K8S_DOMAIN", "value": "optiputer.net"},
+          {"name": "NUM_CPUS", "value": "4"},
+          {"name": "NUM_GPUS", "value": "1"},
+          {"name": "MEMORY", "value": "16000"},
+          {"name": "DISK", "value": "20480000"},
+          {"name": "FORCE_K8SNAMESPACE_MATCHING", "value": "yes"},
+          {"name": "PHYSICAL_HOSTNAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+        "resources": {
+          "requests": {"cpu": "3", "memory": "12800Mi", "ephemeral-storage": "20480000k", "nvidia.com/gpu": "1",
+                       "smarter-devices/fuse": "1"},
+          "limits": {"cpu": "4250m", "memory": "17000Mi", "ephemeral-storage": "20480000k", "nvidia.com/gpu": "1",
+                     "smarter-devices/fuse": "1"}},
+        "volumeMounts": [{"name": "configpasswd", "mountPath": "/etc/condor/tokens.d/prp-wn.token",
+                          "subPath": "prp-wn.token", "readOnly": true}]}],
+      "volumes": [{"name": "configpasswd", "secret": {"secretName": "prp-htcondor-wn-secret",
+                   "items": [{"key": "prp-wn.token", "path": "prp-wn.token"}]}}]}})");
+}
+
+TEST_CASE("pods: every key of [k8s] has its field") {
+  check_same(pod(R"([k8s]
+namespace=osg
+condor_host=cm
+app_name=my-wn
+k8s_domain=d
+force_k8s_namespace_matching=
+additional_requirements=(x =?= 1)
+k8s_image=img:2
+k8s_image_pull_policy=IfNotPresent
+priority_class=low
+priority_class_cpu=opportunistic2
+service_account_name=sa
+request_fuse=no
+storage_mbs=
+use_large_limit=no
+resources_dict=example.com/nic:2
+labels_dict=project:osg,k8s-app:other
+annotations_dict=note:a&colon;b&comma;c
+envs_dict=GLIDEIN_Site:SDSC-PRP,CONDOR_HOST:cm2
+tolerations_list=nautilus.io/ci,other
+node_selectors_dict=disk:ssd
+node_affinity_dict=zone:a|b,^nautilus.io/low-power:true
+pvc_volumes_dict=data.x:/data,soft:!#/soft
+config_volumes_dict=extra:/etc/condor/config.d/99-extra.config
+token_secret=
+image_pull_secrets=pull
+pod_lifetime=7200
+)",
+                 {.cpus = 1, .memory_mb = 4096}),
+             R"json({
+    "apiVersion": "v1", "kind": "Pod",
+    "metadata": {"name": "prp-wn-1", "namespace": "osg", "annotations": {"note": "a:b,c"}, "labels": {
+      "project": "osg", "k8s-app": "my-wn", "prp-htcondor-portal": "wn", "PodCPUs": "1", "PodGPUs": "0",
+      "PodMemory": "4096", "PodDisk": "8000000", "glidepod.io/group": "8c5d0ab8529709db"}},
+    "spec": {
+      "restartPolicy": "Never", "priorityClassName": "opportunistic2", "serviceAccountName": "sa",
+      "activeDeadlineSeconds": 7200, "imagePullSecrets": [{"name": "pull"}],
+      "nodeSelector": {"disk": "ssd"},
+      "tolerations": [{"effect": "NoSchedule", "key": "nautilus.io/ci", "operator": "Exists"},
+                      {"effect": "NoSchedule", "key": "other", "operator": "Exists"}],
+      "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]},
+                              {"key": "nautilus.io/low-power", "operator": "NotIn", "values": ["true"]}]}]}}},
+      "containers": [{
+        "name": "htcondor", "image": "img:2", "imagePullPolicy": "IfNotPresent",
+        "env": [
+          {"name": "K8S_PROVISIONER_TYPE", "value": "PRPHTCondorProvisioner"},
+          {"name": "K8S_PROVISIONER_NAME", "value": "my-wn"},
+          {"name": "CONDOR_HOST", "value": "cm2"},
+          {"name": "STARTD_NOCLAIM_SHUTDOWN", "value": "1200"},
+          {"name": "K8S_NAMESPACE", "value": "osg"},
+          {"name": "K8S_DOMAIN", "value": "d"},
+          {"name": "NUM_CPUS", "value": "1"},
+          {"name": "NUM_GPUS", "value": "0"},
+          {"name": "MEMORY", "value": "4096"},
+          {"name": "DISK", "value": "8000000"},
+          {"name": "ADDITIONAL_REQUIREMENTS", "value": "(x =?= 1)"},
+          {"name": "GLIDEIN_Site", "value": "SDSC-PRP"},
+          {"name": "PHYSICAL_HOSTNAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+        "resources": {
+          "requests": {"cpu": "1", "memory": "5096Mi", "ephemeral-storage": "8000000k", "example.com/nic": "2"},
+          "limits": {"cpu": "1", "memory": "5096Mi", "ephemeral-storage": "8000000k", "example.com/nic": "2"}},
+        "volumeMounts": [
+          {"name": "data-x", "mountPath": "/data"},
+          {"name": "soft", "mountPath": "/soft", "readOnly": true, "mountPropagation": "HostToContainer"},
+          {"name": "extra", "mountPath": "/etc/condor/config.d/99-extra.config", "subPath": "99-extra.config"}]
+}],
+      "volumes": [
+        {"name": "data-x", "persistentVolumeClaim": {"claimName": "data.x"}},
+        {"name": "soft", "persistentVolumeClaim": {"claimName": "soft"}},
+        {"name": "extra", "configMap": {"name": "extra",
+         "items": [{"key": "99-extra.config", "path": "99-extra.config"}]}}]
+}
+})json");
+}
+
+TEST_CASE("pods: a template keeps what it has and gets the rest, jobs' resources in the payload containers") {
+  const auto made = pod("[k8s]\ncondor_host=cm\nk8s_image=pilot:2\npvc_volumes_dict=data:/data\n",
+                        {.cpus = 3, .memory_mb = 9001}, std::make_unique<Json>(pilot_pod()).get());
+  REQUIRE(made.ok());
+  const auto& spec = (*made.operator->())["spec"];
+  CHECK(spec["restartPolicy"] == "OnFailure");
+  CHECK(spec["shareProcessNamespace"] == true);
+  CHECK(spec["serviceAccountName"] == "glidepod-pilot");
+  CHECK(made->at("metadata").contains("generateName") == false);
+  CHECK(made->at("metadata")["labels"]["app.kubernetes.io/name"] == "glidepod-pilot");
+  const auto& pilot = spec["containers"][0];
+  CHECK(spec["initContainers"][0]["image"] == "pilot:2");
+  CHECK(pilot["image"] == "pilot:2");
+  CHECK(pilot["imagePullPolicy"] == "IfNotPresent");
+  CHECK(spec["containers"][1]["image"] == "pilot:2");
+  CHECK(spec["containers"][3]["image"] == "other:1");
+  CHECK(pilot["env"][0] == Json{{"name", "CONDOR_HOST"}, {"value", "cm"}});
+  CHECK(pilot["env"][1] == Json{{"name", "GLIDEPOD_PAYLOAD_CONTAINERS"}, {"value", "payload-0 payload-1"}});
+  CHECK(pilot["resources"]["requests"]["cpu"] == "100m");
+  CHECK(spec["containers"][1]["resources"] == Json::parse(R"({
+    "requests": {"cpu": "1125m", "memory": "3600Mi", "ephemeral-storage": "20480000k"},
+    "limits": {"cpu": "3250m", "memory": "10001Mi", "ephemeral-storage": "20480000k"}})"));
+  CHECK(spec["containers"][2]["resources"] == Json::parse(R"({
+    "requests": {"cpu": "1125m", "memory": "3600Mi"}, "limits": {"cpu": "3250m", "memory": "10001Mi"}})"));
+  CHECK(spec["containers"][1].contains("env") == false);
+  for (const int container : {0, 1, 2})
+    CHECK(spec["containers"][container]["volumeMounts"].back()["name"] == "data");
+  CHECK(spec["containers"][3].contains("volumeMounts") == false);
+  CHECK(spec["volumes"].size() == 2);
+  const auto sum = resources_of_pod(*made.operator->()).value();
+  CHECK(sum.cpu_milli == 2350);
+  CHECK(sum.memory_bytes == (7200LL + 256) * 1024 * 1024);
+  CHECK(sum.gpus == 0);
+}
+
+TEST_CASE("pods: with GPUs there is one payload container, which has them all") {
+  const auto from_template = pilot_pod();
+  const auto made = pod("[k8s]\n", {.cpus = 3, .memory_mb = 9001, .gpus = 2}, &from_template);
+  REQUIRE(made.ok());
+  const auto& containers = made->at("spec")["containers"];
+  REQUIRE(containers.size() == 3);
+  CHECK(containers[0]["env"][1] == Json{{"name", "GLIDEPOD_PAYLOAD_CONTAINERS"}, {"value", "payload-0"}});
+  CHECK(containers[1]["name"] == "payload-0");
+  CHECK(containers[1]["resources"]["limits"]["nvidia.com/gpu"] == "2");
+  CHECK(containers[1]["resources"]["requests"]["cpu"] == "2250m");
+  CHECK(containers[2]["name"] == "log");
+  CHECK(resources_of_pod(*made.operator->()).value().gpus == 2);
+}
+
+TEST_CASE("pods: without an image of its own a template keeps the one it has") {
+  const auto from_template = pilot_pod();
+  const auto maker = PodMaker::create(settings("[k8s]\n"), &from_template);
+  REQUIRE(maker.ok());
+  CHECK(maker->image() == "pilot:1");
+}
+
+TEST_CASE("pods: what a group asks for besides sizes") {
+  const auto made =
+      pod("[k8s]\npriority_class=p\npriority_class_gpu=pg\n",
+          {.disk_volumes = "data:/data", .gpus = 1, .gpu_types = "A100,L40", .labels = "zone:a"});
+  REQUIRE(made.ok());
+  const auto& spec = made->at("spec");
+  CHECK(spec["priorityClassName"] == "pg");
+  CHECK(spec["nodeSelector"] == Json{{"zone", "a"}});
+  CHECK(spec["volumes"][0]["persistentVolumeClaim"]["claimName"] == "data");
+  CHECK(spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+            ["nodeSelectorTerms"][0]["matchExpressions"][0] ==
+        Json::parse(R"({"key": "nvidia.com/gpu.product", "operator": "In", "values": ["A100", "L40"]})"));
+}
+
+TEST_CASE("pods: every group is found again in its pod") {
+  for (const auto& group :
+       {Group{}, Group{.cpus = 4, .memory_mb = 9000, .disk_kb = 10'000'000},
+        Group{.disk_volumes = "data:/data", .gpus = 1, .gpu_types = "A100,L40", .labels = "zone:a"}}) {
+    const auto made = pod("[k8s]\n", group);
+    REQUIRE(made.ok());
+    CHECK(group_of_pod(*made.operator->()).value() == group);
+  }
+  // One that PRP made.
+  CHECK(group_of_pod(Json::parse(R"({"metadata": {"labels": {"PodCPUs": "2", "PodMemory": "8192"}}})"))
+            .value()
+            .name() == "2;8192;8000000;;0;;");
+  CHECK_FALSE(group_of_pod(Json::parse(R"({"metadata": {"labels": {"PodCPUs": "x"}}})")).ok());
+}
+
+TEST_CASE("pods: all terms of a template's affinity get the expressions") {
+  auto from_template = pilot_pod();
+  from_template["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+               ["nodeSelectorTerms"] = Json::parse(
+                   R"([{"matchExpressions": [{"key": "a", "operator": "Exists"}]}, {"matchFields": []}])");
+  const auto made = pod("[k8s]\nnode_affinity_dict=^b:1\n", {}, &from_template);
+  REQUIRE(made.ok());
+  const auto& terms = made->at("spec")["affinity"]["nodeAffinity"]
+                                      ["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
+  CHECK(terms[0]["matchExpressions"].size() == 2);
+  CHECK(terms[1]["matchExpressions"].size() == 1);
+}
+
+TEST_CASE("pods: a name is the same for the same cycle, group and number, and fit for a host") {
+  const Group group;
+  const Time cycle{Seconds(1'700'000'000)};
+  const auto name = pod_name("prp-wn", group, cycle, 3);
+  CHECK(name == "prp-wn-" + group.hash().substr(0, 8) + "-6553f100-3");
+  CHECK(pod_name("prp-wn", group, cycle, 3) == name);
+  CHECK(pod_name("prp-wn", group, cycle, 4) != name);
+  CHECK(pod_name("prp-wn", {.cpus = 2}, cycle, 3) != name);
+  CHECK(pod_name(std::string(100, 'a'), group, cycle, 3).size() == 63);
+}
+
+TEST_CASE("pods: a template that is none, and volumes of one name, are errors") {
+  for (const auto* text :
+       {"[]", "{}", R"({"kind": "Pod"})", R"({"kind": "Pod", "spec": {"containers": []}})",
+        R"({"kind": "Pod", "spec": {"containers": [{}]}})", R"({"kind": "Job", "spec": {}})"}) {
+    CAPTURE(text);
+    const auto json = Json::parse(text);
+    CHECK_FALSE(PodMaker::create(settings("[k8s]\n"), &json).ok());
+  }
+  const auto from_template = pilot_pod();
+  CHECK(pod("[k8s]\npvc_volumes_dict=shared:/x\n", {}, &from_template).error().message() ==
+        "the pod has two volumes with the name 'shared'");
+}

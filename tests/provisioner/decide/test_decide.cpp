@@ -1,0 +1,371 @@
+#include "provisioner/decide/decide.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace glidepod;
+using namespace glidepod::provisioner;
+using Verdict = Decision::Verdict;
+
+namespace {
+
+constexpr Time k_now{Seconds(1'000'000)};
+
+Group group(std::int64_t cpus) {
+  Group g;
+  g.cpus = cpus;
+  return g;
+}
+
+struct Scene {
+  Demand demand;
+  Supply supply;
+  Capacity capacity;
+  Policy policy;
+  History history;
+  Time now = k_now;
+
+  Scene() { policy.image = "img"; }
+  GroupDemand& jobs(std::int64_t cpus, std::int64_t idle, const std::string& owner = "alice") {
+    auto& d = demand.groups[group(cpus)];
+    d.idle += idle;
+    d.owners[owner] += idle;
+    return d;
+  }
+  GroupSupply& pods(std::int64_t cpus, std::int64_t waiting, std::int64_t unmatched, std::int64_t claimed) {
+    auto& s = supply.groups[group(cpus)];
+    s.waiting = waiting;
+    s.unmatched = unmatched;
+    s.claimed = claimed;
+    return s;
+  }
+  PolicySettings& rules() { return policy.settings; }
+  Plan plan() {
+    auto result = decide(demand, supply, capacity, policy, now, history);
+    history = result.history;
+    return result;
+  }
+  Decision one() {
+    auto result = plan();
+    REQUIRE(result.decisions.size() == 1);
+    return result.decisions[0];
+  }
+};
+
+}  // namespace
+
+TEST_CASE("decide: PRP's law, number by number") {
+  static constexpr std::int64_t table[][2] = {{1, 1},    {3, 1},    {4, 2},     {8, 3},         {76, 20},
+                                              {79, 20},  {80, 20},  {92, 21},   {96, 21},       {100, 21},
+                                              {156, 25}, {400, 40}, {1000, 77}, {100'000, 6265}};
+  for (const auto& row : table) {
+    const auto idle = row[0], wanted = row[1];
+    CAPTURE(idle);
+    CHECK(pressure(idle, 1'000'000) == wanted);
+    CHECK(pressure(idle, 20) == std::min<std::int64_t>(wanted, 20));
+  }
+}
+
+TEST_CASE("decide: what waits is taken off, what is claimed is not") {
+  struct Row {
+    std::int64_t idle, waiting, unmatched, claimed, submit;
+    Verdict verdict;
+  };
+  static constexpr Row rows[] = {
+      {40, 0, 0, 0, 11, Verdict::submit},     {40, 3, 2, 100, 6, Verdict::submit},
+      {40, 11, 0, 0, 0, Verdict::enough},     {40, 30, 0, 0, 0, Verdict::enough},
+      {1000, 0, 0, 0, 20, Verdict::submit},   {1000, 0, 0, 999, 20, Verdict::submit},
+      {1000, 0, 0, 1000, 0, Verdict::enough}, {0, 5, 0, 0, 0, Verdict::no_demand},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.idle);
+    CAPTURE(row.claimed);
+    Scene scene;
+    if (row.idle > 0) scene.jobs(1, row.idle);
+    scene.pods(1, row.waiting, row.unmatched, row.claimed);
+    const auto got = scene.one();
+    CHECK(got.submit == row.submit);
+    CHECK(got.verdict == row.verdict);
+  }
+}
+
+TEST_CASE("decide: every decision says why") {
+  Scene scene;
+  scene.jobs(1, 40);
+  scene.pods(1, 3, 2, 1);
+  scene.rules().ramp_up_per_group = 4;
+  CHECK(scene.one().reason() ==
+        "40 idle jobs ask for 11 waiting pods; 5 wait already; ramp_up_per_group: 6 -> 4");
+}
+
+TEST_CASE("decide: blind on either side decides nothing and remembers") {
+  for (const bool jobs : {true, false}) {
+    Scene scene;
+    scene.jobs(1, 40);
+    scene.supply.ended = {{"old", false, Time{}, 100}};
+    scene.history.cycle = 7;
+    (jobs ? scene.demand.blind : scene.supply.blind) = "no collector";
+    const auto plan = scene.plan();
+    CHECK(plan.blind == "no collector");
+    CHECK(plan.decisions.empty());
+    CHECK(plan.removals.empty());
+    CHECK(plan.history.cycle == 7);
+  }
+}
+
+TEST_CASE("decide: curbs and caps of a group") {
+  struct Row {
+    std::int64_t PolicySettings::*rule;
+    std::int64_t value, submit;
+  };
+  // 40 idle, 2 waiting, 1 unmatched, 5 claimed, 2 broken: the law says 8.
+  static constexpr Row rows[] = {
+      {&PolicySettings::ramp_up_per_group, 3, 3},
+      {&PolicySettings::ramp_up_per_group, 100, 8},
+      {&PolicySettings::max_idle_per_group, 5, 2},
+      {&PolicySettings::max_idle_per_group, 3, 0},
+      {&PolicySettings::max_running_per_group, 12, 4},
+      {&PolicySettings::max_running_per_group, 1, 0},
+      {&PolicySettings::max_pods_per_group, 12, 2},
+      {&PolicySettings::ramp_up, 3, 3},
+      {&PolicySettings::max_idle, 5, 2},
+      {&PolicySettings::max_running, 12, 4},
+      {&PolicySettings::max_pods, 12, 2},
+      {&PolicySettings::max_pods, 10, 0},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.value);
+    Scene scene;
+    scene.jobs(1, 40);
+    scene.pods(1, 2, 1, 5).broken = 2;
+    scene.rules().*row.rule = row.value;
+    const auto got = scene.one();
+    CHECK(got.submit == row.submit);
+    CHECK(got.verdict == (row.submit > 0 ? Verdict::submit : Verdict::limited));
+  }
+}
+
+TEST_CASE("decide: a shared limit is shared, and another group comes first each time") {
+  Scene scene;
+  for (int cpus = 1; cpus <= 4; ++cpus) scene.jobs(cpus, 1000);
+  scene.rules().max_pods = 10;
+  const auto submits = [&] {
+    std::vector<std::int64_t> result;
+    for (const auto& d : scene.plan().decisions) result.push_back(d.submit);
+    return result;
+  };
+  CHECK(submits() == std::vector<std::int64_t>{3, 3, 2, 2});
+  CHECK(submits() == std::vector<std::int64_t>{2, 3, 3, 2});
+  scene.rules().max_pods = 2;
+  CHECK(submits() == std::vector<std::int64_t>{0, 0, 1, 1});
+}
+
+TEST_CASE("decide: one owner's jobs count up to the cap, over all groups") {
+  Scene scene;
+  scene.jobs(1, 100, "alice");
+  scene.jobs(2, 100, "alice");
+  scene.jobs(2, 8, "bob");
+  scene.supply.claimed_by_owner["alice"] = 4;
+  scene.rules().max_pods_per_owner = 10;
+  const auto plan = scene.plan();
+  CHECK(plan.decisions[0].counted == 6);
+  CHECK(plan.decisions[0].submit == 2);
+  CHECK(plan.decisions[1].counted == 8);
+  CHECK(plan.decisions[0].steps[0] == "max_pods_per_owner 10: 6 of 100 idle jobs count");
+  scene.supply.claimed_by_owner["alice"] = 40;
+  CHECK(scene.plan().decisions[0].submit == 0);
+}
+
+TEST_CASE("decide: jobs to come count beside the idle ones") {
+  Scene scene;
+  scene.jobs(1, 4).unmaterialized = 12;
+  CHECK(scene.one().submit == 5);
+}
+
+TEST_CASE("decide: jobs that no pod could run are told, not provisioned for") {
+  const Resources need{.cpu_milli = 8000, .memory_bytes = 100, .disk_bytes = 0, .gpus = 0};
+  const auto verdict = [&](const Capacity& capacity) {
+    Scene scene;
+    scene.jobs(1, 40);
+    scene.capacity = capacity;
+    scene.capacity.needs[group(1)] = need;
+    const auto got = scene.one();
+    CHECK((got.verdict == Verdict::unservable) == (got.submit == 0));
+    return got.verdict == Verdict::unservable ? got.reason() : "";
+  };
+  const Resources small{.cpu_milli = 4000, .memory_bytes = 1000, .disk_bytes = 0, .gpus = 0, .pods = 110};
+  const Resources large{.cpu_milli = 16000, .memory_bytes = 1000, .disk_bytes = 0, .gpus = 0, .pods = 110};
+  CHECK(verdict({}).empty());
+  CHECK(verdict({.nodes = {small}}) == "larger than every node");
+  CHECK(verdict({.nodes = {small, large}}).empty());
+  CHECK(verdict({.quota = small}) == "larger than the quota");
+  CHECK(verdict({.quota = large}).empty());
+  CHECK(verdict({.unservable = {{group(1), "no shape holds it"}}}) == "no shape holds it");
+}
+
+TEST_CASE("decide: what is left of the quota bounds the pods") {
+  Scene scene;
+  scene.jobs(1, 40);
+  scene.jobs(2, 40);
+  scene.capacity.needs[group(1)] = {.cpu_milli = 1000};
+  scene.capacity.needs[group(2)] = {.cpu_milli = 2000};
+  scene.capacity.quota_left = Resources{.cpu_milli = 7000, .pods = 100};
+  const auto plan = scene.plan();
+  CHECK(plan.decisions[0].submit == 3);
+  CHECK(plan.decisions[1].submit == 2);
+  CHECK(plan.decisions[1].steps.back() == "quota: 11 -> 2");
+}
+
+TEST_CASE("decide: wasted pilots lower the pressure, never below one") {
+  struct Row {
+    std::int64_t wasted, used, claimed, target;
+  };
+  static constexpr Row rows[] = {{0, 0, 0, 11},  {1, 0, 0, 5},  {10, 0, 0, 1},
+                                 {100, 0, 0, 1}, {10, 9, 0, 5}, {10, 0, 90, 9}};
+  for (const auto& row : rows) {
+    CAPTURE(row.wasted);
+    Scene scene;
+    scene.jobs(1, 40);
+    auto& pods = scene.pods(1, 0, 0, row.claimed);
+    pods.wasted = row.wasted;
+    pods.used = row.used;
+    CHECK(scene.one().target == row.target);
+    scene.rules().waste_feedback = false;
+    CHECK(scene.one().target == 11);
+  }
+}
+
+TEST_CASE("decide: the breaker opens, tries with one pod at a time, and closes") {
+  Scene scene;
+  scene.jobs(1, 40);
+  auto& pods = scene.pods(1, 0, 0, 0);
+  pods.broken = 2;
+  pods.failures = {k_now - Seconds(20), k_now - Seconds(10)};
+  CHECK(scene.one().verdict == Verdict::submit);
+  pods.failures.push_back(k_now);
+  auto got = scene.one();
+  CHECK(got.verdict == Verdict::stopped);
+  CHECK(got.submit == 0);
+  CHECK(got.steps.back() == "breaker opens: 3 pilots failed, 0 registered");
+
+  scene.now += Seconds(299);
+  CHECK(scene.one().steps.back() == "breaker open for 5 min: next try in 1 s");
+  scene.now += Seconds(1);
+  got = scene.one();
+  CHECK(got.verdict == Verdict::canary);
+  CHECK(got.submit == 1);
+
+  // While that one waits there is no other, and after it the pause is doubled.
+  pods.waiting = 1;
+  scene.now += Seconds(10'000);
+  CHECK(scene.one().submit == 0);
+  pods.waiting = 0;
+  CHECK(scene.one().verdict == Verdict::canary);
+  scene.now += Seconds(1199);
+  CHECK(scene.one().verdict == Verdict::stopped);
+  scene.now += Seconds(1);
+  CHECK(scene.one().verdict == Verdict::canary);
+
+  // It registers: the failures of before are forgotten.
+  pods.registrations = {scene.now + Seconds(50)};
+  scene.now += Seconds(60);
+  CHECK(scene.one().verdict == Verdict::submit);
+  CHECK(scene.one().verdict == Verdict::submit);
+  for (int i = 0; i < 3; ++i) pods.failures.push_back(scene.now + Seconds(1 + i));
+  scene.now += Seconds(60);
+  CHECK(scene.one().verdict == Verdict::stopped);
+}
+
+TEST_CASE("decide: the pause of the breaker has a longest") {
+  Scene scene;
+  scene.jobs(1, 40);
+  scene.pods(1, 0, 0, 0).failures = {k_now, k_now, k_now};
+  CHECK(scene.one().verdict == Verdict::stopped);
+  for (int i = 0; i < 20; ++i) {
+    scene.now += Seconds(7200);
+    CHECK(scene.one().verdict == Verdict::canary);
+    CHECK(scene.one().verdict == Verdict::stopped);
+  }
+}
+
+TEST_CASE("decide: some failures among many registrations stop nothing") {
+  Scene scene;
+  scene.jobs(1, 40);
+  auto& pods = scene.pods(1, 0, 0, 50);
+  pods.failures.assign(5, k_now);
+  pods.registrations.assign(5, k_now);
+  CHECK(scene.one().verdict == Verdict::submit);
+  pods.failures.push_back(k_now);
+  CHECK(scene.one().verdict == Verdict::stopped);
+}
+
+TEST_CASE("decide: the breaker knows the image: another one starts afresh") {
+  Scene scene;
+  scene.jobs(1, 40);
+  scene.pods(1, 0, 0, 0).failures = {k_now, k_now, k_now};
+  CHECK(scene.one().verdict == Verdict::stopped);
+  scene.policy.image = "fixed";
+  scene.supply.groups.begin()->second.failures.clear();
+  CHECK(scene.one().verdict == Verdict::submit);
+}
+
+TEST_CASE("decide: without the breaker pods that fail wait like any other, as with PRP") {
+  Scene scene;
+  scene.jobs(1, 40);
+  scene.rules().breaker_failures = 0;
+  scene.pods(1, 0, 0, 0).broken = 9;
+  CHECK(scene.one().submit == 2);
+}
+
+TEST_CASE("decide: a breaker that nobody needs is forgotten") {
+  Scene scene;
+  scene.jobs(1, 40);
+  scene.pods(1, 0, 0, 0).failures = {k_now, k_now, k_now};
+  scene.one();
+  CHECK(scene.history.breakers.size() == 1);
+  scene.demand.groups.clear();
+  scene.supply.groups.clear();
+  scene.now += Seconds(3600);
+  scene.plan();
+  CHECK(scene.history.breakers.size() == 1);
+  scene.now += Seconds(86400);
+  scene.plan();
+  CHECK(scene.history.breakers.empty());
+}
+
+TEST_CASE("decide: ended pods go by age and number, failed ones are kept for a look") {
+  Scene scene;
+  scene.rules().finished_kept = 3;
+  scene.rules().failed_kept = 1;
+  scene.policy.finished_ttl = Seconds(1000);
+  const auto ended = [](const char* name, bool failed, int ago) {
+    return EndedPod{name, failed, k_now - Seconds(ago), 1};
+  };
+  scene.supply.ended = {ended("a", false, 10),   ended("b", false, 20),  ended("c", false, 1001),
+                        ended("d", false, 1002), ended("e", true, 5000), ended("f", true, 9000)};
+  const auto plan = scene.plan();
+  REQUIRE(plan.removals.size() == 3);
+  CHECK(plan.removals[0].pod == "f");
+  CHECK(plan.removals[0].reason == "1 newer failed pods are kept");
+  CHECK(plan.removals[1].pod == "d");
+  CHECK(plan.removals[1].reason == "3 newer finished pods are kept");
+  CHECK(plan.removals[2].pod == "c");
+  CHECK(plan.removals[2].reason == "finished 1001 s ago");
+  scene.policy.removals_per_cycle = 1;
+  CHECK(scene.plan().removals.size() == 1);
+  scene.policy.sightings_before_removal = 10;
+  CHECK(scene.plan().removals.empty());
+  scene.supply.ended[1].sightings = 10;
+  CHECK(scene.plan().removals[0].reason == "ended, seen 10 times");
+}
+
+TEST_CASE("decide: a pod that never got its image goes after twice the pull limit") {
+  Scene scene;
+  scene.policy.settings.pull_limit = Seconds(600);
+  scene.supply.stuck = {{"a", k_now - Seconds(1200)}, {"b", k_now - Seconds(1201)}};
+  const auto plan = scene.plan();
+  REQUIRE(plan.removals.size() == 1);
+  CHECK(plan.removals[0].pod == "b");
+  CHECK(plan.removals[0].reason == "no image for 1201 s");
+  scene.supply.blind = "no API";
+  CHECK(scene.plan().removals.empty());
+}

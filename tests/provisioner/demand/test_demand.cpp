@@ -1,0 +1,223 @@
+#include "provisioner/demand/demand.hpp"
+
+#include <doctest/doctest.h>
+
+#include "lib/condor/ad_stream.hpp"
+#include "tests/condor/fake_runner.hpp"
+
+using namespace glidepod;
+using namespace glidepod::provisioner;
+using condor::Command;
+using condor::FakeRunner;
+
+namespace {
+
+Result<Group> group(std::string_view json, const PolicySettings& policy = {}) {
+  return group_of(condor::ad_from_json(json).value(), policy);
+}
+
+std::string name(std::string_view json, const PolicySettings& policy = {}) {
+  const auto found = group(json, policy);
+  return found ? found->name() : found.error().message();
+}
+
+// The schedds of a pool and what each answers, by name.
+struct Scene {
+  FakeRunner runner;
+  std::map<std::string, FakeRunner::Reply> schedds;
+  std::vector<std::string> identities;
+  HtcondorSettings settings;
+  PolicySettings policy;
+
+  Scene() {
+    runner.answer = [this](const Command& command) -> FakeRunner::Reply {
+      if (command.argv[0] == "condor_q") return schedds.at(command.argv[2]);
+      std::string list = "[\n";
+      for (const auto& [schedd, reply] : schedds)
+        list += fmt::format("{{\n \"Name\": \"{}\", \"AuthenticatedIdentity\": \"condor@family\"\n}}\n,\n",
+                            schedd);
+      return {list + "]\n", {}};
+    };
+  }
+  Demand fetch() {
+    CondorDemand source(runner, settings, policy, "ns", CondorDemand::Namespace::ignored);
+    std::optional<Demand> got;
+    source.fetch([&got](Demand demand) { got = std::move(demand); });
+    CHECK_FALSE(got);
+    runner.run_all();
+    REQUIRE(got);
+    return std::move(*got);
+  }
+};
+
+std::string ad(int count, std::string_view owner, std::string_view more = "") {
+  return fmt::format("{{\n \"JobCount\": {}, \"Owner\": \"{}\"{}{}\n}}\n,\n", count, owner,
+                     more.empty() ? "" : ", ", more);
+}
+
+}  // namespace
+
+TEST_CASE("demand: a group is what the job requests, PRP's defaults where it does not") {
+  CHECK(name("{}") == "1;4096;8000000;;0;;");
+  CHECK(name(R"({"RequestCpus": 4, "RequestMemory": 16000, "RequestDisk": 9000000, "RequestGPUs": 1})") ==
+        "4;16000;9000000;;1;;");
+  CHECK(name(R"({"RequestMemory": 3000, "RequestDisk": 45, "RequestCpus": 0})") == "1;4096;8000000;;0;;");
+  CHECK(name(R"({"RequestMemory": "\/Expr(2048 * 4)\/", "RequestCpus": 1.5})") == "2;8192;8000000;;0;;");
+  CHECK(
+      name(
+          R"({"RequestMemory": "\/Expr(ifthenelse(MemoryUsage isnt undefined,MemoryUsage,(ImageSize + 1023) / 1024))\/",
+                 "MemoryUsage": "\/Expr(((ResidentSetSize + 1023) / 1024))\/", "ResidentSetSize": 7500000})") ==
+      "1;7325;8000000;;0;;");
+  CHECK(name(R"({"RequestDisk": "\/Expr(DiskUsage)\/", "RequestCpus": "\/Expr(Nothing)\/"})") ==
+        "1;4096;8000000;;0;;");
+}
+
+TEST_CASE("demand: GPU types are in order and only with GPUs") {
+  CHECK(name(R"({"RequestGPUs": 1, "RequestGPUTypes": "L40, A100,L40"})") == "1;4096;8000000;;1;A100,L40;");
+  CHECK(name(R"({"RequestGPUTypes": "L40"})") == "1;4096;8000000;;0;;");
+  CHECK(name(R"({"RequestGPUs": 1, "RequestGPUTypes": "a b"})") == "RequestGPUTypes has 'a b'");
+}
+
+TEST_CASE("demand: jobs get only the volumes and labels that they may ask for") {
+  PolicySettings policy;
+  const auto* job = R"({"RequestDiskVolumes": "data:/data,secret:/x", "RequestLabels": "zone:a,other:b"})";
+  CHECK(name(job, policy) == "1;4096;8000000;;0;;");
+  policy.job_volumes = {"data"};
+  policy.job_labels = {"zone"};
+  CHECK(name(job, policy) == "1;4096;8000000;data:/data;0;;zone:a");
+  for (const auto* path : {"/etc/condor", "/glidepod", "data", "/a/../etc", "/", "", "/a b", "//etc"}) {
+    CAPTURE(path);
+    CHECK_FALSE(group(fmt::format(R"({{"RequestDiskVolumes": "data:{}"}})", path), policy).ok());
+  }
+  CHECK(name(R"({"RequestLabels": "zone:-"})", policy) == "RequestLabels has 'zone:-'");
+}
+
+TEST_CASE("demand: sizes go up to their bucket") {
+  CHECK(to_bucket(5000, {}) == 5000);
+  CHECK(to_bucket(4096, {"4096", "8192"}) == 4096);
+  CHECK(to_bucket(4097, {"4096", "8192"}) == 8192);
+  CHECK(to_bucket(20000, {"4096", "8192"}) == 24576);
+  PolicySettings policy;
+  policy.cpu_buckets = {"1", "2", "4"};
+  policy.memory_buckets = {"4096"};
+  policy.disk_buckets = {"10000000"};
+  CHECK(name(R"({"RequestCpus": 3, "RequestMemory": 5000})", policy) == "4;8192;10000000;;0;;");
+}
+
+TEST_CASE("demand: a request that is nonsense is an error that says so") {
+  CHECK(name(R"({"RequestMemory": "lots"})") == "RequestMemory is lots");
+  CHECK(name(R"({"RequestCpus": -1})") == "RequestCpus is -1");
+  CHECK(name(R"({"RequestCpus": "\/Expr(1/0)\/"})") == "RequestCpus is error: division by zero");
+  CHECK(name(R"({"RequestDisk": 1e300})").starts_with("RequestDisk is 1e"));
+}
+
+TEST_CASE("demand: the constraint and the attributes it needs") {
+  HtcondorSettings settings;
+  settings.additional_requirements = "(!isUndefined(ProjectName)) &&\n owner != \"x\"";
+  auto query = job_query(settings, "ns", CondorDemand::Namespace::matched).value();
+  CHECK(query.first ==
+        "(JobStatus == 1) && (JobUniverse == 5) && (RequestK8SNamespace =?= \"ns\") && "
+        "((!isUndefined(ProjectName)) &&\n owner != \"x\")");
+  CHECK(fmt::format("{}", fmt::join(query.second, ",")) ==
+        "JobStatus,JobUniverse,RequestCpus,RequestMemory,RequestDisk,RequestDiskVolumes,RequestGPUs,"
+        "RequestGPUTypes,"
+        "RequestLabels,Owner,RequestK8SNamespace,ProjectName");
+  settings.force_namespace_matching = false;
+  CHECK(job_query(settings, "ns", CondorDemand::Namespace::matched).value().first.find("K8S") ==
+        std::string::npos);
+  settings.additional_requirements = "true) || (true";
+  CHECK(job_query(settings, "ns", CondorDemand::Namespace::matched).error().message() ==
+        "[htcondor] additional_requirements: ')' closes nothing");
+}
+
+TEST_CASE("demand: groups of all schedds add up, with their owners") {
+  Scene scene;
+  scene.schedds["a"] = {ad(3, "alice") + ad(2, "bob") + ad(5, "bob", "\"RequestCpus\": 4"), {}};
+  scene.schedds["b"] = {ad(4, "alice", "\"RequestMemory\": 1024"), {}};
+  const auto demand = scene.fetch();
+  CHECK(demand.blind.empty());
+  CHECK(demand.problems.empty());
+  REQUIRE(demand.groups.size() == 2);
+  const auto& first = demand.groups.begin()->second;
+  CHECK(first.idle == 9);
+  CHECK(first.owners == std::map<std::string, std::int64_t>{{"alice", 7}, {"bob", 2}});
+}
+
+TEST_CASE("demand: only trusted schedds are asked, in a fixed order") {
+  Scene scene;
+  for (const auto* schedd : {"login2.osgconnect.net", "login1.osgconnect.net", "evil.example"})
+    scene.schedds[schedd] = {"", {}};
+  scene.settings.schedd_whitelist_regexp = "(login.*\\.osgconnect\\.net)|(.*\\.jlab\\.org)";
+  CHECK(scene.fetch().schedds_asked == 2);
+  REQUIRE(scene.runner.commands.size() == 3);
+  CHECK(scene.runner.commands[1][2] == "login1.osgconnect.net");
+  scene.settings.schedd_identity_regexp = "condor@trusted";
+  CHECK(scene.fetch().schedds_asked == 0);
+}
+
+TEST_CASE("demand: at most so many schedds at once") {
+  Scene scene;
+  for (int i = 0; i < 20; ++i) scene.schedds[fmt::format("s{}", i)] = {ad(1, "a"), {}};
+  scene.settings.parallel_queries = 3;
+  CHECK(scene.fetch().groups.begin()->second.idle == 20);
+  CHECK(scene.runner.most_at_once == 3);
+}
+
+TEST_CASE("demand: a dead schedd costs only itself, also when it dies half way") {
+  Scene scene;
+  scene.schedds["good"] = {ad(3, "alice"), {}};
+  scene.schedds["dead"] = {ad(100, "alice"), error("condor_q: no answer in 60000 ms")};
+  const auto demand = scene.fetch();
+  CHECK(demand.blind.empty());
+  CHECK(demand.groups.begin()->second.idle == 3);
+  CHECK(demand.problems == std::vector<std::string>{"dead: condor_q: no answer in 60000 ms"});
+}
+
+TEST_CASE("demand: bad ads cost only themselves and are told, but not a thousand times") {
+  Scene scene;
+  std::string answer = ad(3, "alice");
+  for (int i = 0; i < 1000; ++i) answer += ad(1, "bob", "\"RequestCpus\": \"x\"");
+  scene.schedds["a"] = {answer + "{\n ,\n}\n" + ad(4, "carol"), {}};
+  const auto demand = scene.fetch();
+  CHECK(demand.groups.begin()->second.idle == 7);
+  CHECK(demand.bad_ads == 1001);
+  REQUIRE(demand.problems.size() == 6);
+  CHECK(demand.problems[0] == "a: bad ad: RequestCpus is x");
+  CHECK(demand.problems[5] == "1001 bad ads in all");
+}
+
+TEST_CASE("demand: without a collector or with every schedd dead it is blind, with none it is not") {
+  Scene scene;
+  CHECK(scene.fetch().blind.empty());
+  scene.schedds["dead"] = {"", error("condor_q: exit code 1")};
+  CHECK(scene.fetch().blind == "no schedd answered: dead: condor_q: exit code 1");
+  scene.runner.answer = [](const Command&) {
+    return FakeRunner::Reply{"", error("condor_status: exit code 1: down")};
+  };
+  CHECK(scene.fetch().blind == "list of schedds: condor_status: exit code 1: down");
+  Scene wrong;
+  wrong.settings.additional_requirements = "(";
+  CHECK(wrong.fetch().blind == "[htcondor] additional_requirements: ')' is missing");
+}
+
+TEST_CASE("demand: jobs not yet materialised count as far as the lookahead goes") {
+  Scene scene;
+  scene.settings.lookahead = 10;
+  int asked = 0;
+  const auto list = scene.runner.answer;
+  scene.schedds["a"] = {"", {}};
+  scene.runner.answer = [&](const Command& command) -> FakeRunner::Reply {
+    if (command.argv[0] != "condor_q") return list(command);
+    if (++asked == 1) return {ad(8, "alice"), {}};
+    CHECK(command.argv[6].ends_with("&& (JobMaterializeNextProcId =!= undefined)"));
+    CHECK(command.argv.back().ends_with("Owner,ClusterId,TotalSubmitProcs,JobMaterializeNextProcId"));
+    const auto* factory = R"("ClusterId": {}, "TotalSubmitProcs": {}, "JobMaterializeNextProcId": 4)";
+    return {ad(4, "alice", fmt::format(fmt::runtime(factory), 5, 100)) +
+                ad(2, "alice", fmt::format(fmt::runtime(factory), 6, 7)) +
+                ad(2, "alice", fmt::format(fmt::runtime(factory), 6, 7)),
+            {}};
+  };
+  const auto demand = scene.fetch();
+  CHECK(demand.groups.begin()->second.idle == 8);
+  CHECK(demand.groups.begin()->second.unmaterialized == 13);
+}

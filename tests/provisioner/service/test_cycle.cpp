@@ -1,0 +1,236 @@
+#include "provisioner/service/cycle.hpp"
+
+#include <doctest/doctest.h>
+
+#include "provisioner/simulate/plot.hpp"
+#include "provisioner/service/report.hpp"
+#include "tests/condor/fake_runner.hpp"
+
+using namespace glidepod;
+using namespace glidepod::provisioner;
+using condor::Command;
+using condor::FakeRunner;
+
+namespace {
+
+constexpr Time k_now{Seconds(1'000'000)};
+
+class FakeDemand : public DemandSource {
+ public:
+  Demand demand;
+  void fetch(std::function<void(Demand)> done) override { done(demand); }
+};
+
+class FakeBackend : public Backend {
+ public:
+  Seen seen;
+  std::vector<std::string> created, removed;
+  std::string refuse;   // creation fails for groups with this many CPUs
+  bool answers = true;  // else the handlers wait
+  std::vector<std::function<void()>> waiting;
+
+  void look(Time, std::function<void(Seen)> done) override { done(seen); }
+  Demand fit(Demand demand, Capacity&) const override { return demand; }
+  void create(const Group& group, const std::string& name, std::function<void(Result<void>)> done) override {
+    created.push_back(name);
+    const bool bad = std::to_string(group.cpus) == refuse;
+    auto call = [done, bad] {
+      done(bad ? Result<void>(error("403 Forbidden: exceeded quota")) : Result<void>());
+    };
+    answers ? call() : waiting.push_back(call);
+  }
+  void remove(const std::string& name, std::function<void(Result<void>)> done) override {
+    removed.push_back(name);
+    done({});
+  }
+  const std::string& image() const override { return image_; }
+  std::string slot_constraint() const override { return "MyPilots"; }
+  std::string slot_pod_attribute() const override { return "PodName"; }
+
+ private:
+  std::string image_ = "img";
+};
+
+Group group(std::int64_t cpus) {
+  Group g;
+  g.cpus = cpus;
+  return g;
+}
+
+struct Scene {
+  FakeDemand demand;
+  FakeBackend backend;
+  FakeRunner runner;
+  std::string startds;
+  bool startds_fail = false;
+  Cycle cycle;
+
+  Scene() : cycle(demand, runner, backend, {}, "wn", policy()) {
+    runner.answer = [this](const Command& command) -> FakeRunner::Reply {
+      CHECK(command.argv[2] == "MyPilots");
+      return {startds,
+              startds_fail ? condor::CommandEnd(error("condor_status: exit code 1")) : condor::CommandEnd()};
+    };
+  }
+  static Policy policy() {
+    Policy p;
+    p.image = "img";
+    return p;
+  }
+  Observation observe(Time now = k_now) {
+    std::optional<Observation> got;
+    cycle.observe(now, [&got](Observation seen) { got = std::move(seen); });
+    runner.run_all();
+    REQUIRE(got);
+    return std::move(*got);
+  }
+  Applied apply(const Plan& plan) {
+    std::optional<Applied> got;
+    cycle.apply(plan, k_now, [&got](Applied applied) { got = std::move(applied); });
+    REQUIRE(got);
+    return std::move(*got);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("cycle: pods and ads come together, by the pod's name") {
+  Scene scene;
+  scene.demand.demand.groups[group(1)].idle = 40;
+  for (const auto* name : {"a", "b", "c"})
+    scene.backend.seen.pods.push_back({name, group(1), "img", PodState::unregistered, k_now});
+  scene.startds =
+      "[\n{\"PodName\": \"a\", \"State\": \"Claimed\", \"RemoteOwner\": \"alice@x\", "
+      "\"AuthenticatedIdentity\": \"p\"}\n,\n"
+      "{\"PodName\": \"b\", \"State\": \"Unclaimed\", \"AuthenticatedIdentity\": \"p\"}\n,\n{\"State\": "
+      "1}\n,\n{,}\n]\n";
+  const auto seen = scene.observe();
+  const auto& pods = seen.supply.groups.at(group(1));
+  CHECK(pods.claimed == 1);
+  CHECK(pods.unmatched == 1);
+  CHECK(pods.waiting == 1);
+  CHECK(seen.supply.claimed_by_owner.at("alice") == 1);
+  CHECK(seen.supply.problems.size() == 1);
+  const auto plan = scene.cycle.decide(seen);
+  CHECK(plan.submissions() == 9);
+}
+
+TEST_CASE("cycle: without the pods or their ads it is blind and learns nothing") {
+  Scene scene;
+  scene.demand.demand.groups[group(1)].idle = 40;
+  scene.backend.seen.pods.push_back({"a", group(1), "img", PodState::unregistered, k_now});
+  scene.startds = "{\"PodName\": \"a\", \"State\": \"Claimed\", \"AuthenticatedIdentity\": \"p\"}\n";
+  scene.observe();
+  scene.startds_fail = true;
+  CHECK(scene.observe().supply.blind == "list of slots: condor_status: exit code 1");
+  CHECK(scene.cycle.decide(scene.observe()).decisions.empty());
+  scene.startds_fail = false;
+  scene.backend.seen.blind = "lcli is down";
+  CHECK(scene.cycle.decide(scene.observe()).blind == "lcli is down");
+  // The pod did not vanish meanwhile.
+  scene.backend.seen.blind = "";
+  CHECK(scene.observe().supply.groups.at(group(1)).used == 0);
+}
+
+TEST_CASE("cycle: pods of the groups are made in turn, with names of their own") {
+  Scene scene;
+  scene.demand.demand.groups[group(1)].idle = 8;
+  scene.demand.demand.groups[group(2)].idle = 4;
+  const auto applied = scene.apply(scene.cycle.decide(scene.observe()));
+  CHECK(applied.created == 5);
+  const auto name = [](int cpus, int number) {
+    return fmt::format("wn-{}-f4240-{}", group(cpus).hash().substr(0, 8), number);
+  };
+  CHECK(scene.backend.created ==
+        std::vector<std::string>{name(1, 0), name(2, 0), name(1, 1), name(2, 1), name(1, 2)});
+}
+
+TEST_CASE("cycle: a group whose pod is refused gets no more this time, the others do") {
+  Scene scene;
+  scene.demand.demand.groups[group(1)].idle = 40;
+  scene.demand.demand.groups[group(2)].idle = 40;
+  scene.backend.refuse = "1";
+  const auto applied = scene.apply(scene.cycle.decide(scene.observe()));
+  CHECK(applied.created == 11);
+  REQUIRE(applied.problems.size() == 1);
+  CHECK(applied.problems[0].ends_with("-f4240-0: 403 Forbidden: exceeded quota"));
+}
+
+TEST_CASE("cycle: some actions at a time, and none after it is wound up") {
+  Scene scene;
+  scene.demand.demand.groups[group(1)].idle = 40;
+  scene.backend.answers = false;
+  std::optional<Applied> got;
+  scene.cycle.apply(scene.cycle.decide(scene.observe()), k_now,
+                    [&got](Applied applied) { got = std::move(applied); });
+  CHECK(scene.backend.created.size() == 4);
+  scene.cycle.wind_up();
+  const auto waiting = std::exchange(scene.backend.waiting, {});
+  for (const auto& call : waiting) {
+    CHECK_FALSE(got);
+    call();
+  }
+  REQUIRE(got);
+  CHECK(got->created == 4);
+  CHECK(scene.backend.created.size() == 4);
+}
+
+TEST_CASE("cycle: a pod that ends before it is seen counts as a failure") {
+  Scene scene;
+  scene.demand.demand.groups[group(1)].idle = 12;
+  for (int i = 0; i < 2; ++i) {
+    const auto now = k_now + Seconds(60 * i);
+    std::optional<Applied> got;
+    scene.cycle.apply(scene.cycle.decide(scene.observe(now)), now,
+                      [&got](Applied applied) { got = std::move(applied); });
+    for (const auto& name : scene.backend.created)
+      scene.backend.seen.pods.push_back({name, group(1), "img", PodState::failed, now});
+    scene.backend.created.clear();
+  }
+  const auto plan = scene.cycle.decide(scene.observe(k_now + Seconds(120)));
+  REQUIRE(plan.decisions.size() == 1);
+  CHECK(plan.decisions[0].verdict == Decision::Verdict::stopped);
+}
+
+TEST_CASE("report: what a cycle saw and did, as JSON and as a table") {
+  Scene scene;
+  scene.demand.demand.groups[group(1)] = {.idle = 40, .owners = {{"alice", 40}}};
+  scene.demand.demand.problems = {"ap1: condor_q: no answer"};
+  scene.startds = "";
+  const auto seen = scene.observe();
+  const auto plan = scene.cycle.decide(seen);
+  const auto planned = report(seen, plan, nullptr);
+  CHECK(planned["time"] == "1970-01-12T13:46:40Z");
+  CHECK(planned["submit"] == 11);
+  CHECK(planned["decisions"][0]["owners"]["alice"] == 40);
+  CHECK(planned["decisions"][0]["reason"] == "40 idle jobs ask for 11 waiting pods");
+  CHECK_FALSE(planned.contains("created"));
+  const Applied applied{.created = 11, .removed = 0, .problems = {"make x: refused"}};
+  const auto text = table(report(seen, plan, &applied)).value();
+  CHECK(text ==
+        "1970-01-12T13:46:40Z  schedds: 0 asked, 0 failed\n"
+        "CPUS  MEMORY     DISK  GPUS  IDLE  WAITING  UNMATCHED  CLAIMED  BROKEN  SUBMIT  VERDICT  REASON\n"
+        "   1    4096  8000000     0    40        0          0        0       0      11  submit   40 idle "
+        "jobs ask for 11 "
+        "waiting pods\n"
+        "11 pods to make, 0 to remove; 11 made, 0 removed\n"
+        "problem: ap1: condor_q: no answer\n"
+        "problem: make x: refused\n");
+  CHECK_FALSE(table(nlohmann::json::object()).ok());
+}
+
+TEST_CASE("plot: a line a sample, bars, and a drawing") {
+  std::vector<Sample> samples(3);
+  samples[1] = {
+      .at = Seconds(3600), .idle = 5, .done = 1, .waiting = 1, .claimed = 2, .submitted = 3, .used_hours = 1};
+  samples[2].at = Seconds(7200);
+  const auto csv = to_csv(samples);
+  CHECK(std::count(csv.begin(), csv.end(), '\n') == 4);
+  CHECK(csv.find("\n3600,5,1,1,0,2,0,3,0,1.000,0.000\n") != std::string::npos);
+  CHECK(to_table(samples, 3).find("1:00") != std::string::npos);
+  CHECK(to_table(samples, 0).find("jobs done") != std::string::npos);
+  const auto svg = to_svg(samples);
+  CHECK(svg.starts_with("<svg "));
+  CHECK(svg.ends_with("</svg>\n"));
+  CHECK(svg.find("nan") == std::string::npos);
+}

@@ -1,0 +1,71 @@
+#include "provisioner/service/file_watch.hpp"
+
+#include <doctest/doctest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "lib/base/file.hpp"
+#include "provisioner/service/parts.hpp"
+
+using namespace glidepod;
+using namespace glidepod::provisioner;
+
+namespace {
+
+struct Scene {
+  std::string folder = (std::filesystem::temp_directory_path() / "glidepod-test-XXXXXX").string();
+  Loop loop = Loop::create().value();
+  int changes = 0;
+  std::unique_ptr<FileWatch> watch;
+
+  Scene() {
+    REQUIRE(::mkdtemp(folder.data()) != nullptr);
+    watch = FileWatch::create(loop, [this] { ++changes; }).value();
+  }
+  ~Scene() { std::filesystem::remove_all(folder); }
+  void put(const std::string& name, const std::string& text) const {
+    REQUIRE(replace_file(folder + "/" + name, text, 0644).ok());
+  }
+  bool told() {
+    const int before = changes;
+    for (int i = 0; i < 1000 && changes == before; ++i) REQUIRE(loop.run_once(Milliseconds(2)).ok());
+    return changes == before + 1;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("file watch: a file that is replaced, and one by way of a link as Kubernetes does it") {
+  Scene scene;
+  namespace fs = std::filesystem;
+  fs::create_directory(scene.folder + "/one");
+  fs::create_directory(scene.folder + "/two");
+  scene.put("one/conf", "a = 1\n");
+  scene.put("two/conf", "a = 2\n");
+  fs::create_directory_symlink("one", scene.folder + "/..data");
+  fs::create_symlink("..data/conf", scene.folder + "/conf");
+  const List files{scene.folder + "/conf"};
+  REQUIRE(scene.watch->set(files).ok());
+  const auto before = print_of(files);
+  fs::create_directory_symlink("two", scene.folder + "/..data_tmp");
+  fs::rename(scene.folder + "/..data_tmp", scene.folder + "/..data");
+  CHECK(scene.told());
+  CHECK(print_of(files) != before);
+  scene.put("other", "x");
+  CHECK(scene.told());
+}
+
+TEST_CASE("file watch: other files from now on, and folders that are not there") {
+  Scene scene;
+  std::filesystem::create_directory(scene.folder + "/sub");
+  REQUIRE(scene.watch->set({scene.folder + "/conf"}).ok());
+  CHECK(scene.watch->set({scene.folder + "/sub/conf", scene.folder + "/none/conf"})
+            .error()
+            .message()
+            .find("none") != std::string::npos);
+  scene.put("conf", "x");
+  scene.put("sub/conf", "x");
+  CHECK(scene.told());
+  CHECK(scene.changes == 1);
+}

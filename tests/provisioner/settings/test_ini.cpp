@@ -1,0 +1,116 @@
+#include "provisioner/settings/ini.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace glidepod;
+using namespace glidepod::provisioner;
+
+namespace {
+
+std::string value(std::string_view text, std::string_view section, std::string_view key) {
+  Ini ini;
+  const auto done = ini.read(text, "f");
+  if (!done) return "read: " + done.error().message();
+  const auto found = ini.get(section, key);
+  if (!found) return "get: " + found.error().message();
+  return found->value_or("(none)");
+}
+
+std::string failure(std::string_view text) {
+  Ini ini;
+  const auto done = ini.read(text, "f");
+  return done ? "" : done.error().message();
+}
+
+}  // namespace
+
+TEST_CASE("ini: keys and sections have no case, both separators work") {
+  CHECK(value("[HTCondor]\nApp_Name = x \n", "htcondor", "app_name") == "x");
+  CHECK(value("[htcondor]\napp_name:x=y\n", "htcondor", "app_name") == "x=y");
+  CHECK(value("[k8s]\r\na = b\r\n", "k8s", "a") == "b");
+  CHECK(value("[k8s]\na =\n", "k8s", "a").empty());
+  CHECK(value("[k8s]\na = b", "k8s", "c") == "(none)");
+}
+
+TEST_CASE("ini: DEFAULT shows through every section, also one that is missing") {
+  const auto* text = "[DEFAULT]\na = 1\nb = 2\n[k8s]\nb = 3\n";
+  CHECK(value(text, "k8s", "a") == "1");
+  CHECK(value(text, "k8s", "b") == "3");
+  CHECK(value(text, "htcondor", "b") == "2");
+}
+
+TEST_CASE("ini: [HTCondor] and [htcondor] are one section, a later file wins") {
+  Ini ini;
+  REQUIRE(ini.read("[HTCondor]\na = 1\nb = 1\n", "f").ok());
+  REQUIRE(ini.read("[htcondor]\nb = 2\n", "g").ok());
+  CHECK(ini.get("htcondor", "a").value().value() == "1");
+  CHECK(ini.get("htcondor", "b").value().value() == "2");
+}
+
+TEST_CASE("ini: values go on over indented lines and over backslashes") {
+  CHECK(value("[s]\na = x\n  y\n\tz\nb = 1\n", "s", "a") == "x\ny\nz");
+  CHECK(value("[s]\na = x\n\n  y\n\n\nb = 1\n", "s", "a") == "x\n\ny");
+  CHECK(value("[s]\na = x\n# note\n  y\n  ; note\n", "s", "a") == "x\ny");
+  CHECK(value("[s]\na = \\\n  x && \\\n  y\nb = 1\n", "s", "a") == "x && y");
+  CHECK(value("[s]\na = x \\\ny\nb = 1\n", "s", "a") == "x y");
+  CHECK(value("[s]\na = x \\\n\nb = 1\n", "s", "b") == "1");
+  CHECK(value("[s]\n  a = x\n  b = y\n", "s", "b") == "y");
+}
+
+TEST_CASE("ini: the published example keeps its expression") {
+  const auto* text =
+      "[HTCondor]\n"
+      "additional_requirements= \\\n"
+      "    ((DESIRED_Sites is undefined)|| \\\n"
+      "        stringListMember(\"SDSC-PRP\",DESIRED_Sites,\",\"))&& \\\n"
+      "        ((UNDESIRED_Sites is undefined)|| \\\n"
+      "        !stringListMember(\"SDSC-PRP\",UNDESIRED_Sites,\",\"))&& \\\n"
+      "        (!isUndefined(ProjectName))&& \\\n"
+      "        (!isUndefined(SingularityImage))\n"
+      "[k8s]\n"
+      "node_affinity_dict=^nautilus.io/low-power:true\n";
+  CHECK(value(text, "htcondor", "additional_requirements") ==
+        "((DESIRED_Sites is undefined)|| stringListMember(\"SDSC-PRP\",DESIRED_Sites,\",\"))&& "
+        "((UNDESIRED_Sites is undefined)|| !stringListMember(\"SDSC-PRP\",UNDESIRED_Sites,\",\"))&& "
+        "(!isUndefined(ProjectName))&& (!isUndefined(SingularityImage))");
+  CHECK(value(text, "k8s", "node_affinity_dict") == "^nautilus.io/low-power:true");
+}
+
+TEST_CASE("ini: per cent signs") {
+  CHECK(value("[s]\na = 100%%\n", "s", "a") == "100%");
+  CHECK(value("[DEFAULT]\nsite = x\n[s]\na = %(SITE)s-%(site)s\n", "s", "a") == "x-x");
+  CHECK(value("[s]\na = 100%\n", "s", "a") ==
+        "get: [s] a = '100%': a '%' must be written '%%', or '%(key)s' for the value of another key");
+  CHECK(value("[s]\na = %(b)s\n", "s", "a") == "get: [s] a = '%(b)s': %(b)s: there is no such key");
+  CHECK(value("[s]\na = %(a)s\n", "s", "a") == "get: [s] a = '%(a)s': %(...)s refers to itself");
+  CHECK(value("[s]\na = %(b)s%(b)s%(b)s%(b)s\nb = %(c)s%(c)s%(c)s%(c)s\nc = %(d)s%(d)s%(d)s%(d)s\n"
+              "d = %(e)s%(e)s%(e)s%(e)s\ne =\n",
+              "s", "a")
+            .ends_with("refers to itself"));
+}
+
+TEST_CASE("ini: what cannot be read names the line") {
+  CHECK(failure("a = 1\n") == "f:1: a setting before the first [section]");
+  CHECK(failure("[s]\n\nnonsense\n") == "f:3: 'nonsense' is not of the form key = value");
+  CHECK(failure("[s\n") == "f:1: '[s' is not a section such as [k8s]");
+  CHECK(failure("[s]\na = 1\nA = 2\n") == "f:3: 'a' stands twice in [s]");
+}
+
+TEST_CASE("ini: lists") {
+  CHECK(parse_list("").value().empty());
+  CHECK(parse_list("a, b&comma;c,\n d&colon;&amp;colon;").value() ==
+        std::vector<std::string>{"a", "b,c", "d:&colon;"});
+  CHECK(parse_list("a,,b").error().message() == "must be a list such as a,b without empty elements");
+}
+
+TEST_CASE("ini: dictionaries") {
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+  CHECK(parse_dict(" ").value().empty());
+  CHECK(parse_dict("a:1,b:x&comma;y,\n c:").value() == Pairs{{"a", "1"}, {"b", "x,y"}, {"c", ""}});
+  CHECK(parse_dict("^n/low-power:true").value() == Pairs{{"^n/low-power", "true"}});
+  CHECK(
+      parse_dict("a").error().message().starts_with("must be a dictionary such as key:value,key:value; 'a'"));
+  CHECK_FALSE(parse_dict("a:b:c").ok());
+  CHECK_FALSE(parse_dict(":b").ok());
+  CHECK(parse_dict("a:1,a:2").error().message() == "has the key 'a' twice");
+}

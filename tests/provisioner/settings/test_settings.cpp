@@ -1,0 +1,172 @@
+#include "provisioner/settings/settings.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace glidepod;
+using namespace glidepod::provisioner;
+
+namespace {
+
+Result<LoadedSettings> load(std::string_view text) {
+  Ini ini;
+  TRY(ini.read(text, "f"));
+  return parse_settings(ini);
+}
+
+std::string failure(std::string_view text) {
+  const auto loaded = load(text);
+  return loaded ? "" : loaded.error().message();
+}
+
+}  // namespace
+
+TEST_CASE("settings: every PRP default") {
+  const auto s = load("").value().settings;
+  CHECK(s.sleep_time == Seconds(120));
+  CHECK(s.htcondor.schedd_whitelist_regexp == ".*");
+  CHECK(s.htcondor.force_namespace_matching);
+  CHECK(s.kubernetes.app_name == "prp-wn");
+  CHECK(s.kubernetes.domain == "optiputer.net");
+  CHECK(s.kubernetes.force_namespace_matching == "yes");
+  CHECK(s.kubernetes.job_ttl == Seconds(86400));
+  CHECK(s.kubernetes.use_large_limit);
+  CHECK(s.kubernetes.storage_mbs == 20000);
+  CHECK(s.kubernetes.max_pods_per_cluster == 20);
+  CHECK(s.kubernetes.max_submit_pods_per_cluster == 1000);
+  CHECK(s.lancium.app_name == "lancium-wn");
+  CHECK(s.lancium.max_pods_per_cluster == 20);
+  CHECK(s.lancium.max_submit_pods_per_cluster == 400);
+}
+
+TEST_CASE("settings: every PRP key is read") {
+  const auto loaded = load(R"([DEFAULT]
+sleep_time=60
+app_name=wn1
+[htcondor]
+namespace=ns
+condor_host=cm
+k8s_domain=d
+schedd_whitelist_regexp=(login.*\.osgconnect\.net)|(.*\.jlab\.org)
+force_k8s_namespace_matching=no
+additional_requirements=(ProjectName =!= undefined)
+[k8s]
+namespace=ns
+condor_host=cm
+k8s_domain=d
+force_k8s_namespace_matching=no
+additional_requirements=true
+k8s_image=img:1
+k8s_image_pull_policy=IfNotPresent
+priority_class=p
+priority_class_cpu=pc
+priority_class_gpu=pg
+service_account_name=sa
+k8s_job_ttl=10
+request_fuse=no
+storage_mbs=
+use_large_limit=no
+resources_dict=a/b:1
+labels_dict=l:1
+annotations_dict=an:1
+envs_dict=E:x&comma;y
+tolerations_list=t1,t2
+node_selectors_dict=n:1
+node_affinity_dict=^k:a|b
+pvc_volumes_dict=v:!/mnt
+config_volumes_dict=c:/etc/c.conf
+max_pods_per_cluster=5
+max_submit_pods_per_cluster=50
+)");
+  REQUIRE(loaded.ok());
+  CHECK(loaded->warnings.empty());
+  const auto& s = loaded->settings;
+  CHECK(s.sleep_time == Seconds(60));
+  CHECK(s.htcondor.additional_requirements == "(ProjectName =!= undefined)");
+  CHECK_FALSE(s.htcondor.force_namespace_matching);
+  CHECK(s.htcondor.schedd_whitelist_regexp == R"((login.*\.osgconnect\.net)|(.*\.jlab\.org))");
+  const auto& k = s.kubernetes;
+  CHECK(k.app_name == "wn1");
+  CHECK(s.lancium.app_name == "wn1");
+  CHECK(k.name_space == "ns");
+  CHECK(k.condor_host == "cm");
+  CHECK(k.domain == "d");
+  CHECK(k.force_namespace_matching == "no");
+  CHECK(k.additional_requirements == "true");
+  CHECK(k.image == "img:1");
+  CHECK(k.image_pull_policy == "IfNotPresent");
+  CHECK(k.priority_class == "p");
+  CHECK(k.priority_class_cpu == "pc");
+  CHECK(k.priority_class_gpu == "pg");
+  CHECK(k.service_account_name == "sa");
+  CHECK(k.job_ttl == Seconds(10));
+  CHECK(k.request_fuse == false);
+  CHECK(k.storage_mbs == -1);
+  CHECK_FALSE(k.use_large_limit);
+  CHECK(k.resources == Dict{{"a/b", "1"}});
+  CHECK(k.labels == Dict{{"l", "1"}});
+  CHECK(k.annotations == Dict{{"an", "1"}});
+  CHECK(k.envs == Dict{{"E", "x,y"}});
+  CHECK(k.tolerations == List{"t1", "t2"});
+  CHECK(k.node_selectors == Dict{{"n", "1"}});
+  CHECK(k.node_affinity == Dict{{"^k", "a|b"}});
+  CHECK(k.pvc_volumes == Dict{{"v", "!/mnt"}});
+  CHECK(k.config_volumes == Dict{{"c", "/etc/c.conf"}});
+  CHECK(k.max_pods_per_cluster == 5);
+  CHECK(k.max_submit_pods_per_cluster == 50);
+}
+
+TEST_CASE("settings: the published Lancium file") {
+  const auto loaded = load(
+      "[DEFAULT]\napp_name=lancium-wn\n\n[lancium]\nlancium_image=prp-osgvo-pilot-22062218\n"
+      "envs_dict=GLIDEIN_Site:Lancium,GLIDEIN_ResourceName:Lancium-PEP,ACCEPT_JOBS_FOR_HOURS:48\n\n[htcondor]"
+      "\n"
+      "schedd_whitelist_regexp=(login.*\\.osgconnect\\.net)|(.*\\.jlab\\.org)|(.*\\.amnh\\.org)\n");
+  REQUIRE(loaded.ok());
+  CHECK(loaded->warnings.empty());
+  CHECK(loaded->settings.lancium.image == "prp-osgvo-pilot-22062218");
+  CHECK(loaded->settings.lancium.envs.size() == 3);
+}
+
+TEST_CASE("settings: unknown keys and sections are warnings by name") {
+  const auto loaded = load("[k8s]\nk8s_imagee = x\n[other]\na = 1\n[DEFAULT]\nq = 1\n");
+  REQUIRE(loaded.ok());
+  REQUIRE(loaded->warnings.size() == 3);
+  CHECK(loaded->warnings[0].text == "unknown key 'q' in [default] is ignored");
+  CHECK(loaded->warnings[1].text == "unknown key 'k8s_imagee' in [k8s] is ignored");
+  CHECK(loaded->warnings[2].text == "unknown section [other] is ignored");
+}
+
+TEST_CASE("settings: a wrong value names the key, the value and what is allowed") {
+  CHECK(failure("[DEFAULT]\nsleep_time = soon\n") ==
+        "[default] sleep_time = 'soon': must be a whole number of seconds");
+  CHECK(failure("[k8s]\nmax_pods_per_cluster = -1\n") ==
+        "[k8s] max_pods_per_cluster = '-1': must be a whole number from 0 to 1000000000");
+  CHECK(failure("[k8s]\nk8s_image_pull_policy = always\n") ==
+        "[k8s] k8s_image_pull_policy = 'always': must be one of: Always, IfNotPresent, Never");
+  CHECK(failure("[k8s]\nrequest_fuse = maybe\n") == "[k8s] request_fuse = 'maybe': must be one of: yes, no");
+  CHECK(failure("[htcondor]\nschedd_whitelist_regexp = (\n")
+            .starts_with("[htcondor] schedd_whitelist_regexp = '(': must be a regular expression"));
+  CHECK(failure("[lancium]\nshapes = 16\n") ==
+        "[lancium] shapes = '16': must be cores/GPUs such as 16/0,12/4");
+  CHECK(failure("[glidepod]\ncpu_buckets = 4,2\n") ==
+        "[glidepod] cpu_buckets = '4,2': must be rising whole numbers such as 4096,8192");
+  CHECK(failure("[k8s]\nlabels_dict = a\n").starts_with("[k8s] labels_dict = 'a': must be a dictionary"));
+}
+
+TEST_CASE("settings: every key is described with its default") {
+  const auto text = describe_settings();
+  CHECK(text.find("max_submit_pods_per_cluster") != std::string::npos);
+  CHECK(text.find("[DEFAULT]\n  sleep_time") != std::string::npos);
+}
+
+TEST_CASE("settings: what changed between two readings") {
+  const auto before = load("[k8s]\nnamespace = a\napp_name = x\n").value();
+  const auto after = load("[k8s]\nnamespace = b\napp_name = x\npriority_class = low\n").value();
+  CHECK(changes(before, after) ==
+        List{"- [k8s] namespace = a", "+ [k8s] namespace = b", "+ [k8s] priority_class = low"});
+  CHECK(changes(after, after).empty());
+  const auto secret = load("[k8s]\nenvs_dict = A:token\n").value();
+  const auto other = load("[k8s]\nenvs_dict = A:nekot\n").value();
+  CHECK(changes(secret, other).size() == 2);
+  CHECK(secret.written[0].find("token") == std::string::npos);
+}

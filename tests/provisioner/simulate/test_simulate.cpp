@@ -1,0 +1,162 @@
+#include "provisioner/simulate/simulate.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "lib/base/file.hpp"
+
+using namespace glidepod;
+using namespace glidepod::provisioner;
+
+namespace {
+
+Scenario scenario(std::string_view text) {
+  Ini ini;
+  REQUIRE(ini.read(text, "f").ok());
+  auto parsed = parse_scenario(ini);
+  if (!parsed) FAIL(parsed.error().message());
+  return std::move(parsed).value();
+}
+
+std::string failure(std::string_view text) {
+  Ini ini;
+  REQUIRE(ini.read(text, "f").ok());
+  const auto parsed = parse_scenario(ini);
+  return parsed ? "" : parsed.error().message();
+}
+
+std::int64_t live(const Sample& s) {
+  return s.waiting + s.unmatched + s.claimed + s.broken;
+}
+
+}  // namespace
+
+TEST_CASE("simulate: a burst is served, then the pods end by themselves") {
+  const auto samples = simulate(scenario("[scenario]\nlength = 12h\n[jobs a]\nburst = 400\nruntime = 10m\n"));
+  CHECK(samples.back().done == 400);
+  CHECK(samples.back().idle == 0);
+  CHECK(live(samples.back()) == 0);
+  CHECK(samples.back().submitted >= 20);
+  CHECK(samples.back().submitted <= 400);
+}
+
+TEST_CASE("simulate: the same scenario gives the same day, another seed another one") {
+  const auto* text = "[jobs a]\nper_hour = 100\n[model]\nsilent = 0.1\n";
+  const auto sums = [](const std::vector<Sample>& s) {
+    return std::pair(s.back().submitted, s.back().used_hours);
+  };
+  CHECK(sums(simulate(scenario(text))) == sums(simulate(scenario(text))));
+  CHECK(sums(simulate(scenario(text))) != sums(simulate(scenario(std::string(text) + "seed = 2\n"))));
+}
+
+TEST_CASE("simulate: steady work is met by a steady number of pods") {
+  const auto samples =
+      simulate(scenario("[jobs a]\nper_hour = 400\nruntime = 30m\n[scenario]\nlength = 2d\n"));
+  std::int64_t least = 1'000'000, most = 0;
+  for (const auto& s : samples)
+    if (s.at > Seconds(86400)) {
+      least = std::min(least, live(s));
+      most = std::max(most, live(s));
+    }
+  // 200 jobs run at a time.
+  CHECK(least > 180);
+  CHECK(most < 320);
+}
+
+TEST_CASE("simulate: while the pool cannot be asked no pod is made") {
+  const auto samples = simulate(
+      scenario("[jobs a]\nper_hour = 1000\nruntime = 2h\n[model]\nblind_from = 2h\nblind_until = 4h\n"));
+  const auto submitted = [&](int hour) {
+    return std::find_if(samples.begin(), samples.end(),
+                        [&](const Sample& s) { return s.at >= Seconds(hour * 3600); })
+        ->submitted;
+  };
+  CHECK(submitted(1) > 0);
+  CHECK(submitted(4) - submitted(2) <= 20);  // what the last cycle before it had decided
+  CHECK(submitted(5) > submitted(4) + 100);
+}
+
+TEST_CASE("simulate: when every pull fails the breaker keeps the failures few, and work goes on afterwards") {
+  const auto* text =
+      "[jobs a]\nburst = 2000\nper_hour = 100\nruntime = 30m\n"
+      "[model]\npulls_fail_from = 0\npulls_fail_until = 6h\n";
+  const auto samples = simulate(scenario(text));
+  const auto at_six =
+      std::find_if(samples.begin(), samples.end(), [](const Sample& s) { return s.at >= Seconds(6 * 3600); });
+  CHECK(at_six->submitted <= 40);
+  CHECK(samples.back().done > 2000);
+}
+
+TEST_CASE("simulate: pilots that never register are stopped as well") {
+  const auto samples = simulate(scenario("[jobs a]\nburst = 2000\n[model]\nsilent = 1\n"));
+  CHECK(samples.back().submitted < 100);
+  CHECK(samples.back().done == 0);
+}
+
+TEST_CASE("simulate: a day of 100 groups and 10,000 pods stays within its caps and does not swing") {
+  Scenario day;
+  day.length = Seconds(86400);
+  day.policy.image = "img";
+  day.model.lifetime = Seconds(6 * 3600);
+  auto& rules = day.policy.settings;
+  rules.max_pods = 10'000;
+  rules.max_pods_per_group = 150;
+  rules.ramp_up = 500;
+  for (int i = 0; i < 100; ++i) {
+    JobStream stream;
+    stream.group.cpus = 1 + i;
+    stream.owner = "user" + std::to_string(i % 7);
+    stream.burst = 500;
+    stream.per_hour = 150;  // keeps 87 pods busy
+    stream.runtime = Seconds(2100);
+    stream.until = Seconds(20 * 3600);
+    day.streams.push_back(stream);
+  }
+  std::int64_t most_live = 0, most_in_group = 0, most_new = 0, without_demand = 0;
+  const auto samples = simulate(day, [&](const Demand& demand, const Supply& supply, const Plan& plan) {
+    std::int64_t sum = plan.submissions();
+    most_new = std::max(most_new, sum);
+    for (const auto& [group, pods] : supply.groups) sum += pods.live();
+    most_live = std::max(most_live, sum);
+    for (const auto& d : plan.decisions) {
+      most_in_group = std::max(most_in_group, d.supply.live() + d.submit);
+      if (!demand.groups.contains(d.group)) without_demand += d.submit;
+    }
+    CHECK(plan.removals.empty());
+  });
+  CHECK(most_live <= 10'000);
+  CHECK(most_live > 9'000);
+  CHECK(most_in_group <= 150);
+  CHECK(most_new <= 500);
+  CHECK(without_demand == 0);
+  // No swing: between the 10th and the 18th hour the number of pods stays within a tenth.
+  std::int64_t least = 1'000'000, most = 0;
+  for (const auto& s : samples) {
+    if (s.at < Seconds(10 * 3600) || s.at > Seconds(18 * 3600)) continue;
+    least = std::min(least, live(s));
+    most = std::max(most, live(s));
+  }
+  CHECK(most - least <= most / 10);
+  MESSAGE("pods from ", least, " to ", most, ", submitted ", samples.back().submitted, ", wasted pods ",
+          samples.back().wasted_pods);
+}
+
+TEST_CASE("simulate: the example serves all its jobs in spite of its troubles") {
+  const auto text = read_file(GLIDEPOD_SCENARIO);
+  REQUIRE(text.ok());
+  const auto samples = simulate(scenario(text.value()));
+  CHECK(samples.back().done == 7900);
+  CHECK(live(samples.back()) == 0);
+}
+
+TEST_CASE("simulate: a scenario file that is wrong says where") {
+  CHECK(failure("[model]\npull = 1m\n") == "there is no section [jobs NAME]: nothing would happen");
+  CHECK(failure("[jobs a]\ncolour = red\n") == "[jobs a]: unknown key 'colour'");
+  CHECK(failure("[jobs a]\nruntime = soon\n") ==
+        "[jobs a] runtime = 'soon': must be a time such as 90s, 15m, 2h or 1d");
+  CHECK(failure("[model]\nsilent = 2\n[jobs a]\n") == "[model] silent = '2': must be a number from 0 to 1");
+  CHECK(failure("[policy]\nramp_upp = 1\n[jobs a]\n") ==
+        "[policy]: unknown key 'ramp_upp' in [glidepod] is ignored");
+  CHECK(failure("[job]\n").starts_with("unknown section [job]"));
+}

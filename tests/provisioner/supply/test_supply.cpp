@@ -1,0 +1,131 @@
+#include "provisioner/supply/supply.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace glidepod;
+using namespace glidepod::provisioner;
+
+namespace {
+
+constexpr Time k_start{Seconds(1'000'000)};
+
+struct Scene {
+  Tracker tracker;
+  PolicySettings policy;
+  std::vector<Pod> pods;
+  std::vector<Slot> slots;
+  Time now = k_start;
+
+  Pod& add(std::string name, PodState state, std::string image = "img") {
+    return pods.emplace_back(Pod{std::move(name), Group{}, std::move(image), state, now});
+  }
+  Supply look(Seconds later = Seconds(60)) {
+    now += later;
+    return tracker.observe(pods, slots, policy, "img", now);
+  }
+  GroupSupply group(Seconds later = Seconds(60)) {
+    auto supply = look(later);
+    return supply.groups[Group{}];
+  }
+};
+
+}  // namespace
+
+TEST_CASE("supply: each state counts as PRP counts it") {
+  struct Row {
+    PodState state;
+    std::int64_t waiting, unmatched, claimed, broken, unknown;
+  };
+  static constexpr Row rows[] = {
+      {PodState::unschedulable, 1, 0, 0, 0, 0}, {PodState::pulling, 1, 0, 0, 0, 0},
+      {PodState::starting, 1, 0, 0, 0, 0},      {PodState::unregistered, 1, 0, 0, 0, 0},
+      {PodState::pull_error, 0, 0, 0, 1, 0},    {PodState::unknown, 0, 0, 0, 0, 1},
+      {PodState::succeeded, 0, 0, 0, 0, 0},     {PodState::failed, 0, 0, 0, 0, 0},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(to_string(row.state));
+    Scene scene;
+    scene.add("p", row.state);
+    const auto got = scene.group();
+    CHECK(got.waiting == row.waiting);
+    CHECK(got.unmatched == row.unmatched);
+    CHECK(got.claimed == row.claimed);
+    CHECK(got.broken == row.broken);
+    CHECK(got.unknown == row.unknown);
+    CHECK(got.states.at(row.state) == 1);
+  }
+}
+
+TEST_CASE("supply: any claimed slot makes a pilot claimed, for each of its owners once") {
+  Scene scene;
+  scene.add("p", PodState::unregistered);
+  scene.add("q", PodState::unregistered);
+  scene.slots = {
+      {"p", false, ""}, {"p", true, "alice"}, {"p", true, "alice"}, {"p", true, "bob"}, {"q", false, ""}};
+  const auto supply = scene.look();
+  CHECK(supply.groups.at(Group{}).claimed == 1);
+  CHECK(supply.groups.at(Group{}).unmatched == 1);
+  CHECK(supply.claimed_by_owner == std::map<std::string, std::int64_t>{{"alice", 1}, {"bob", 1}});
+}
+
+TEST_CASE("supply: what takes too long is broken, and one failure") {
+  Scene scene;
+  scene.add("a", PodState::pulling);
+  scene.add("b", PodState::unregistered);
+  scene.add("c", PodState::unschedulable);
+  CHECK(scene.group(Seconds(601)).broken == 1);
+  CHECK(scene.group(Seconds(300)).broken == 2);
+  const auto late = scene.group(Seconds(700));
+  CHECK(late.broken == 2);
+  CHECK(late.waiting == 1);
+  CHECK(late.failures.size() == 2);
+  CHECK(scene.group(Seconds(2000)).failures.empty());
+}
+
+TEST_CASE("supply: a pilot that was in the pool and is not seen there is not broken") {
+  Scene scene;
+  scene.add("p", PodState::unregistered);
+  scene.slots = {{"p", true, "alice"}};
+  CHECK(scene.group().registrations.size() == 1);
+  scene.slots.clear();
+  const auto got = scene.group(Seconds(900));
+  CHECK(got.unmatched == 1);
+  CHECK(got.failures.empty());
+}
+
+TEST_CASE("supply: how pilots ended") {
+  Scene scene;
+  for (const auto* name : {"used", "wasted", "failed", "gone"}) scene.add(name, PodState::unregistered);
+  scene.slots = {{"used", true, "a"}, {"wasted", false, ""}};
+  CHECK(scene.group().wasted == 0);
+  scene.pods.pop_back();
+  for (auto& pod : scene.pods) pod.state = PodState::succeeded;
+  auto supply = scene.look();
+  const auto& got = supply.groups[Group{}];
+  CHECK(got.used == 1);
+  CHECK(got.wasted == 1);
+  CHECK(got.failures.size() == 1);
+  CHECK(got.live() == 0);
+  REQUIRE(supply.ended.size() == 3);
+  CHECK(supply.ended[0].sightings == 1);
+  CHECK(scene.look().ended[0].sightings == 2);
+  CHECK(scene.group().wasted == 1);
+  CHECK(scene.group(Seconds(4000)).wasted == 0);
+}
+
+TEST_CASE("supply: pods that ended before the start say nothing, pods made here do") {
+  Scene scene;
+  scene.add("old", PodState::failed);
+  CHECK(scene.group().failures.empty());
+  scene.tracker.created("new", Group{}, "img");
+  scene.add("new", PodState::failed);
+  CHECK(scene.group().failures.size() == 1);
+}
+
+TEST_CASE("supply: failures of another image do not count") {
+  Scene scene;
+  scene.add("p", PodState::pull_error, "other");
+  const auto got = scene.group();
+  CHECK(got.broken == 1);
+  CHECK(got.failures.empty());
+}
