@@ -98,14 +98,14 @@ Result<void> Agent::find_api() {
 }
 
 void Agent::get_first_pod() {
-  first_get_ = api_->get(pod_, now() + k_first_get_deadline, [this](kube::PodAnswer answer) {
+  first_get_ = api_->get(pod_, now() + k_first_get_deadline, [this](const Result<kube::Pod>& pod) {
     first_get_.reset();
-    if (const auto* failure = std::get_if<kube::Failure>(&answer)) {
-      spdlog::error("event=api_failed what=\"get this pod\" reason={}", quoted(failure->to_string()));
-      loop_.after(k_first_get_pause, [this] { get_first_pod(); });
+    if (pod) {
+      pod_grace_ = std::chrono::seconds(pod->grace_seconds);
+      core_.on_first_pod(pod.value(), earlier_agents_, now());
     } else {
-      pod_grace_ = std::chrono::seconds(std::get<kube::Pod>(answer).grace_seconds);
-      core_.on_first_pod(std::get<kube::Pod>(answer), earlier_agents_, now());
+      spdlog::error("event=api_failed what=\"get this pod\" reason={}", quoted(pod.error().message()));
+      loop_.after(k_first_get_pause, [this] { get_first_pod(); });
     }
     pump();
   });
@@ -117,9 +117,8 @@ void Agent::on_ready(std::function<void()> handler) {
 }
 
 void Agent::fail_pod(std::function<void()> done) {
-  last_patch_ = api_->fail_pod(pod_, now() + k_last_patch_time, [done](const kube::PodAnswer& answer) {
-    if (const auto* failure = std::get_if<kube::Failure>(&answer))
-      spdlog::warn("event=pod_not_failed reason={}", quoted(failure->to_string()));
+  last_patch_ = api_->fail_pod(pod_, now() + k_last_patch_time, [done](const Result<kube::Pod>& pod) {
+    if (!pod) spdlog::warn("event=pod_not_failed reason={}", quoted(pod.error().message()));
     done();
   });
 }
@@ -302,11 +301,15 @@ void Agent::pump() {
 void Agent::run(const Patch& action) {
   const std::uint64_t attempt = action.attempt;
   patches_[attempt] = api_->patch_image(pod_, action.container, action.image, action.deadline,
-                                        [this, attempt](kube::PodAnswer answer) {
+                                        [this, attempt](const Result<kube::Pod>& pod) {
                                           patches_.erase(attempt);
-                                          if (const auto* pod = std::get_if<kube::Pod>(&answer))
+                                          if (pod) {
                                             version_ = pod->resource_version;
-                                          core_.on_patched(attempt, answer, now());
+                                            core_.on_patched(attempt, pod.value(), now());
+                                          } else {
+                                            const auto why = kube::Failure::of(pod.error());
+                                            core_.on_patched(attempt, why, now());
+                                          }
                                           pump();
                                         });
 }
@@ -328,17 +331,18 @@ void Agent::run(const Launch& action) {
 
 void Agent::run(const AskImage& action) {
   const ClientId client = action.client;
-  questions_[client] = registry_.ask(action.image, action.deadline, [this, client](registry::Answer answer) {
-    questions_.erase(client);
-    if (const auto* failure = std::get_if<registry::Failure>(&answer)) {
-      const bool refused = failure->kind == registry::Failure::Kind::refused;
-      core_.on_image_unknown(client, refused ? wire::Fault::user : wire::Fault::infrastructure,
-                             failure->message, now());
-    } else {
-      core_.on_image_known(client, std::get<registry::ImageCommand>(answer), now());
-    }
-    pump();
-  });
+  questions_[client] = registry_.ask(
+      action.image, action.deadline, [this, client](const Result<registry::ImageCommand>& answer) {
+        questions_.erase(client);
+        if (answer) {
+          core_.on_image_known(client, answer.value(), now());
+        } else {
+          const bool refused = registry::refused(answer.error());
+          core_.on_image_unknown(client, refused ? wire::Fault::user : wire::Fault::infrastructure,
+                                 answer.error().message(), now());
+        }
+        pump();
+      });
 }
 
 void Agent::run(const SignalJob& action) {

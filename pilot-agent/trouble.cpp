@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "lib/base/text.hpp"
+#include "lib/kube/waiting.hpp"
 
 namespace glidepod::agent {
 namespace {
@@ -90,23 +91,26 @@ Trouble of_pull(std::string_view reason, std::string_view message, Credentials c
 Trouble trouble_of(const kube::ContainerStatus& status, Credentials credentials) {
   if (status.state != kube::ContainerStatus::State::waiting) return {};
   const std::string& reason = status.reason;
-  if (reason == "ErrImagePull" || reason == "ImagePullBackOff" || reason == "ImageInspectError" ||
-      reason == "RegistryUnavailable")
-    return of_pull(reason, status.message, credentials);
-  // The node checks signatures, and this image has none that it wants.
-  if (reason == "InvalidImageName" || reason == "ErrImageNeverPull" || reason == "SignatureValidationFailed")
-    return {Trouble::Kind::user, status.message.empty() ? reason : one_line(status.message)};
-  if (reason == "CreateContainerError" || reason == "RunContainerError")
-    return by_words(reason, status.message, k_start_faults);
-  if (reason == "CrashLoopBackOff") {
-    // By itself it only says that the kubelet waits before it starts this image again. What the last start
-    // came to is said apart.
-    const auto& last = status.last_terminated;
-    if (last && (last->reason == "StartError" || last->reason == "ContainerCannotRun"))
-      return by_words(last->reason, last->message, k_start_faults);
-    return {Trouble::Kind::passing, one_line(status.message)};
+  switch (kube::waiting_of(reason)) {
+    case kube::Waiting::pull:
+      return of_pull(reason, status.message, credentials);
+    case kube::Waiting::never:
+      return {Trouble::Kind::user, status.message.empty() ? reason : one_line(status.message)};
+    case kube::Waiting::create:
+      return by_words(reason, status.message, k_start_faults);
+    case kube::Waiting::config:
+      return {Trouble::Kind::passing, one_line(status.message)};
+    case kube::Waiting::back_off: {
+      // By itself it only says that the kubelet waits before it starts this image again. What the last start
+      // came to is said apart.
+      const auto& last = status.last_terminated;
+      if (last && kube::never_started(last->reason))
+        return by_words(last->reason, last->message, k_start_faults);
+      return {Trouble::Kind::passing, one_line(status.message)};
+    }
+    case kube::Waiting::other:
+      break;
   }
-  if (reason == "CreateContainerConfigError") return {Trouble::Kind::passing, one_line(status.message)};
   return {};
 }
 

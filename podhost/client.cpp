@@ -56,7 +56,7 @@ void add_client(CLI::App& app, ClientCommand* command) {
   app.fallthrough();
   const auto verb = [&](const char* name, const char* help) {
     CLI::App* sub = app.add_subcommand(name, help);
-    sub->add_option("-n,--namespace", command->ns);
+    sub->add_option("-n,--namespace", command->name_space);
     sub->callback([command, name] { command->verb = name; });
     return sub;
   };
@@ -74,7 +74,7 @@ void add_client(CLI::App& app, ClientCommand* command) {
 }
 
 int run_client(const std::string& socket, const ClientCommand& command) {
-  std::string path = command.ns + "/pods";
+  std::string path = command.name_space + "/pods";
   std::string method = "GET";
   std::string body;
   if (command.verb == "create") {
@@ -87,7 +87,7 @@ int run_client(const std::string& socket, const ClientCommand& command) {
     body = text.value();
     const Json pod = Json::parse(body, nullptr, false);
     if (pod.is_object() && pod.contains("metadata") && pod["metadata"].is_object() &&
-        command.ns == "default") {
+        command.name_space == "default") {
       path = pod["metadata"].value("namespace", "default") + "/pods";
     }
   } else if (!command.name.empty()) {

@@ -11,7 +11,7 @@ namespace glidepod::podhost {
 // podhost get|create|delete|logs: for people without kubectl.
 struct ClientCommand {
   std::string verb;  // empty: none, serve
-  std::string ns = "default", name, file, container;
+  std::string name_space = "default", name, file, container;
   bool follow = false;
   int grace = -1;
 };

@@ -19,14 +19,14 @@
 #include "lib/base/text.hpp"
 #include "lib/http/limited_stream.hpp"
 #include "podhost/api/api.hpp"
+#include "podhost/keep/reconciler.hpp"
 #include "podhost/runtime/podman_rest.hpp"
 #include "podhost/runtime/podman_service.hpp"
-#include "podhost/keep/reconciler.hpp"
 
 namespace glidepod::podhost {
 namespace {
 
-constexpr std::size_t k_job_threads = 128;
+constexpr std::size_t k_task_threads = 128;
 constexpr rlim_t k_descriptors = 65536;
 constexpr Milliseconds k_last_calls{5000};  // for what podman was doing when podhost was asked to stop
 
@@ -155,7 +155,7 @@ Result<void> run_daemon(const Options& options) {
   std::function<void()> stop = [&] { loop.stop(); };
   TRY(loop.on_signals({SIGTERM, SIGINT, SIGHUP}, [&](const signalfd_siginfo& info) {
     if (info.ssi_signo == SIGHUP) return;
-    spdlog::info("stopping signal={}", info.ssi_signo);
+    spdlog::info("event=stopping signal={}", info.ssi_signo);
     if (std::exchange(stopping, true)) return loop.stop();  // asked twice: at once
     stop();
   }));
@@ -191,14 +191,14 @@ Result<void> run_daemon(const Options& options) {
                            httplib::Response& response) { api.handle(connection, request, response); },
              .refuse = Api::refuse});
   GuestSockets sockets(server);
-  std::optional<Workers> workers(std::in_place, k_job_threads);
+  std::optional<Workers> workers(std::in_place, k_task_threads);
   Reconciler pods(
       WorkerContext{loop,
                     *inbox,
                     *workers,
                     store,
                     sockets,
-                    JobTools{podman, files, options.state_dir, options.pids_limit},
+                    TaskTools{podman, files, options.state_dir, options.pids_limit},
                     rules,
                     BackoffRule{Seconds(options.backoff_seconds), Seconds(options.backoff_limit_seconds)},
                     facts,
@@ -211,7 +211,7 @@ Result<void> run_daemon(const Options& options) {
     if (options.port < 0) return {};
     const int port = TRY(server.listen_tcp(fmt::format("127.0.0.1:{}", options.port)));
     TRY(replace_file(options.state_dir + "/kubeconfig", kubeconfig(port, token), 0600));
-    spdlog::info("listening address=127.0.0.1:{} kubeconfig={}/kubeconfig", port, options.state_dir);
+    spdlog::info("event=listening address=127.0.0.1:{} kubeconfig={}/kubeconfig", port, options.state_dir);
     return {};
   };
   // Nobody is served before podman has told what runs.
@@ -227,7 +227,8 @@ Result<void> run_daemon(const Options& options) {
     }
     ready = true;
     api.set_ready(true);
-    spdlog::info("ready socket={} state_dir={} node={}", options.socket, options.state_dir, facts.node_name);
+    spdlog::info("event=ready socket={} state_dir={} node={}", options.socket, options.state_dir,
+                 facts.node_name);
   };
   workers->run([&] {
     auto found = std::make_shared<Result<Found>>(find_pods(podman, options.state_dir));
@@ -235,7 +236,7 @@ Result<void> run_daemon(const Options& options) {
   });
   const auto ran = loop.run();
   api.set_ready(false);
-  // Threads end before what they use: first the clients', then the jobs'.
+  // Threads end before what they use: first the clients', then the tasks'.
   server.stop();
   pods.cancel();
   podman.end_calls_at(std::chrono::steady_clock::now() + (ready ? k_last_calls : Milliseconds(0)));

@@ -64,13 +64,13 @@ int main(int argc, char** argv) {
   glidepod::start_log("podhost");
   spdlog::set_level(spdlog::level::from_str(options.log_level));
   if (geteuid() != 0) {
-    spdlog::error("podhost must run as root");
+    spdlog::error("event=failed error=\"podhost must run as root\"");
     return k_exit_failed;
   }
   if (const auto ran = glidepod::podhost::run_daemon(options); !ran) {
-    spdlog::error("{}", ran.error().message());
+    spdlog::error("event=failed error={}", glidepod::quoted(ran.error().message()));
     return k_exit_failed;
   }
-  spdlog::info("stopped");
+  spdlog::info("event=stopped");
   return 0;
 }

@@ -5,9 +5,9 @@
 
 #include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
-#include "provisioner/simulate/plot.hpp"
 #include "provisioner/service/report.hpp"
 #include "provisioner/service/service.hpp"
+#include "provisioner/simulate/plot.hpp"
 
 namespace glidepod::provisioner {
 
@@ -20,7 +20,7 @@ enum ExitCode : int { k_done = 0, k_failed = 1, k_usage = 2, k_blind = 3, k_stal
 
 struct Arguments {
   ServiceOptions service;
-  std::string backend = "kubernetes";
+  std::string backend{backend_kinds().front().name};
   bool json = false;
   std::string status_file = PolicySettings{}.status_file;
   std::string scenario, csv, svg;
@@ -76,9 +76,15 @@ Result<void> run_simulation(const Arguments& arguments) {
   return {};
 }
 
+std::vector<std::string> backend_names() {
+  std::vector<std::string> names;
+  for (const auto& kind : backend_kinds()) names.emplace_back(kind.name);
+  return names;
+}
+
 void add_service_options(CLI::App& command, Arguments& arguments) {
   command.add_option("--backend", arguments.backend, "where pods run")
-      ->check(CLI::IsMember({"kubernetes", "lancium"}))
+      ->check(CLI::IsMember(backend_names()))
       ->capture_default_str();
   command.add_option(
       "--config", arguments.service.files,
@@ -140,7 +146,7 @@ int main(int argc, char** argv) {
   }
   auto& api = arguments.service.api;
   if (api.url.empty() && !api.unix_socket.empty()) api.url = "http://localhost";
-  arguments.service.backend = arguments.backend == "lancium" ? BackendKind::lancium : BackendKind::kubernetes;
+  arguments.service.backend = find_backend(arguments.backend);
   if (plan_command->parsed()) return plan(arguments);
   if (status_command->parsed()) return status(arguments);
   if (settings_command->parsed()) {

@@ -7,7 +7,7 @@
 
 namespace glidepod {
 
-// Logs go to stderr, one line an event: time, level, then "what happened key=value ...". Loggers quote what
+// Logs go to stderr, one line an event: time, level, then "event=NAME key=value ...". Loggers quote what
 // comes from outside with quoted().
 void start_log(std::string_view program);
 

@@ -78,7 +78,7 @@ void Exchange::failed(Failure failure) {
   if (!failure.rejected()) earlier_ = Failure::Effect::unknown;
   // The token may have been replaced between our reading it and the server's.
   const bool expired_token = failure.status == 401 && attempts_ == 1;
-  const bool again = failure.retriable() ? !plan_.final || !plan_.final(failure) : expired_token;
+  const bool again = failure.retriable() ? !plan_.hopeless || !plan_.hopeless(failure) : expired_token;
   const Milliseconds wait = backoff(attempts_, transport_.random(), failure);
   const bool in_time = std::chrono::steady_clock::now() + wait < plan_.deadline;
   if (!again || !in_time || winding_up_ || plan_.repeat == Plan::Repeat::never)

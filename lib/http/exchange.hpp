@@ -22,7 +22,7 @@ struct Plan {
   // Why this is not the answer, or nothing if it is one. Without it, 2xx is an answer.
   std::function<std::optional<Failure>(const Response&)> judge;
   // Failures that are not worth another attempt though they are retriable().
-  std::function<bool(const Failure&)> final;
+  std::function<bool(const Failure&)> hopeless;
   // Redirects are followed so often, to where this does not object. Attempts begin at the first URL.
   int redirects = 0;
   std::function<Result<void>(const Url& next)> may_follow;

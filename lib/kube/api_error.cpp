@@ -81,11 +81,12 @@ Error ApiError::unauthorized() {
 }
 
 Error ApiError::forbidden(std::string_view user, std::string_view verb, std::string_view resource,
-                          std::string_view name, std::string_view ns) {
+                          std::string_view name, std::string_view name_space) {
   std::string message =
       fmt::format("{}{} is forbidden: User \"{}\" cannot {} resource \"{}\" in API group \"\"", resource,
                   name.empty() ? "" : fmt::format(" \"{}\"", name), user, verb, resource);
-  message += ns.empty() ? " at the cluster scope" : fmt::format(" in the namespace \"{}\"", ns);
+  message +=
+      name_space.empty() ? " at the cluster scope" : fmt::format(" in the namespace \"{}\"", name_space);
   return ApiError{403, "Forbidden", std::move(message), pod_details(name)}.to_error();
 }
 Error ApiError::denied(std::string_view name, std::string_view why) {

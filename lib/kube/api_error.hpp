@@ -42,7 +42,7 @@ struct ApiError {
   static Error unauthorized();
   // What authorization refuses, and what a policy refuses to a request that authorization let through.
   static Error forbidden(std::string_view user, std::string_view verb, std::string_view resource,
-                         std::string_view name, std::string_view ns);
+                         std::string_view name, std::string_view name_space);
   static Error denied(std::string_view name, std::string_view why);
   static Error path_not_found();
   static Error pod_not_found(std::string_view name);

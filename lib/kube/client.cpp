@@ -86,7 +86,7 @@ std::unique_ptr<http::Exchange> Client::call(Call call, AnswerHandler handler) {
     return failure;
   };
   // A name that is taken and a condition that is not met stay so.
-  plan.final = [method = call.method](const Failure& failure) {
+  plan.hopeless = [method = call.method](const Failure& failure) {
     return failure.status == 409 && (method != "PATCH" || failure.reason == "AlreadyExists");
   };
   plan.request = [this, call = std::move(call)] {
@@ -111,7 +111,7 @@ std::unique_ptr<Client::Operation> Client::pod_call(Call wanted, SteadyTime dead
     return {};
   };
   return call(std::move(wanted), [pod, handler = std::move(handler)](const Result<std::string>& answer) {
-    if (!answer) return handler(Failure::of(answer.error()));
+    if (!answer) return handler(answer.error());
     handler(std::move(*pod));
   });
 }

@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <variant>
 
 #include "lib/http/exchange.hpp"
 #include "lib/kube/failure.hpp"
@@ -45,8 +44,7 @@ struct PodName {
   std::string name;
 };
 
-using PodAnswer = std::variant<Pod, Failure>;
-using PodHandler = std::function<void(PodAnswer)>;
+using PodHandler = std::function<void(Result<Pod>)>;
 
 // Requests to the Kubernetes API, driven by a Loop. Each is repeated with growing, random pauses until it
 // succeeds, fails for good, or its time is over; then the handler is called, once, never from inside the call

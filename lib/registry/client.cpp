@@ -47,7 +47,7 @@ class Question : public Client::Operation {
   Result<void> begin() {
     auto transport = http::Transport::create(loop_);
     if (!transport) {
-      finish(Failure{Failure::Kind::unreachable, transport.error().message()});
+      finish(transport.error().with(Unknown::unreachable));
       return {};
     }
     transport_ = std::move(*transport);
@@ -110,7 +110,7 @@ class Question : public Client::Operation {
       return http::Failure{
           http::Failure::Kind::status, status, {}, error_words(response.body), response.retry_after};
     };
-    plan.final = [](const http::Failure& failure) {
+    plan.hopeless = [](const http::Failure& failure) {
       return failure.lost.why == http::Lost::Why::too_long || failure.lost.why == http::Lost::Why::address;
     };
     call_ = std::make_unique<http::Exchange>(
@@ -131,7 +131,7 @@ class Question : public Client::Operation {
         return refuse(fmt::format("{} has a link-local or metadata address, which is not contacted",
                                   from ? from->authority() : url));
       const std::string status = failure->status == 0 ? "" : fmt::format("{} ", failure->status);
-      return finish(Failure{Failure::Kind::unreachable, in_context(status + failure->message)});
+      return finish(Error(in_context(status + failure->message)).with(Unknown::unreachable));
     }
     if (!from) return refuse(from.error().message());
     // Last: it may end the question, and with it this.
@@ -230,8 +230,8 @@ class Question : public Client::Operation {
   std::string in_context(std::string_view why) const {
     return one_line(fmt::format("what the image runs by itself could not be learnt: {}", why));
   }
-  void refuse(const std::string& why) { finish(Failure{Failure::Kind::refused, in_context(why)}); }
-  void finish(Answer answer) {
+  void refuse(const std::string& why) { finish(Error(in_context(why)).with(Unknown::refused)); }
+  void finish(Result<ImageCommand> answer) {
     const auto handler = std::move(handler_);
     handler(std::move(answer));  // may destroy this
   }
@@ -257,6 +257,11 @@ class Question : public Client::Operation {
 };
 
 }  // namespace
+
+bool refused(const Error& error) {
+  const auto* why = error.fact<Unknown>();
+  return why != nullptr && *why == Unknown::refused;
+}
 
 Client::Client(Loop& loop, Options options) : loop_(loop), options_(std::move(options)) {}
 

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "lib/base/loop.hpp"
@@ -13,15 +13,13 @@
 
 namespace glidepod::registry {
 
-// Why it is not known what an image runs.
-struct Failure {
-  enum class Kind : std::uint8_t {
-    refused,      // the image or its registry will say the same again
-    unreachable,  // may pass
-  };
-  Kind kind = Kind::unreachable;
-  std::string message;  // one line, with the registry's words
+// Why it is not known what an image runs: the fact in those Errors, whose message is one line with the
+// registry's words.
+enum class Unknown : std::uint8_t {
+  refused,      // the image or its registry will say the same again
+  unreachable,  // may pass
 };
+bool refused(const Error& error);
 
 struct Options {
   std::string credentials_file;                  // a docker config.json; need not exist
@@ -30,8 +28,7 @@ struct Options {
   std::string unix_socket;  // for tests: every host is there
 };
 
-using Answer = std::variant<ImageCommand, Failure>;
-using Handler = std::function<void(Answer)>;
+using Handler = std::function<void(Result<ImageCommand>)>;
 
 // Asks registries what images run by themselves, by the OCI distribution API, on a Loop. HTTPS, with tokens
 // and credentials where a registry wants them; redirects are followed, credentials not sent along to other

@@ -12,7 +12,7 @@
 #include "pilot-agent/apptainer/prepare.hpp"
 #include "pilot-agent/apptainer/report.hpp"
 #include "pilot-agent/apptainer/request.hpp"
-#include "pilot-agent/apptainer/session.hpp"
+#include "pilot-agent/apptainer/handover.hpp"
 #include "pilot-agent/apptainer/ssh.hpp"
 
 using namespace glidepod;
@@ -68,8 +68,8 @@ Role role_of(std::string_view path) {
   return Role::apptainer;
 }
 
-SessionOptions session_options() {
-  SessionOptions options;
+HandoverOptions handover_options() {
+  HandoverOptions options;
   if (const char* socket = ::secure_getenv("GLIDEPOD_EXEC_SOCKET")) options.socket = socket;
   if (const char* stay = ::secure_getenv("GLIDEPOD_STAY_MS"))
     if (const auto number = parse_integer(stay)) options.stay_without_agent = Milliseconds(number.value());
@@ -93,7 +93,7 @@ int run(const std::vector<std::string>& arguments) {
   const auto request = make_request(line.value(), Surroundings::of_this_process());
   if (!request) return fail(line->verb, line->image, request.error().message(), k_user_fault);
 
-  const auto outcome = run_session(request.value(), session_options());
+  const auto outcome = hand_over(request.value(), handover_options());
   if (!outcome)
     return fail(line->verb, line->image, "no pilot agent: " + outcome.error().message(),
                 k_infrastructure_fault);

@@ -176,17 +176,25 @@ void Core::on_pod(const kube::Pod& pod, Time now) {
   settle(now);
 }
 
-void Core::on_patched(std::uint64_t attempt, const std::variant<kube::Pod, kube::Failure>& answer, Time now) {
+Container* Core::switching(std::uint64_t attempt) {
   const auto found = std::ranges::find_if(containers_, [attempt](const Container& container) {
     const auto* step = std::get_if<Switching>(&container.state);
     return step != nullptr && step->attempt == attempt;
   });
-  if (found == containers_.end()) return;
-  if (const auto* pod = std::get_if<kube::Pod>(&answer)) {
-    patched(*found, *pod, now);
-    return on_pod(*pod, now);
-  }
-  not_patched(*found, std::get<kube::Failure>(answer), now);
+  return found == containers_.end() ? nullptr : &*found;
+}
+
+void Core::on_patched(std::uint64_t attempt, const kube::Pod& pod, Time now) {
+  Container* container = switching(attempt);
+  if (container == nullptr) return;
+  patched(*container, pod, now);
+  on_pod(pod, now);
+}
+
+void Core::on_patched(std::uint64_t attempt, const kube::Failure& failure, Time now) {
+  Container* container = switching(attempt);
+  if (container == nullptr) return;
+  not_patched(*container, failure, now);
   settle(now);
 }
 

@@ -60,7 +60,8 @@ class Core {
   enum class Earlier : std::uint8_t { none, some };
   void on_first_pod(const kube::Pod& pod, Earlier agents, Time now);
   void on_pod(const kube::Pod& pod, Time now);
-  void on_patched(std::uint64_t attempt, const std::variant<kube::Pod, kube::Failure>& answer, Time now);
+  void on_patched(std::uint64_t attempt, const kube::Pod& pod, Time now);
+  void on_patched(std::uint64_t attempt, const kube::Failure& failure, Time now);
 
   void on_time(Time now);
   // The pilot ends: jobs are killed, glues sent home, requests refused.
@@ -145,6 +146,7 @@ class Core {
   void fail_switch(Container& container, wire::Fault fault, const std::string& message, State next,
                    EventKind event, Time now);
   void patched(Container& container, const kube::Pod& pod, Time now);
+  Container* switching(std::uint64_t attempt);
   void not_patched(Container& container, const kube::Failure& failure, Time now);
   void judge(Container& container, EventKind event, Time now);
   void check_switch(Container& container, Time now);

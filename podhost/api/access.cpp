@@ -8,7 +8,7 @@ using Json = nlohmann::json;
 
 Result<void> refuse_pod_request(const Json& own_pod, const PodRequest& request) {
   const Json& metadata = own_pod.at("metadata");
-  const bool own_namespace = metadata.at("namespace") == request.ns;
+  const bool own_namespace = metadata.at("namespace") == request.name_space;
   const bool watches = request.verb == "list" || request.verb == "watch";
   const bool own =
       own_namespace && (watches && request.name.empty() ? metadata.at("name") == request.selected_name
@@ -19,7 +19,7 @@ Result<void> refuse_pod_request(const Json& own_pod, const PodRequest& request) 
       fmt::format("system:serviceaccount:{}:{}", metadata.at("namespace").get<std::string>(),
                   own_pod.at("spec").value("serviceAccountName", "default"));
   const std::string resource = request.subresource.empty() ? "pods" : "pods/" + request.subresource;
-  return kube::ApiError::forbidden(user, request.verb, resource, request.name, request.ns);
+  return kube::ApiError::forbidden(user, request.verb, resource, request.name, request.name_space);
 }
 
 Result<void> refuse_pod_change(const Json& old_pod, const Json& new_pod) {

@@ -10,7 +10,7 @@ namespace glidepod::podhost {
 // What a pod's own socket lets through, decided before anything is done.
 struct PodRequest {
   std::string verb;  // get, list, watch, patch, create, update, delete
-  std::string ns, name, subresource;
+  std::string name_space, name, subresource;
   std::string selected_name;  // fieldSelector's metadata.name
 };
 Result<void> refuse_pod_request(const nlohmann::json& own_pod, const PodRequest& request);

@@ -94,9 +94,9 @@ Result<Json> body_of(const httplib::Request& request) {
   return std::move(body).value();
 }
 
-Result<Selection> selection_of(const std::string& ns, const httplib::Request& request) {
+Result<Selection> selection_of(const std::string& name_space, const httplib::Request& request) {
   Selection selection;
-  selection.ns = ns;
+  selection.name_space = name_space;
   auto labels = kube::LabelSelector::parse(request.get_param_value("labelSelector"));
   if (!labels) return ApiError::bad_request(labels.error().message());
   auto fields = kube::FieldSelector::parse(request.get_param_value("fieldSelector"));
@@ -208,8 +208,9 @@ Result<void> Api::refuse_guest(const http::Caller& caller, const Target& target,
   const PodPtr own = store_.find(caller.guest);
   if (!own) return ApiError::unauthorized();
   const auto fields = kube::FieldSelector::parse(request.get_param_value("fieldSelector"));
-  return refuse_pod_request(*own, {verb_of(request, target.name), target.ns, target.name, target.subresource,
-                                   fields ? fields.value().required("metadata.name") : ""});
+  return refuse_pod_request(
+      *own, {verb_of(request, target.name), target.name_space, target.name, target.subresource,
+             fields ? fields.value().required("metadata.name") : ""});
 }
 
 Result<Api::Answer> Api::pods(const http::Connection& connection, const Target& target,
@@ -225,13 +226,13 @@ Result<Api::Answer> Api::pods(const http::Connection& connection, const Target& 
     return ApiError::path_not_found();
   if (target.name.empty()) {
     if (reads) return list(connection, target, request, response, answered);
-    if (request.method == "POST" && !target.ns.empty()) return create(target, request);
+    if (request.method == "POST" && !target.name_space.empty()) return create(target, request);
     return ApiError::method_not_allowed();
   }
   if (reads && truth(request.get_param_value("watch")))
     return list(connection, target, request, response, answered);
   if (reads) {
-    auto pod = store_.get(target.ns, target.name);
+    auto pod = store_.get(target.name_space, target.name);
     if (!pod) return pod.error();
     return Answer{200, **pod, {}};
   }
@@ -250,18 +251,18 @@ Result<Api::Answer> Api::create(const Target& target, const httplib::Request& re
   }
   if (!pod["metadata"].is_object()) return ApiError::bad_request("the pod has no metadata");
   Json& metadata = pod["metadata"];
-  const Json ns = metadata.value("namespace", Json());
-  if (!ns.is_null() && ns != "" && ns != target.ns) {
+  const Json name_space = metadata.value("namespace", Json());
+  if (!name_space.is_null() && name_space != "" && name_space != target.name_space) {
     return ApiError::bad_request(fmt::format(
         "the namespace of the provided object does not match the namespace sent on the request ({})",
-        target.ns));
+        target.name_space));
   }
   if (metadata.value("name", Json("")) == "" && metadata.value("generateName", Json()).is_string()) {
     metadata["name"] = metadata["generateName"].get<std::string>() + random_hex(3).substr(0, 5);
   }
   pod["apiVersion"] = "v1";
   pod["kind"] = "Pod";
-  metadata["namespace"] = target.ns;
+  metadata["namespace"] = target.name_space;
   metadata["uid"] = new_uid();
   metadata["creationTimestamp"] = time_text(std::chrono::system_clock::now());
   for (const auto* key : {"resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds",
@@ -277,13 +278,13 @@ Result<Api::Answer> Api::create(const Target& target, const httplib::Request& re
   if (*dry_run) return Answer{201, std::move(pod), parsed->warnings};
   auto created = store_.create(std::move(pod));
   if (!created) return created.error();
-  spdlog::info("pod created pod={}/{} uid={}", target.ns, parsed->spec.name, parsed->spec.uid);
+  spdlog::info("event=pod_created pod={}/{} uid={}", target.name_space, parsed->spec.name, parsed->spec.uid);
   return Answer{201, **created, parsed->warnings};
 }
 
 Result<Api::Answer> Api::list(const http::Connection& connection, const Target& target,
                               const httplib::Request& request, httplib::Response& response, bool* answered) {
-  auto selection = selection_of(target.ns, request);
+  auto selection = selection_of(target.name_space, request);
   if (!selection) return selection.error();
   if (!target.name.empty()) {
     selection->fields = kube::FieldSelector::parse("metadata.name=" + target.name).value();
@@ -357,7 +358,7 @@ Result<Api::Answer> Api::change(const http::Connection& connection, const Target
   const auto dry_run = dry_run_of(request, Json::object());
   if (!dry_run) return dry_run.error();
   if (*dry_run) return preview(target, make);
-  auto updated = store_.update(target.ns, target.name, make);
+  auto updated = store_.update(target.name_space, target.name, make);
   if (!updated) return updated.error();
   return Answer{200, **updated, {}};
 }
@@ -410,15 +411,15 @@ Result<Api::Answer> Api::remove(const Target& target, const httplib::Request& re
     return pod;
   };
   if (*dry_run) return preview(target, make);
-  auto updated = store_.update(target.ns, target.name, make);
+  auto updated = store_.update(target.name_space, target.name, make);
   if (!updated) return updated.error();
-  spdlog::info("pod to be deleted pod={}/{}", target.ns, target.name);
+  spdlog::info("event=pod_deleting pod={}/{}", target.name_space, target.name);
   return Answer{200, **updated, {}};
 }
 
 // What the change would make of the pod.
 Result<Api::Answer> Api::preview(const Target& target, const Store::Change& change) {
-  auto old_pod = store_.get(target.ns, target.name);
+  auto old_pod = store_.get(target.name_space, target.name);
   if (!old_pod) return old_pod.error();
   auto changed = change(**old_pod);
   if (!changed) return changed.error();
@@ -427,7 +428,7 @@ Result<Api::Answer> Api::preview(const Target& target, const Store::Change& chan
 
 Result<void> Api::log(const http::Connection& connection, const Target& target,
                       const httplib::Request& request, httplib::Response& response) {
-  auto pod = store_.get(target.ns, target.name);
+  auto pod = store_.get(target.name_space, target.name);
   if (!pod) return pod.error();
   LogRequest wanted;
   wanted.container = request.get_param_value("container");

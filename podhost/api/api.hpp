@@ -3,6 +3,7 @@
 #include <string>
 
 #include "lib/http/server.hpp"
+#include "podhost/spec/pod_spec.hpp"
 #include "podhost/store/store.hpp"
 
 namespace glidepod::http {
@@ -35,7 +36,7 @@ class Api {
  private:
   // "namespaces/NS/pods/NAME/log", taken apart.
   struct Target {
-    std::string ns, name, subresource;
+    std::string name_space, name, subresource;
   };
   struct Answer {
     int code = 200;

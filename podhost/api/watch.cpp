@@ -68,8 +68,8 @@ void stream(Store& store, const http::Connection& connection, const WatchRequest
 
 bool Selection::matches(const Json& pod) const {
   const Json& metadata = pod.at("metadata");
-  return (ns.empty() || metadata.at("namespace") == ns) && labels.matches(metadata.value("labels", Json())) &&
-         fields.matches(pod);
+  return (name_space.empty() || metadata.at("namespace") == name_space) &&
+         labels.matches(metadata.value("labels", Json())) && fields.matches(pod);
 }
 
 std::string watch_line(const Event& event, const Selection& selection) {

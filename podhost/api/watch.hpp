@@ -11,7 +11,7 @@ namespace glidepod::podhost {
 
 // Which pods a list or watch is about.
 struct Selection {
-  std::string ns;  // empty: all
+  std::string name_space;  // empty: all
   kube::LabelSelector labels;
   kube::FieldSelector fields;
   bool matches(const Json& pod) const;

@@ -63,7 +63,7 @@ class Decider {
 
   // True when nothing runs or is being prepared.
   bool stop_all(Seconds grace) {
-    bool quiet = state_.jobs == 0;
+    bool quiet = state_.tasks == 0;
     for (const auto* list : {&state_.init_containers, &state_.containers}) {
       for (const auto& container : *list) {
         if (container.next && container.next->state != Next::State::starting) {

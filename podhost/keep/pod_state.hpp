@@ -85,7 +85,7 @@ struct PodState {
   std::string pod_ip;
   Time started{};
   std::vector<ContainerState> init_containers, containers;  // in the spec's order
-  int jobs = 0;                                             // under way in other threads
+  int tasks = 0;                                            // under way in other threads
   bool released = false;                                    // a finished pod's sandbox and volumes are gone
   std::optional<Seconds> deleting;                          // the grace period of a pod being deleted
   std::optional<PodFailure> failure;

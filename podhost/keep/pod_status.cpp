@@ -83,7 +83,7 @@ class StatusMaker {
         const auto delay = container.restart_backoff.at(wanted.image).delay;
         return waiting("CrashLoopBackOff",
                        fmt::format("back-off {} restarting failed container={} pod={}_{}({})",
-                                   delay_text(delay), wanted.name, spec_.name, spec_.ns, spec_.uid));
+                                   delay_text(delay), wanted.name, spec_.name, spec_.name_space, spec_.uid));
       }
     }
     return waiting(!init && spec_.init_containers.empty() ? "ContainerCreating" : "PodInitializing");

@@ -55,9 +55,9 @@ void PodWorker::object_changed(PodPtr pod) {
     spec_ = std::move(parsed->spec);
   } else {
     // It was accepted once, by an older podhost. It can still be looked at and deleted.
-    spdlog::error("stored pod refused error={}", glidepod::quoted(parsed.error().message()));
+    spdlog::error("event=stored_pod_refused error={}", glidepod::quoted(parsed.error().message()));
     spec_.name = metadata.value("name", "");
-    spec_.ns = metadata.value("namespace", "");
+    spec_.name_space = metadata.value("namespace", "");
     spec_.uid = metadata.value("uid", "");
   }
   if (metadata.contains("deletionTimestamp")) {
@@ -153,7 +153,7 @@ void PodWorker::create_sandbox() {
              self.open_socket();
              return;
            }
-           spdlog::warn("pod sandbox failed pod={}/{} error={}", self.spec_.ns, self.spec_.name,
+           spdlog::warn("event=sandbox_failed pod={}/{} error={}", self.spec_.name_space, self.spec_.name,
                         glidepod::quoted(made.error().message()));
            self.state_.sandbox = Sandbox::failed;
            self.state_.sandbox_message = made.error().message();
@@ -169,7 +169,7 @@ void PodWorker::open_socket() {
     if (!volume.api_socket) continue;
     const std::string path = context_.tools.files.volume(spec_.uid, volume.name) + "/api.sock";
     if (const auto opened = context_.sockets.open(spec_.uid, path, spec_.fs_group); !opened) {
-      spdlog::error("pod socket not opened pod={}/{} error={}", spec_.ns, spec_.name,
+      spdlog::error("event=pod_socket_not_opened pod={}/{} error={}", spec_.name_space, spec_.name,
                     glidepod::quoted(opened.error().message()));
     }
   }
@@ -184,13 +184,13 @@ void PodWorker::watch_sandbox(Fd pidfd) {
     sync();
   });
   if (!watched)
-    spdlog::error("pod sandbox not watched error={}", glidepod::quoted(watched.error().message()));
+    spdlog::error("event=sandbox_not_watched error={}", glidepod::quoted(watched.error().message()));
 }
 
 // A sandbox that died is made again, as by the kubelet. One that somebody removed is not: who removed it
 // meant the pod, and its owner sees what sees the owner of a pod whose node is gone.
 void PodWorker::sandbox_lost() {
-  spdlog::warn("pod sandbox lost pod={}/{}", spec_.ns, spec_.name);
+  spdlog::warn("event=sandbox_lost pod={}/{}", spec_.name_space, spec_.name);
   state_.sandbox = Sandbox::lost;
   launch([tools = context_.tools, name = podman_pod_name(spec_)] { return has_pod(tools.podman, name); },
          [](PodWorker& self, const Result<bool>& result) {
@@ -200,7 +200,7 @@ void PodWorker::sandbox_lost() {
 
 void PodWorker::fail(const std::string& reason, const std::string& message) {
   if (state_.failure || state_.deleting || finished(spec_, state_)) return;
-  spdlog::warn("pod failed pod={}/{} reason={}", spec_.ns, spec_.name, reason);
+  spdlog::warn("event=pod_failed pod={}/{} reason={}", spec_.name_space, spec_.name, reason);
   state_.failure = PodFailure{reason, message};
 }
 
@@ -219,8 +219,8 @@ void PodWorker::remove_sandbox() {
           name = podman_pod_name(spec_)] { return podhost::remove_sandbox(tools.podman, name); },
          [](PodWorker& self, const Result<void>& result) {
            if (!result) {
-             spdlog::warn("pod sandbox not removed pod={}/{} error={}", self.spec_.ns, self.spec_.name,
-                          glidepod::quoted(result.error().message()));
+             spdlog::warn("event=sandbox_not_removed pod={}/{} error={}", self.spec_.name_space,
+                          self.spec_.name, glidepod::quoted(result.error().message()));
              self.state_.sandbox = Sandbox::failed;
              self.state_.removal_retry_at = self.state_.sandbox_retry_at = now() + k_podman_away_retry;
              return;
@@ -238,19 +238,20 @@ void PodWorker::release() {
   launch([tools = context_.tools, uid = spec_.uid] { return remove_volumes(tools.files, uid); },
          [](PodWorker& self, const Result<void>& result) {
            if (!result)
-             spdlog::error("volumes not removed pod={}/{} error={}", self.spec_.ns, self.spec_.name,
-                           glidepod::quoted(result.error().message()));
+             spdlog::error("event=volumes_not_removed pod={}/{} error={}", self.spec_.name_space,
+                           self.spec_.name, glidepod::quoted(result.error().message()));
          });
 }
 
 // The folder goes in a worker thread: it may hold many files.
 void PodWorker::forget() {
-  ++state_.jobs;  // keeps decide() from asking again
+  ++state_.tasks;  // keeps decide() from asking again
   context_.sockets.close(spec_.uid);
   WorkerContext& context = context_;
   context.workers.run([&context, uid = spec_.uid] {
     if (const auto removed = remove_volumes(context.tools.files, uid); !removed) {
-      spdlog::error("volumes not removed uid={} error={}", uid, glidepod::quoted(removed.error().message()));
+      spdlog::error("event=volumes_not_removed uid={} error={}", uid,
+                    glidepod::quoted(removed.error().message()));
     }
     context.store.remove(uid);
     context.inbox.post([&context, uid] { context.gone(uid); });
@@ -277,7 +278,8 @@ void PodWorker::adopt(FoundPod found) {
   std::ranges::sort(found.containers, {},
                     [](const FoundContainer& container) { return container.info.started; });
   for (auto& container : found.containers) adopt_container(std::move(container));
-  spdlog::info("pod adopted pod={}/{} containers={}", spec_.ns, spec_.name, found.containers.size());
+  spdlog::info("event=pod_adopted pod={}/{} containers={}", spec_.name_space, spec_.name,
+               found.containers.size());
 }
 
 }  // namespace glidepod::podhost

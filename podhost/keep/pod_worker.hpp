@@ -10,7 +10,7 @@
 #include "lib/base/loop.hpp"
 #include "lib/base/workers.hpp"
 #include "podhost/keep/decide.hpp"
-#include "podhost/keep/pod_jobs.hpp"
+#include "podhost/keep/pod_tasks.hpp"
 #include "podhost/store/store.hpp"
 
 namespace glidepod::podhost {
@@ -26,14 +26,15 @@ class PodSockets {
   virtual void close(const std::string& uid) = 0;
 };
 
-// What the workers share. All of it is used in the loop's thread only, but for the tools, which the jobs use.
+// What the workers share. All of it is used in the loop's thread only, but for the tools, which the tasks
+// use.
 struct WorkerContext {
   Loop& loop;
   Inbox& inbox;
   Workers& workers;
   Store& store;
   PodSockets& sockets;
-  JobTools tools;
+  TaskTools tools;
   SpecRules rules;
   BackoffRule backoff;
   PodFacts host;  // without a pod's own labels
@@ -64,9 +65,9 @@ class PodWorker {
     int next_stop_signal = 15, stop_signal = 15;
   };
 
-  // Runs job() in a worker thread, then done(*this, result) and sync() in the loop's.
-  template <typename Job, typename Done>
-  void launch(Job job, Done done);
+  // Runs task() in a worker thread, then done(*this, result) and sync() in the loop's.
+  template <typename Task, typename Done>
+  void launch(Task task, Done done);
   void apply(const Action& action);
   void create_sandbox();
   void remove_sandbox();
@@ -105,16 +106,16 @@ class PodWorker {
   int sandbox_failures_ = 0;
 };
 
-template <typename Job, typename Done>
-void PodWorker::launch(Job job, Done done) {
-  ++state_.jobs;
+template <typename Task, typename Done>
+void PodWorker::launch(Task task, Done done) {
+  ++state_.tasks;
   WorkerContext& context = context_;
-  context.workers.run([&context, uid = spec_.uid, job = std::move(job), done = std::move(done)] {
-    auto result = std::make_shared<decltype(job())>(job());
+  context.workers.run([&context, uid = spec_.uid, task = std::move(task), done = std::move(done)] {
+    auto result = std::make_shared<decltype(task())>(task());
     context.inbox.post([&context, uid, result, done] {
       PodWorker* worker = context.find(uid);
       if (!worker) return;
-      --worker->state_.jobs;
+      --worker->state_.tasks;
       done(*worker, std::move(*result));
       worker->sync();
     });

@@ -72,8 +72,8 @@ void PodWorker::prepared(const std::string& name, std::uint64_t token, const std
     next.message = message;
     return;
   }
-  spdlog::warn("container not created pod={}/{} container={} reason={} message={}", spec_.ns, spec_.name,
-               name, why.reason, glidepod::quoted(message));
+  spdlog::warn("event=container_not_created pod={}/{} container={} reason={} message={}", spec_.name_space,
+               spec_.name, name, why.reason, glidepod::quoted(message));
   next.state = Next::State::failed;
   next.reason = why.reason;
   next.message = message;
@@ -107,7 +107,7 @@ void PodWorker::remove_later(const std::string& id) {
   launch([tools = context_.tools, id] { return remove_container(tools.podman, id); },
          [id](PodWorker&, const Result<void>& result) {
            if (!result)
-             spdlog::warn("container not removed id={} error={}", id,
+             spdlog::warn("event=container_not_removed id={} error={}", id,
                           glidepod::quoted(result.error().message()));
          });
 }
@@ -149,14 +149,14 @@ void PodWorker::started(const std::string& name, std::uint64_t token, const Resu
   handles.conmon = std::move(handles.next_conmon);
   handles.stop_signal = handles.next_stop_signal;
   watch_run(container);
-  spdlog::info("container started pod={}/{} container={} image={} id={}", spec_.ns, spec_.name, name,
-               glidepod::quoted(next.image), next.id.substr(0, 12));
+  spdlog::info("event=container_started pod={}/{} container={} image={} id={}", spec_.name_space, spec_.name,
+               name, glidepod::quoted(next.image), next.id.substr(0, 12));
 }
 
 // A container that could not be started counts as one that ran and failed, as with the kubelet.
 void PodWorker::start_failed(ContainerState& container, const Next& next) {
-  spdlog::warn("container not started pod={}/{} container={} error={}", spec_.ns, spec_.name, container.name,
-               glidepod::quoted(next.message));
+  spdlog::warn("event=container_not_started pod={}/{} container={} error={}", spec_.name_space, spec_.name,
+               container.name, glidepod::quoted(next.message));
   if (container.run) container.previous = std::move(container.run);
   Run run{.state = Run::State::ended,
           .image = next.image,
@@ -181,7 +181,8 @@ void PodWorker::watch_run(ContainerState& container) {
                             ended(name, id);
                             sync();
                           });
-  if (!watched) spdlog::error("container not watched error={}", glidepod::quoted(watched.error().message()));
+  if (!watched)
+    spdlog::error("event=container_not_watched error={}", glidepod::quoted(watched.error().message()));
 }
 
 void PodWorker::stop(ContainerState& container, Seconds grace, bool replaced) {
@@ -229,8 +230,8 @@ void PodWorker::bury(const std::string& name, const std::string& id, int attempt
              if (result.started && *result.started != Time{}) (*run)->started = *result.started;
              if (result.finished && *result.finished > (*run)->started) (*run)->finished = *result.finished;
            }
-           spdlog::info("container ended pod={}/{} container={} exit_code={} reason={}", self.spec_.ns,
-                        self.spec_.name, name, result.exit_code, result.reason);
+           spdlog::info("event=container_ended pod={}/{} container={} exit_code={} reason={}",
+                        self.spec_.name_space, self.spec_.name, name, result.exit_code, result.reason);
          });
 }
 

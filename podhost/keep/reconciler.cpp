@@ -14,7 +14,7 @@ Reconciler::Reconciler(WorkerContext context) : context_(std::move(context)) {
   };
   context_.gone = [this](const std::string& uid) {
     workers_.erase(uid);
-    spdlog::info("pod gone uid={}", uid);
+    spdlog::info("event=pod_gone uid={}", uid);
     if (workers_.empty() && all_gone_) all_gone_();
   };
 }
@@ -33,7 +33,7 @@ void Reconciler::adopt(Found found) {
   Podman& podman = context_.tools.podman;
   for (const auto& id : found.podman_pods) {
     if (wanted.contains(id)) continue;
-    spdlog::warn("pod of no object removed podman_pod={}", id);
+    spdlog::warn("event=stray_pod_removed podman_pod={}", id);
     context_.workers.run([&podman, id] { static_cast<void>(remove_sandbox(podman, id)); });
   }
 }
@@ -72,7 +72,7 @@ void Reconciler::stop_all(std::function<void()> done) {
               old_pod.at("spec").value("terminationGracePeriodSeconds", 30);
           return Result<Json>(std::move(fresh));
         });
-    if (!updated) spdlog::warn("pod not stopped error={}", glidepod::quoted(updated.error().message()));
+    if (!updated) spdlog::warn("event=pod_not_stopped error={}", glidepod::quoted(updated.error().message()));
   }
 }
 

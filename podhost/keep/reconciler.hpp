@@ -19,7 +19,7 @@ class Reconciler {
   void changed(const std::string& uid);
   // Deletes every pod, for --stop-pods; calls done() when they are gone.
   void stop_all(std::function<void()> done);
-  // Ends long jobs early; the pods stay as they are.
+  // Ends long tasks early; the pods stay as they are.
   void cancel();
 
  private:

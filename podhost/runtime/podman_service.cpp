@@ -48,7 +48,7 @@ Result<void> PodmanService::spawn() {
   options.parent_death_signal = SIGTERM;
   spawned_ = std::chrono::steady_clock::now();
   child_ = TRY(Child::spawn(options).in("start podman"));
-  spdlog::info("podman service started pid={}", child_->pid());
+  spdlog::info("event=podman_started pid={}", child_->pid());
   return loop_.watch(child_->pidfd().get(), EPOLLIN, [this](std::uint32_t) { ended(); });
 }
 
@@ -56,14 +56,14 @@ void PodmanService::ended() {
   loop_.forget(child_->pidfd().get());
   const auto end = child_->wait();
   const std::string how = end ? end.value().status.to_string() : end.error().message();
-  spdlog::warn("podman service ended status={}", glidepod::quoted(how));
+  spdlog::warn("event=podman_ended status={}", glidepod::quoted(how));
   child_.reset();
   on_end_(how);
   const bool ran_long = std::chrono::steady_clock::now() - spawned_ > 10 * k_restart_delay;
   timer_ = loop_.after(ran_long ? Milliseconds(0) : k_restart_delay, [this] {
     timer_ = 0;
     if (const auto spawned = spawn(); !spawned) {
-      spdlog::error("podman service not started error={}", glidepod::quoted(spawned.error().message()));
+      spdlog::error("event=podman_not_started error={}", glidepod::quoted(spawned.error().message()));
     }
   });
 }

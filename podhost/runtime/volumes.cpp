@@ -85,7 +85,7 @@ Result<void> projected(const std::string& path, const Volume& volume, const PodS
     if (text.empty()) text = field_value(pod, file.field_path, facts);
     TRY(replace_file(path + "/" + file.path, text, 0644));
   }
-  if (volume.api_socket) TRY(replace_file(path + "/namespace", pod.ns, 0644));
+  if (volume.api_socket) TRY(replace_file(path + "/namespace", pod.name_space, 0644));
   return {};
 }
 

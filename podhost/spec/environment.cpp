@@ -53,7 +53,7 @@ std::string expand(std::string_view text, const std::map<std::string, std::strin
 
 std::string field_value(const PodSpec& pod, const std::string& path, const PodFacts& facts) {
   if (path == "metadata.name") return pod.name;
-  if (path == "metadata.namespace") return pod.ns;
+  if (path == "metadata.namespace") return pod.name_space;
   if (path == "metadata.uid") return pod.uid;
   if (path == "spec.nodeName") return facts.node_name;
   if (path == "spec.serviceAccountName") return pod.service_account;

@@ -55,12 +55,12 @@ void SpecParser::dns_label(Fields& fields, const std::string& key, const std::st
 void SpecParser::metadata(const Json& json) {
   Fields fields(json, "metadata", &errors);
   pod.name = fields.required_text("name");
-  pod.ns = fields.required_text("namespace");
+  pod.name_space = fields.required_text("namespace");
   pod.uid = fields.text("uid");
   if (!pod.name.empty() && (pod.name.size() > 253 || !valid_dns_subdomain(pod.name))) {
     fields.fail("name", Kind::invalid, fmt::format("\"{}\": {}", pod.name, k_subdomain_rule));
   }
-  dns_label(fields, "namespace", pod.ns);
+  dns_label(fields, "namespace", pod.name_space);
   for (const auto* key : {"labels", "annotations"}) {
     for (const auto& [name, value] : fields.object(key).items()) {
       if (!value.is_string())

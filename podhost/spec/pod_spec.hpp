@@ -73,7 +73,7 @@ struct Volume {
 };
 
 struct PodSpec {
-  std::string name, ns, uid, hostname, service_account;
+  std::string name, name_space, uid, hostname, service_account;
   std::vector<ContainerSpec> init_containers, containers;
   std::vector<Volume> volumes;
   RestartPolicy restart_policy = RestartPolicy::always;

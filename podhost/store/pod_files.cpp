@@ -94,13 +94,15 @@ void PodFiles::save_status(const std::string& uid, const Json& status) const {
   const std::string fresh = path + ".new";
   const auto fd = open_file(fresh, O_WRONLY | O_CREAT | O_TRUNC, 0600);
   if (!fd)
-    return spdlog::warn("status not saved uid={} error={}", uid, glidepod::quoted(fd.error().message()));
+    return spdlog::warn("event=status_not_saved uid={} error={}", uid,
+                        glidepod::quoted(fd.error().message()));
   if (const auto written = write_all(fd.value(), status.dump(-1, ' ', false, Json::error_handler_t::replace));
       !written) {
     unlink(fresh.c_str());
-    return spdlog::warn("status not saved uid={} error={}", uid, glidepod::quoted(written.error().message()));
+    return spdlog::warn("event=status_not_saved uid={} error={}", uid,
+                        glidepod::quoted(written.error().message()));
   }
-  if (rename(fresh.c_str(), path.c_str()) != 0) spdlog::warn("status not saved uid={}", uid);
+  if (rename(fresh.c_str(), path.c_str()) != 0) spdlog::warn("event=status_not_saved uid={}", uid);
 }
 
 Result<void> PodFiles::remove_tree(const std::string& folder) {
@@ -119,7 +121,8 @@ void PodFiles::erase(const std::string& uid) const {
   // pod.json goes first: whatever happens next, a restart takes the rest for litter.
   unlink((folder(uid) + "/pod.json").c_str());
   if (const auto removed = remove_tree(folder(uid)); !removed) {
-    spdlog::error("pod folder not removed uid={} error={}", uid, glidepod::quoted(removed.error().message()));
+    spdlog::error("event=pod_folder_not_removed uid={} error={}", uid,
+                  glidepod::quoted(removed.error().message()));
   }
 }
 
@@ -135,11 +138,11 @@ std::vector<Json> PodFiles::load() const {
     const bool usable =
         pod.is_object() && pod.contains("metadata") && pod["metadata"].value("uid", "") == uid;
     if (!usable && text) {
-      spdlog::error("pod file unreadable, left aside path={}/pod.json", folder(uid));
+      spdlog::error("event=pod_file_unreadable path={}/pod.json", folder(uid));
       continue;
     }
     if (!usable) {
-      spdlog::warn("folder without a pod removed path={}", folder(uid));
+      spdlog::warn("event=stray_folder_removed path={}", folder(uid));
       erase(uid);
       continue;
     }

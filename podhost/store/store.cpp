@@ -23,9 +23,9 @@ void Store::restore(Json pod) {
   pods_[uid] = std::make_shared<const Json>(std::move(pod));
 }
 
-PodPtr Store::find_locked(const std::string& ns, const std::string& name) const {
+PodPtr Store::find_locked(const std::string& name_space, const std::string& name) const {
   for (const auto& [uid, pod] : pods_) {
-    if (text_at(*pod, "name") == name && text_at(*pod, "namespace") == ns) return pod;
+    if (text_at(*pod, "name") == name && text_at(*pod, "namespace") == name_space) return pod;
   }
   return nullptr;
 }
@@ -52,7 +52,7 @@ PodPtr Store::publish(Event::Type type, Json pod) {
 }
 
 Result<PodPtr> Store::create(Json pod) {
-  const std::string ns = text_at(pod, "namespace");
+  const std::string name_space = text_at(pod, "namespace");
   const std::string name = text_at(pod, "name");
   const std::string uid = text_at(pod, "uid");
   PodPtr created;
@@ -60,7 +60,7 @@ Result<PodPtr> Store::create(Json pod) {
     const std::lock_guard writing(writing_);
     {
       const std::lock_guard lock(mutex_);
-      if (find_locked(ns, name)) return kube::ApiError::pod_exists(name);
+      if (find_locked(name_space, name)) return kube::ApiError::pod_exists(name);
     }
     if (const auto saved = files_.save_spec(pod); !saved) {
       files_.erase(uid);
@@ -72,9 +72,9 @@ Result<PodPtr> Store::create(Json pod) {
   return created;
 }
 
-Result<PodPtr> Store::get(const std::string& ns, const std::string& name) const {
+Result<PodPtr> Store::get(const std::string& name_space, const std::string& name) const {
   const std::lock_guard lock(mutex_);
-  if (auto pod = find_locked(ns, name)) return pod;
+  if (auto pod = find_locked(name_space, name)) return pod;
   return kube::ApiError::pod_not_found(name);
 }
 
@@ -95,12 +95,12 @@ Store::List Store::list() const {
   return result;
 }
 
-Result<PodPtr> Store::update(const std::string& ns, const std::string& name, const Change& change) {
+Result<PodPtr> Store::update(const std::string& name_space, const std::string& name, const Change& change) {
   std::string uid;
   PodPtr updated;
   {
     const std::lock_guard writing(writing_);
-    const auto old_pod = get(ns, name);
+    const auto old_pod = get(name_space, name);
     if (!old_pod) return old_pod.error();
     uid = text_at(**old_pod, "uid");
     auto new_pod = change(**old_pod);

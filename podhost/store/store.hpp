@@ -38,7 +38,7 @@ class Store {
   void restore(Json pod);
 
   Result<PodPtr> create(Json pod);
-  Result<PodPtr> get(const std::string& ns, const std::string& name) const;
+  Result<PodPtr> get(const std::string& name_space, const std::string& name) const;
   PodPtr find(const std::string& uid) const;
 
   struct List {
@@ -49,7 +49,7 @@ class Store {
 
   // Replaces a pod by what the function makes of it. The function runs with writers locked out.
   using Change = std::function<Result<Json>(const Json& old_pod)>;
-  Result<PodPtr> update(const std::string& ns, const std::string& name, const Change& change);
+  Result<PodPtr> update(const std::string& name_space, const std::string& name, const Change& change);
   // For podhost's own changes; no effect and no event if the status is the same. False if the pod is gone.
   bool set_status(const std::string& uid, Json status);
   void remove(const std::string& uid);
@@ -75,7 +75,7 @@ class Store {
 
  private:
   PodPtr publish(Event::Type type, Json pod);
-  PodPtr find_locked(const std::string& ns, const std::string& name) const;
+  PodPtr find_locked(const std::string& name_space, const std::string& name) const;
 
   PodFiles& files_;
   std::function<void(const std::string&)> changed_;

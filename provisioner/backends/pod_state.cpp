@@ -6,6 +6,7 @@
 
 #include "lib/base/time.hpp"
 #include "lib/kube/quantity.hpp"
+#include "lib/kube/waiting.hpp"
 
 namespace glidepod::provisioner {
 
@@ -33,10 +34,8 @@ std::size_t pilot_index(const Json& containers) {
 }
 
 bool is_pull_error(const std::string& reason) {
-  static const std::set<std::string> reasons = {"ErrImagePull",        "ImagePullBackOff",
-                                                "InvalidImageName",    "ErrImageNeverPull",
-                                                "RegistryUnavailable", "ImageInspectError"};
-  return reasons.contains(reason);
+  const auto waiting = kube::waiting_of(reason);
+  return waiting == kube::Waiting::pull || waiting == kube::Waiting::never;
 }
 
 // In a Pending pod with a node: what its containers wait for.

@@ -116,7 +116,7 @@ void Leader::seen(const std::string& body) {
   if (lease != lease_) changed_ = seen_;
   lease_ = std::move(lease);
   const auto holder = spec_value<std::string>(lease_, "holderIdentity", "");
-  if (holder != holder_) spdlog::info("lease holder={}", glidepod::quoted(holder));
+  if (holder != holder_) spdlog::info("event=lease holder={}", glidepod::quoted(holder));
   holder_ = holder;
   if (leads_ && holder != options_.identity) {
     client_.loop().cancel(std::exchange(loss_, 0));
@@ -162,13 +162,13 @@ void Leader::failed(const kube::Failure& failure) {
   // It is not as we saw it last: another one was faster, or an attempt of ours that got no answer.
   if (failure.status == 409 && leads_) return look();
   if (failure.status != 409 && std::exchange(last_failure_, why) != why)
-    spdlog::warn("lease not {} why={}", leads_ ? "renewed" : "read", glidepod::quoted(why));
+    spdlog::warn("event=lease_not_{} why={}", leads_ ? "renewed" : "read", glidepod::quoted(why));
   timer_ = client_.loop().after(options_.period, [this] { tick(); });
 }
 
 void Leader::set_leads(bool leads) {
   if (ending_ || std::exchange(leads_, leads) == leads) return;
-  spdlog::info("leader leads={} identity={}", leads, glidepod::quoted(options_.identity));
+  spdlog::info("event=leader leads={} identity={}", leads, glidepod::quoted(options_.identity));
   on_change_(leads);
 }
 
@@ -200,7 +200,8 @@ void Leader::give_back(bool again) {
              call();
            });
          }
-         if (!answer) spdlog::warn("lease not released why={}", glidepod::quoted(answer.error().message()));
+         if (!answer)
+           spdlog::warn("event=lease_not_released why={}", glidepod::quoted(answer.error().message()));
          const auto call = std::move(released_);
          call();
        });

@@ -6,7 +6,6 @@
 
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
-#include "provisioner/backends/lancium.hpp"
 
 namespace glidepod::provisioner {
 
@@ -25,7 +24,7 @@ Policy make_policy(const Settings& settings, const PilotSettings& pilots, const 
 
 }  // namespace
 
-std::uint64_t print_of(const List& files) {
+std::uint64_t fingerprint_of(const List& files) {
   std::string all;
   for (const auto& file : files) {
     const auto text = read_file(file, k_longest_file);
@@ -38,7 +37,7 @@ Result<Configuration> read_configuration(const ServiceOptions& options) {
   Configuration result;
   List existing;
   if (options.files.empty()) {
-    result.files = default_files(options.backend);
+    result.files = default_files(*options.backend);
     for (const auto& file : result.files)
       if (::access(file.c_str(), F_OK) == 0) existing.push_back(file);
   } else {
@@ -46,7 +45,7 @@ Result<Configuration> read_configuration(const ServiceOptions& options) {
   }
   result.loaded = TRY(load_settings(existing));
   auto& settings = result.loaded.settings.kubernetes;
-  if (options.backend == BackendKind::kubernetes && !settings.pod_template.empty()) {
+  if (options.backend->pod_template && !settings.pod_template.empty()) {
     const auto text = TRY(read_file(settings.pod_template, k_longest_file));
     result.pod_template = Json::parse(text, nullptr, false);
     if (result.pod_template.is_discarded()) return error("{} is no JSON", settings.pod_template);
@@ -57,7 +56,7 @@ Result<Configuration> read_configuration(const ServiceOptions& options) {
   }
   // A change between the readings above and this one is noticed with the next change only; inotify tells of
   // it.
-  result.print = print_of(result.files);
+  result.fingerprint = fingerprint_of(result.files);
   return result;
 }
 
@@ -76,32 +75,23 @@ Result<std::unique_ptr<Parts>> Parts::make(Loop& loop, const ServiceOptions& opt
                                            kube::Client::Observer observer) {
   auto parts = std::make_unique<Parts>(loop);
   auto settings = configuration.loaded.settings;
-  const bool lancium = options.backend == BackendKind::lancium;
-  if (lancium) {
-    parts->backend = TRY(Lancium::create(parts->runner, settings.lancium));
-  } else {
-    auto& kubernetes = settings.kubernetes;
-    const bool inside = options.api.url.empty() && options.api.unix_socket.empty();
-    parts->client = TRY(kube::Client::create(loop, TRY(endpoint_of(options))));
-    parts->client->observe(std::move(observer));
-    if (kubernetes.name_space.empty() && inside) kubernetes.name_space = TRY(own_namespace());
-    if (kubernetes.name_space.empty()) return error("[k8s] namespace is not set");
-    const auto& pod = configuration.pod_template;
-    auto maker =
-        TRY(PodMaker::create(kubernetes, pod.is_null() ? nullptr : &pod).in(kubernetes.pod_template));
-    parts->backend = std::make_unique<Kubernetes>(*parts->client, kubernetes, std::move(maker), mode);
-  }
-  const PilotSettings& pilots =
-      lancium ? static_cast<const PilotSettings&>(settings.lancium) : settings.kubernetes;
+  const bool inside = options.api.url.empty() && options.api.unix_socket.empty();
+  parts->backend = TRY(options.backend->make(
+      {.loop = loop,
+       .runner = parts->runner,
+       .settings = settings,
+       .pod_template = configuration.pod_template,
+       .mode = mode,
+       .endpoint = [&options] { return endpoint_of(options); },
+       .own_namespace = inside ? std::function<Result<std::string>()>(own_namespace) : nullptr,
+       .client = &parts->client}));
+  if (parts->client) parts->client->observe(std::move(observer));
+  const PilotSettings& pilots = options.backend->pilots(settings);
   auto policy = make_policy(settings, pilots, parts->backend->image());
   policy.finished_ttl = settings.kubernetes.job_ttl;
-  if (lancium) {
-    policy.sightings_before_removal = settings.lancium.sightings_before_removal;
-    policy.removals_per_cycle = settings.lancium.removals_per_cycle;
-  }
-  parts->demand = std::make_unique<CondorDemand>(
-      parts->runner, settings.htcondor, settings.policy, settings.kubernetes.name_space,
-      lancium ? CondorDemand::Namespace::ignored : CondorDemand::Namespace::matched);
+  options.backend->limit(policy, settings);
+  parts->demand = std::make_unique<CondorDemand>(parts->runner, settings.htcondor, settings.policy,
+                                                 settings.kubernetes.name_space, options.backend->name_space);
   parts->cycle = std::make_unique<Cycle>(*parts->demand, parts->runner, *parts->backend, settings.htcondor,
                                          pilots.app_name, std::move(policy));
   return parts;

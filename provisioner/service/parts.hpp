@@ -4,7 +4,6 @@
 #include <string>
 
 #include "provisioner/service/cycle.hpp"
-#include "provisioner/backends/kubernetes.hpp"
 #include "provisioner/service/service.hpp"
 
 namespace glidepod::provisioner {
@@ -12,14 +11,14 @@ namespace glidepod::provisioner {
 // The settings with all that they refer to, as of one reading.
 struct Configuration {
   LoadedSettings loaded;
-  Json pod_template;        // null: none
-  List files;               // what was read, and what would be if it were there
-  std::uint64_t print = 0;  // of their contents: another one means that something changed
+  Json pod_template;              // null: none
+  List files;                     // what was read, and what would be if it were there
+  std::uint64_t fingerprint = 0;  // of their contents: another one means that something changed
 };
 Result<Configuration> read_configuration(const ServiceOptions& options);
 
-// What the files hold now, as Configuration::print has it.
-std::uint64_t print_of(const List& files);
+// What the files hold now, as Configuration::fingerprint has it.
+std::uint64_t fingerprint_of(const List& files);
 
 // Where the service account of a pod is mounted.
 inline constexpr const char* k_service_account = "/var/run/secrets/kubernetes.io/serviceaccount";

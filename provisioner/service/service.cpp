@@ -23,22 +23,22 @@ Time wall_clock() {
 }
 
 void log_decisions(const Plan& plan) {
-  if (!plan.blind.empty())
-    return spdlog::warn("blind, nothing is decided why={}", glidepod::quoted(plan.blind));
+  if (!plan.blind.empty()) return spdlog::warn("event=blind why={}", glidepod::quoted(plan.blind));
   for (const auto& d : plan.decisions) {
     const bool quiet = d.verdict == Decision::Verdict::enough || d.verdict == Decision::Verdict::no_demand;
-    spdlog::log(quiet ? spdlog::level::debug : spdlog::level::info,
-                "decision group={} verdict={} submit={} idle={} waiting={} unmatched={} claimed={} broken={} "
-                "reason={}",
-                glidepod::quoted(d.group.name()), glidepod::quoted(to_string(d.verdict)), d.submit,
-                d.demand.idle, d.supply.waiting, d.supply.unmatched, d.supply.claimed, d.supply.broken,
-                glidepod::quoted(d.reason()));
+    spdlog::log(
+        quiet ? spdlog::level::debug : spdlog::level::info,
+        "event=decision group={} verdict={} submit={} idle={} waiting={} unmatched={} claimed={} broken={} "
+        "reason={}",
+        glidepod::quoted(d.group.name()), glidepod::quoted(to_string(d.verdict)), d.submit, d.demand.idle,
+        d.supply.waiting, d.supply.unmatched, d.supply.claimed, d.supply.broken,
+        glidepod::quoted(d.reason()));
   }
 }
 
 void log_warnings(const LoadedSettings& loaded) {
   for (const auto& warning : loaded.warnings)
-    spdlog::warn("settings what={}", glidepod::quoted(warning.text));
+    spdlog::warn("event=settings what={}", glidepod::quoted(warning.text));
 }
 
 // One that no other process has, even of the same pod.
@@ -73,7 +73,7 @@ class Service {
     if (!options_.listen.empty()) {
       endpoint_ = TRY(http::StatusServer::create(loop_, options_.listen,
                                                  [this](const std::string& path) { return answer(path); }));
-      spdlog::info("listening port={}", endpoint_->port());
+      spdlog::info("event=listening port={}", endpoint_->port());
     }
     if (options_.lease.empty()) {
       lead(true);
@@ -145,11 +145,11 @@ class Service {
     const auto& settings = configuration_.loaded.settings;
     text["sleep_time"] = settings.sleep_time.count();
     for (const auto& problem : text["problems"])
-      spdlog::warn("problem what={}", glidepod::quoted(problem.get<std::string>()));
+      spdlog::warn("event=problem what={}", glidepod::quoted(problem.get<std::string>()));
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began_;
     metrics_.applied(plan, applied, wall_clock(), took.count());
     saw_all_ = plan.blind.empty();
-    spdlog::info("cycle groups={} submit={} created={} removed={} took_s={:.2f}", plan.decisions.size(),
+    spdlog::info("event=cycle groups={} submit={} created={} removed={} took_s={:.2f}", plan.decisions.size(),
                  plan.submissions(), applied.created, applied.removed, took.count());
     write_status(text);
     if (!leads_) {
@@ -165,7 +165,7 @@ class Service {
     // Texts from outside may be anything; a status must be written all the same.
     const auto dumped = text.dump(2, ' ', false, Json::error_handler_t::replace);
     if (const auto written = replace_file(file, dumped + "\n", 0644); !written)
-      spdlog::warn("status not written why={}", glidepod::quoted(written.error().message()));
+      spdlog::warn("event=status_not_written why={}", glidepod::quoted(written.error().message()));
   }
 
   void idle() {
@@ -191,7 +191,7 @@ class Service {
     auto fresh =
         Parts::make(loop_, options_, configuration, PodFeed::Mode::followed, metrics_.api.observer());
     if (!fresh) {
-      spdlog::error("settings not used, the old ones stay why={}", glidepod::quoted(fresh.error().message()));
+      spdlog::error("event=settings_not_used why={}", glidepod::quoted(fresh.error().message()));
       return false;
     }
     fresh.value()->cycle->inherit(*parts_->cycle);
@@ -201,30 +201,28 @@ class Service {
 
   void read_settings() {
     auto fresh = read_configuration(options_);
-    if (!fresh)
-      spdlog::error("settings not used, the old ones stay why={}", glidepod::quoted(fresh.error().message()));
+    if (!fresh) spdlog::error("event=settings_not_used why={}", glidepod::quoted(fresh.error().message()));
     const bool good = fresh && renew_parts(fresh.value());
     metrics_.settings_read(good);
     if (!good) return;
     log_warnings(fresh->loaded);
     const auto all = changes(configuration_.loaded, fresh->loaded);
-    for (const auto& change : all) spdlog::info("settings change={}", glidepod::quoted(change));
-    if (all.empty()) spdlog::info("settings are as before");
+    for (const auto& change : all) spdlog::info("event=settings change={}", glidepod::quoted(change));
+    if (all.empty()) spdlog::info("event=settings_unchanged");
     configuration_ = std::move(fresh).value();
     watch_files();
   }
 
   void watch_files() {
-    print_ = configuration_.print;
+    fingerprint_ = configuration_.fingerprint;
     if (const auto watched = files_->set(configuration_.files); !watched)
-      spdlog::warn("changes of settings will not be noticed why={}",
-                   glidepod::quoted(watched.error().message()));
+      spdlog::warn("event=settings_not_watched why={}", glidepod::quoted(watched.error().message()));
   }
 
   // A file that was refused is told of once, not with each event in its folder.
   void files_changed() {
-    const auto now = print_of(configuration_.files);
-    if (std::exchange(print_, now) != now) reload();
+    const auto now = fingerprint_of(configuration_.files);
+    if (std::exchange(fingerprint_, now) != now) reload();
   }
 
   http::StatusServer::Answer answer(std::string_view path) {
@@ -249,7 +247,7 @@ class Service {
   std::unique_ptr<Leader> leader_;
   Loop::TimerId timer_ = 0;
   SteadyTime began_;
-  std::uint64_t print_ = 0;
+  std::uint64_t fingerprint_ = 0;
   Phase phase_ = Phase::idle;
   bool leads_ = false;
   bool stale_ = false;    // the lease was lost since parts_ was made
@@ -278,10 +276,11 @@ Result<void> serve(const ServiceOptions& options) {
   auto loop = TRY(Loop::create());
   auto configuration = TRY(read_configuration(options));
   log_warnings(configuration.loaded);
-  for (const auto& line : configuration.loaded.written) spdlog::info("settings {}", glidepod::quoted(line));
+  for (const auto& line : configuration.loaded.written)
+    spdlog::info("event=settings what={}", glidepod::quoted(line));
   Service service(loop, options, std::move(configuration));
   TRY(loop.on_signals({SIGTERM, SIGINT, SIGHUP}, [&service](const signalfd_siginfo& signal) {
-    spdlog::info("signal number={}", signal.ssi_signo);
+    spdlog::info("event=signal number={}", signal.ssi_signo);
     if (signal.ssi_signo == SIGHUP) return service.reload();
     service.stop();
   }));

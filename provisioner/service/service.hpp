@@ -3,12 +3,12 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/kube/client.hpp"
-#include "provisioner/settings/settings.hpp"
+#include "provisioner/backends/table.hpp"
 
 namespace glidepod::provisioner {
 
 struct ServiceOptions {
-  BackendKind backend = BackendKind::kubernetes;
+  const BackendKind* backend = &backend_kinds().front();
   List files;  // empty: PRP's, those that exist
   // The Kubernetes API from outside a cluster; no URL and no socket: as a pod finds it.
   kube::Endpoint api;

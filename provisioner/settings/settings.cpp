@@ -296,16 +296,6 @@ List unknown_keys(const Ini& ini, const std::vector<Key>& known) {
 
 }  // namespace
 
-List default_files(BackendKind backend) {
-  switch (backend) {
-    case BackendKind::kubernetes:
-      return {"pod.conf", "osg_provisioner.conf"};
-    case BackendKind::lancium:
-      return {"pod.conf", "lancium_provisioner.conf"};
-  }
-  return {};
-}
-
 Result<LoadedSettings> parse_settings(const Ini& ini) {
   LoadedSettings loaded;
   const Table table(loaded.settings);

@@ -108,8 +108,6 @@ struct Settings {
   PolicySettings policy;
 };
 
-enum class BackendKind : std::uint8_t { kubernetes, lancium };
-
 // Where a line of settings is wrong but the rest can be used.
 struct Warning {
   std::string text;
@@ -120,9 +118,6 @@ struct LoadedSettings {
   std::vector<std::string> written;  // "[section] key = value" of each key in the files, in order
   std::vector<Warning> warnings;
 };
-
-// PRP's files of the backend, by name: those that exist are read in this order.
-List default_files(BackendKind backend);
 
 // Reads the files in order. Unknown keys are warnings; a wrong value is an error that names the section, the
 // key, the value and what is allowed.

@@ -115,7 +115,7 @@ TEST_CASE("exchange: wound up, it repeats nothing, and a single attempt is one")
 TEST_CASE("exchange: an answer that is too long is lost, and worth no second attempt where it is said so") {
   Scene scene;
   scene.request.longest_body = 10;
-  scene.plan.final = [](const Failure& failure) { return failure.lost.why == Lost::Why::too_long; };
+  scene.plan.hopeless = [](const Failure& failure) { return failure.lost.why == Lost::Why::too_long; };
   scene.server.on_request = [](const FakeServer::Request&) {
     return FakeServer::json(200, R"({"a": "long answer"})");
   };

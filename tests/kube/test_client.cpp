@@ -29,7 +29,7 @@ struct Fixture {
   static constexpr const char* environment[] = {nullptr};
   const PodName pod{"ns", "p"};
   std::unique_ptr<Client::Operation> operation;
-  std::optional<PodAnswer> answer;
+  std::optional<Result<Pod>> answer;
   std::vector<std::string> versions;
   std::vector<Failure> failures;
   int deleted = 0;
@@ -39,7 +39,7 @@ struct Fixture {
     run_until([this] { return answer.has_value(); });
   }
   PodHandler handler() {
-    return [this](PodAnswer got) { answer = std::move(got); };
+    return [this](Result<Pod> got) { answer = std::move(got); };
   }
   void patch(const std::string& image) {
     operation = client->patch_image(pod, "payload-0", image,
@@ -57,7 +57,7 @@ struct Fixture {
     for (int i = 0; i < 10'000 && !condition(); ++i) REQUIRE(loop.run_once(Milliseconds(5'000)).ok());
     REQUIRE(condition());
   }
-  const Failure& failure() const { return std::get<Failure>(*answer); }
+  Failure failure() const { return Failure::of(answer->error()); }
 };
 
 }  // namespace
@@ -66,7 +66,7 @@ TEST_CASE("client: get and patch, over the socket beside the token") {
   Fixture f;
   f.server.on_request = [](const FakeServer::Request&) { return FakeServer::json(200, pod_json("7")); };
   f.get();
-  CHECK(std::get<Pod>(*f.answer).resource_version == "7");
+  CHECK(f.answer->value().resource_version == "7");
   CHECK(f.server.requests[0].method == "GET");
   CHECK(f.server.requests[0].target == "/api/v1/namespaces/ns/pods/p");
   f.answer.reset();
@@ -94,7 +94,7 @@ TEST_CASE("client: what may pass is tried again, what is for good is not") {
     };
     f.get();
     CHECK(f.server.requests.size() == static_cast<std::size_t>(row.attempts));
-    CHECK(std::holds_alternative<Pod>(*f.answer) == (row.attempts == 2));
+    CHECK(f.answer->ok() == (row.attempts == 2));
     if (row.attempts == 2) continue;
     CHECK(f.failure().status == row.status);
     CHECK(f.failure().reason == "Reason");
@@ -231,7 +231,7 @@ TEST_CASE("client: the token is read for every request") {
   };
   REQUIRE(replace_file(token, "first\n", 0600).ok());
   f.get();
-  CHECK(std::holds_alternative<Pod>(*f.answer));
+  CHECK(f.answer->ok());
 }
 
 TEST_CASE("watch: from the present state on, through bookmarks, deletion and a closed stream") {

@@ -44,7 +44,7 @@ struct Fixture {
   std::vector<std::string> insecure = {"reg.test", "cdn.test", "auth.test", "registry-1.docker.io"};
   std::unique_ptr<Client> client;
   std::unique_ptr<Client::Operation> operation;
-  std::optional<Answer> answer;
+  std::optional<Result<ImageCommand>> answer;
 
   Fixture() {
     server.on_request = [this](const FakeServer::Request& request) {
@@ -66,7 +66,7 @@ struct Fixture {
     client = std::make_unique<Client>(
         loop, Options{server.folder() + "/config.json", insecure, {"amd64", {}}, server.socket()});
     operation = client->ask(image, std::chrono::steady_clock::now() + patience,
-                            [this](Answer got) { answer = std::move(got); });
+                            [this](Result<ImageCommand> got) { answer = std::move(got); });
     CHECK_FALSE(answer.has_value());
     for (int i = 0; i < 1000 && !answer; ++i) REQUIRE(loop.run_once(Milliseconds(5'000)).ok());
     REQUIRE(answer.has_value());
@@ -75,15 +75,14 @@ struct Fixture {
     REQUIRE(replace_file(server.folder() + "/config.json", text, 0600).ok());
   }
   const ImageCommand& command() const {
-    if (const auto* failure = std::get_if<Failure>(&*answer)) FAIL(failure->message);
-    return std::get<ImageCommand>(*answer);
+    if (!answer->ok()) FAIL(answer->error().message());
+    return answer->value();
   }
   // Why it failed for good.
   std::string refused() const {
-    const auto* failure = std::get_if<Failure>(&*answer);
-    REQUIRE(failure);
-    CHECK(failure->kind == Failure::Kind::refused);
-    return failure->message;
+    REQUIRE_FALSE(answer->ok());
+    CHECK(registry::refused(answer->error()));
+    return answer->error().message();
   }
   std::vector<std::string> asked() const {
     std::vector<std::string> result;
@@ -267,9 +266,8 @@ TEST_CASE("registry: what may pass is tried again, until the patience ends") {
        {FakeServer::json(429, "", "Retry-After: 60\r\n"), FakeServer::json(500, "broken")}) {
     f.server.on_request = [&](const FakeServer::Request&) { return reply; };
     f.ask("reg.test/x:1", Milliseconds(150));
-    const auto* failure = std::get_if<Failure>(&*f.answer);
-    REQUIRE(failure);
-    CHECK(failure->kind == Failure::Kind::unreachable);
+    REQUIRE_FALSE(f.answer->ok());
+    CHECK_FALSE(registry::refused(f.answer->error()));
   }
   f.server.requests.clear();
   f.server.on_request = [&](const FakeServer::Request&) {
@@ -286,12 +284,12 @@ TEST_CASE("registry: an answer without end, and an index of indexes") {
                              "\r\nContent-Length: 0\r\n\r\n"};
   };
   f.ask("reg.test/x:1", Milliseconds(150));
-  CHECK(std::holds_alternative<Failure>(*f.answer));
+  CHECK_FALSE(f.answer->ok());
   f.server.on_request = [&](const FakeServer::Request&) {
     return FakeServer::Reply{fmt::format("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", 1 << 30)};
   };
   f.ask("reg.test/x:1", Milliseconds(150));
-  CHECK(std::holds_alternative<Failure>(*f.answer));
+  CHECK_FALSE(f.answer->ok());
 
   f.server.on_request = nullptr;
   std::string document = manifest_of(k_config);
@@ -313,21 +311,20 @@ TEST_CASE("registry: link-local addresses are not contacted, HTTPS is what a reg
   for (const char* host : {"169.254.169.254:1", "[fe80::1]:1", "[::ffff:169.254.169.254]:1"}) {
     CAPTURE(host);
     Client client(f.loop, Options{{}, {host}, {"amd64", {}}, {}});
-    std::optional<Answer> answer;
+    std::optional<Result<ImageCommand>> answer;
     const auto operation =
         client.ask(std::string(host) + "/x:1", std::chrono::steady_clock::now() + std::chrono::seconds(20),
-                   [&](Answer got) { answer = std::move(got); });
+                   [&](Result<ImageCommand> got) { answer = std::move(got); });
     for (int i = 0; i < 1000 && !answer; ++i) REQUIRE(f.loop.run_once(Milliseconds(1'000)).ok());
     REQUIRE(answer.has_value());
-    const auto* failure = std::get_if<Failure>(&*answer);
-    REQUIRE(failure);
-    CHECK(failure->message.find("not contacted") != std::string::npos);
-    CHECK(failure->kind == Failure::Kind::refused);
+    REQUIRE_FALSE(answer->ok());
+    CHECK(answer->error().message().find("not contacted") != std::string::npos);
+    CHECK(registry::refused(answer->error()));
   }
   // A TLS greeting is no HTTP request.
   f.insecure.clear();
   f.ask("reg.test/x:1", Milliseconds(150));
-  CHECK(std::holds_alternative<Failure>(*f.answer));
+  CHECK_FALSE(f.answer->ok());
   CHECK(f.server.requests.empty());
 }
 
@@ -336,7 +333,7 @@ TEST_CASE("registry: a question that is taken back is not answered") {
   f.client = std::make_unique<Client>(f.loop, Options{{}, f.insecure, {"amd64", {}}, f.server.socket()});
   bool answered = false;
   auto operation = f.client->ask("reg.test/x:1", std::chrono::steady_clock::now() + std::chrono::seconds(5),
-                                 [&](const Answer&) { answered = true; });
+                                 [&](const Result<ImageCommand>&) { answered = true; });
   f.server.on_request = [&](const FakeServer::Request&) {
     operation.reset();
     return FakeServer::json(200, "{}");

@@ -269,9 +269,9 @@ TEST_CASE("decide: deletion stops everything, then tears down, then forgets") {
   CHECK(actions[1] == Action{.kind = Kind::discard, .container = "c1"});
   scene.c(1).next.reset();
   scene.c(0).run = Scene::ended(3);
-  scene.state.jobs = 1;
+  scene.state.tasks = 1;
   CHECK(scene.kinds().empty());
-  scene.state.jobs = 0;
+  scene.state.tasks = 0;
   CHECK(scene.kinds() == Kinds{Kind::remove_sandbox});
   scene.state.sandbox = Sandbox::removing;
   CHECK(scene.kinds().empty());

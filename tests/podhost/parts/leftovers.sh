@@ -22,4 +22,4 @@ check "no mount" equal "$(in_env cut -d' ' -f2 /proc/self/mounts | grep -e "^$GL
 check "no network interface of a pod" equal "$(in_env ip -o link | grep -c veth)" 0
 check "no cgroup" equal "$(find /sys/fs/cgroup -type d | grep -F -e "$ids")" ""
 check "no file but its own" equal "$(cd "$GLIDEPOD_ENV/podhost" && find . -mindepth 1 | sort | paste -sd' ')" "./kubeconfig ./lock ./pods ./token"
-check "no descriptor leaked: podhost did not warn" equal "$(grep -c 'accept failed' "$GLIDEPOD_ENV/log/podhost.log")" 0
+check "no descriptor leaked: podhost did not warn" equal "$(grep -c 'event=accept_failed' "$GLIDEPOD_ENV/log/podhost.log")" 0

@@ -17,7 +17,7 @@ starts_with_deaf_podman() {
     printf '#!/bin/sh\nexec sleep 60\n' >"$other.podman"
     chmod +x "$other.podman"
     env_start deaf "$GLIDEPOD_ENV/bin/podhost" --state-dir "$other" --socket "$other.sock" --podman "$other.podman"
-    wait_until 5 "podhost" grep -q "podman service started" "$GLIDEPOD_ENV/log/deaf.log"
+    wait_until 5 "podhost" grep -q "event=podman_started" "$GLIDEPOD_ENV/log/deaf.log"
     env_stop deaf && ((SECONDS - began < 5))
 }
 

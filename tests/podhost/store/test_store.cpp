@@ -116,7 +116,7 @@ TEST_CASE("watch: events as a selecting watcher sees them") {
   Selection all, labelled_x, labelled_y, elsewhere;
   labelled_x.labels = glidepod::kube::LabelSelector::parse("app=x").value();
   labelled_y.labels = glidepod::kube::LabelSelector::parse("app=y").value();
-  elsewhere.ns = "elsewhere";
+  elsewhere.name_space = "elsewhere";
   const auto types = [&](const Selection& selection) {
     std::string result;
     for (const auto& event : events) result += type_of(watch_line(event, selection)) + ",";

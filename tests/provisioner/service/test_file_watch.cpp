@@ -47,11 +47,11 @@ TEST_CASE("file watch: a file that is replaced, and one by way of a link as Kube
   fs::create_symlink("..data/conf", scene.folder + "/conf");
   const List files{scene.folder + "/conf"};
   REQUIRE(scene.watch->set(files).ok());
-  const auto before = print_of(files);
+  const auto before = fingerprint_of(files);
   fs::create_directory_symlink("two", scene.folder + "/..data_tmp");
   fs::rename(scene.folder + "/..data_tmp", scene.folder + "/..data");
   CHECK(scene.told());
-  CHECK(print_of(files) != before);
+  CHECK(fingerprint_of(files) != before);
   scene.put("other", "x");
   CHECK(scene.told());
 }

@@ -1,4 +1,4 @@
-#include "pilot-agent/apptainer/session.hpp"
+#include "pilot-agent/apptainer/handover.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -28,9 +28,9 @@ std::vector<int> signals_to_pass_on() {
   return signals;
 }
 
-class Session {
+class Handover {
  public:
-  Session(Loop loop, const SessionOptions& options) : loop_(std::move(loop)), options_(options) {}
+  Handover(Loop loop, const HandoverOptions& options) : loop_(std::move(loop)), options_(options) {}
 
   Result<Outcome> run(const Request& request) {
     // From here on a signal waits until the agent can be told of it.
@@ -91,7 +91,7 @@ class Session {
   }
 
   Loop loop_;
-  const SessionOptions& options_;
+  const HandoverOptions& options_;
   std::unique_ptr<wire::Channel> channel_;
   std::optional<Error> send_failure_;
   std::optional<std::string> lost_;
@@ -100,9 +100,9 @@ class Session {
 
 }  // namespace
 
-Result<Outcome> run_session(const Request& request, const SessionOptions& options) {
-  Session session(TRY(Loop::create()), options);
-  return session.run(request);
+Result<Outcome> hand_over(const Request& request, const HandoverOptions& options) {
+  Handover handover(TRY(Loop::create()), options);
+  return handover.run(request);
 }
 
 Result<void> open_missing_streams() {

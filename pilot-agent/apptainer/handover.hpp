@@ -14,7 +14,7 @@ namespace glidepod::apptainer {
 // How it went, as the agent told it.
 using Outcome = std::variant<ExitStatus, wire::Failed>;
 
-struct SessionOptions {
+struct HandoverOptions {
   std::string socket = "/run/glidepod/exec.sock";
   // How long to stay, once an agent that had accepted the job is gone. The agent is the pilot container's
   // main process: with it goes the container, this process and the starter included, and HTCondor runs the
@@ -24,7 +24,7 @@ struct SessionOptions {
 
 // Hands the request to the agent with this process's standard streams and waits for the end, passing signals
 // on. An Error means that no agent is listening; nothing was started.
-Result<Outcome> run_session(const Request& request, const SessionOptions& options);
+Result<Outcome> hand_over(const Request& request, const HandoverOptions& options);
 
 // Opens /dev/null in place of each standard stream that is closed. To be called before any other descriptor
 // is opened: it would get the free number.

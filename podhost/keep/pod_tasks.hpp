@@ -8,15 +8,15 @@
 #include <vector>
 
 #include "lib/base/fd.hpp"
-#include "podhost/runtime/container_config.hpp"
-#include "podhost/store/pod_files.hpp"
 #include "podhost/keep/pod_state.hpp"
+#include "podhost/runtime/container_config.hpp"
 #include "podhost/runtime/podman.hpp"
+#include "podhost/store/pod_files.hpp"
 
 namespace glidepod::podhost {
 
 // The blocking steps of a pod's life, run in worker threads.
-struct JobTools {
+struct TaskTools {
   Podman& podman;
   const PodFiles& files;
   std::string state_dir;
@@ -27,7 +27,7 @@ struct MadeSandbox {
   std::string ip;
   Fd pidfd;
 };
-Result<MadeSandbox> create_sandbox(const JobTools& tools, const PodSpec& pod, const PodFacts& facts);
+Result<MadeSandbox> create_sandbox(const TaskTools& tools, const PodSpec& pod, const PodFacts& facts);
 
 // A container that is ready to start.
 struct Prepared {
@@ -44,7 +44,7 @@ struct NotPrepared {
   std::string image_id;
 };
 // Everything before the start: pull if needed, create, initialise.
-Result<Prepared> prepare_container(const JobTools& tools, const PodSpec& pod, const ContainerSpec& container,
+Result<Prepared> prepare_container(const TaskTools& tools, const PodSpec& pod, const ContainerSpec& container,
                                    const PodFacts& facts, int attempt, const std::string& podman_name,
                                    const std::atomic<bool>& cancelled);
 
@@ -55,7 +55,7 @@ struct EndResult {
 };
 // Learns how a container ended, and removes it. Its exit code is known once conmon, its parent, has ended
 // too.
-EndResult bury_container(const JobTools& tools, const PodSpec& pod, const ContainerSpec& container,
+EndResult bury_container(const TaskTools& tools, const PodSpec& pod, const ContainerSpec& container,
                          const std::string& id, int attempt, const Fd& conmon);
 
 // A container as podman has it, with its processes held.

@@ -1,4 +1,4 @@
-#include "podhost/keep/pod_jobs.hpp"
+#include "podhost/keep/pod_tasks.hpp"
 
 #include <doctest/doctest.h>
 #include <stdlib.h>
@@ -74,7 +74,7 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("pod_jobs: an exit code is asked for until podman has answered") {
+TEST_CASE("pod_tasks: an exit code is asked for until podman has answered") {
   Scene scene;
   scene.podman.inspections = {k_away, Error("podman", ETIMEDOUT), scene.ended};
   scene.podman.removals = {k_away, Result<void>{}};
@@ -84,7 +84,7 @@ TEST_CASE("pod_jobs: an exit code is asked for until podman has answered") {
   CHECK(scene.podman.calls == 5);
 }
 
-TEST_CASE("pod_jobs: an end that nobody saw is never a success") {
+TEST_CASE("pod_tasks: an end that nobody saw is never a success") {
   Scene scene;
   ContainerInfo unseen = scene.ended;
   SUBCASE("podman does not know the container") {
@@ -104,7 +104,7 @@ TEST_CASE("pod_jobs: an end that nobody saw is never a success") {
   CHECK(result.reason == "ContainerStatusUnknown");
 }
 
-TEST_CASE("pod_jobs: podhost's own end is not waited for podman") {
+TEST_CASE("pod_tasks: podhost's own end is not waited for podman") {
   Scene scene;
   scene.podman.inspections = {Error("podman", ECANCELED)};
   scene.podman.removals = {Error("podman", ECANCELED)};
@@ -112,7 +112,7 @@ TEST_CASE("pod_jobs: podhost's own end is not waited for podman") {
   CHECK(scene.podman.calls == 2);
 }
 
-TEST_CASE("pod_jobs: an inventory leaves out what vanishes, but fails if podman does not answer") {
+TEST_CASE("pod_tasks: an inventory leaves out what vanishes, but fails if podman does not answer") {
   Scene scene;
   scene.podman.inspections = {scene.ended};
   auto found = find_pods(scene.podman, "/state");
@@ -127,7 +127,7 @@ TEST_CASE("pod_jobs: an inventory leaves out what vanishes, but fails if podman 
   CHECK_FALSE(find_pods(scene.podman, "/state"));
 }
 
-TEST_CASE("pod_jobs: whether a pod exists is known only from podman") {
+TEST_CASE("pod_tasks: whether a pod exists is known only from podman") {
   Scene scene;
   scene.podman.pods = {k_away, std::optional<Podman::PodInfo>()};
   CHECK(has_pod(scene.podman, "p").value() == false);

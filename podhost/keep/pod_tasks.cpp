@@ -1,4 +1,4 @@
-#include "podhost/keep/pod_jobs.hpp"
+#include "podhost/keep/pod_tasks.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -11,9 +11,9 @@
 #include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
 #include "lib/kube/image_reference.hpp"
-#include "podhost/store/log_file.hpp"
 #include "podhost/keep/pod_status.hpp"
 #include "podhost/runtime/volumes.hpp"
+#include "podhost/store/log_file.hpp"
 
 namespace glidepod::podhost {
 namespace {
@@ -36,7 +36,7 @@ Error failure(std::string reason, const Error& error) {
   return failure("ContainerCreating", error.message(), Retry::soon);
 }
 
-Result<ImageInfo> get_image(const JobTools& tools, const ContainerSpec& container,
+Result<ImageInfo> get_image(const TaskTools& tools, const ContainerSpec& container,
                             const std::atomic<bool>& cancelled) {
   const auto reference = kube::ImageReference::parse(container.image);
   if (!reference) {
@@ -57,9 +57,9 @@ Result<ImageInfo> get_image(const JobTools& tools, const ContainerSpec& containe
     }
   }
   const std::string full = reference.value().full_name();
-  spdlog::info("pull image={}", full);
+  spdlog::info("event=pull image={}", full);
   if (const auto pulled = tools.podman.pull(full, cancelled); !pulled) {
-    spdlog::warn("pull failed image={} error={}", full, glidepod::quoted(pulled.error().message()));
+    spdlog::warn("event=pull_failed image={} error={}", full, glidepod::quoted(pulled.error().message()));
     return failure("ErrImagePull", pulled.error());
   }
   auto image = tools.podman.find_image(full);
@@ -136,7 +136,7 @@ Fd open_conmon(const ContainerInfo& info) {
 
 }  // namespace
 
-Result<MadeSandbox> create_sandbox(const JobTools& tools, const PodSpec& pod, const PodFacts& facts) {
+Result<MadeSandbox> create_sandbox(const TaskTools& tools, const PodSpec& pod, const PodFacts& facts) {
   TRY(prepare_volumes(tools.files, pod, facts));
   TRY(remove_sandbox(tools.podman, podman_pod_name(pod)));
   const std::string infra = TRY(tools.podman.run_pod(pod_config(pod, tools.state_dir)));
@@ -149,7 +149,7 @@ Result<MadeSandbox> create_sandbox(const JobTools& tools, const PodSpec& pod, co
   return made;
 }
 
-Result<Prepared> prepare_container(const JobTools& tools, const PodSpec& pod, const ContainerSpec& container,
+Result<Prepared> prepare_container(const TaskTools& tools, const PodSpec& pod, const ContainerSpec& container,
                                    const PodFacts& facts, int attempt, const std::string& podman_name,
                                    const std::atomic<bool>& cancelled) {
   const ImageInfo image = TRY(get_image(tools, container, cancelled));
@@ -198,12 +198,12 @@ Result<Prepared> prepare_container(const JobTools& tools, const PodSpec& pod, co
   return result;
 }
 
-EndResult bury_container(const JobTools& tools, const PodSpec& pod, const ContainerSpec& container,
+EndResult bury_container(const TaskTools& tools, const PodSpec& pod, const ContainerSpec& container,
                          const std::string& id, int attempt, const Fd& conmon) {
   EndResult result;
   if (conmon) {
     pollfd wait{conmon.get(), POLLIN, 0};
-    if (poll(&wait, 1, k_conmon_limit) == 0) spdlog::warn("conmon lingers id={}", id);
+    if (poll(&wait, 1, k_conmon_limit) == 0) spdlog::warn("event=conmon_lingers id={}", id);
   }
   const auto info = insist([&] { return tools.podman.inspect_container(id); });
   // Without its conmon nobody saw how it ended, and podman then has no exit code of it.
@@ -219,7 +219,8 @@ EndResult bury_container(const JobTools& tools, const PodSpec& pod, const Contai
     result.message = k_status_unknown_message;
   }
   if (const auto removed = remove_container(tools.podman, id); !removed) {
-    spdlog::warn("container not removed id={} error={}", id, glidepod::quoted(removed.error().message()));
+    spdlog::warn("event=container_not_removed id={} error={}", id,
+                 glidepod::quoted(removed.error().message()));
   }
   const std::string path = tools.files.message_file(pod.uid, container.name, attempt);
   if (auto words = read_head(path, k_message_limit); !words.empty()) {
