@@ -92,7 +92,7 @@ Result<bool> AgentLink::try_connect() {
   waiting_ = false;
   connected_at_ = Loop::now();
   say("connected to the agent");
-  send(wire::Hello{.container = container_, .version = GLIDEPOD_VERSION});
+  send(wire::Hello{.container = container_});
   return true;
 }
 

@@ -14,7 +14,7 @@ namespace glidepod::wire {
 
 // Raised with every change of a message. Hello, Bind and Enter carry it; a peer with another number is
 // refused.
-constexpr std::uint32_t k_protocol = 4;
+constexpr std::uint32_t k_protocol = 5;
 
 enum class Type : std::uint32_t {
   // glue -> agent
@@ -63,7 +63,6 @@ struct Hello {
   static constexpr Type k_type = Type::hello;
   std::uint32_t protocol = k_protocol;
   std::string container;  // the payload container's name in the pod
-  std::string version;
 };
 
 // Start a job's main process. Carries its stdin, stdout and stderr, then the program if program_attached.
@@ -169,7 +168,6 @@ struct Bind {
   std::vector<std::string> binds;  // src[:dst[:options]]
   std::uint32_t umask = 022;
   std::vector<Limit> limits;
-  bool gpu = false;
   std::string launched_marker;
   bool program_attached =
       false;  // a program of the pilot's own file system, not of an image: a runtime probe
@@ -266,7 +264,7 @@ void fields(auto& io, Is<Link> auto& m) {
   io(m.path, m.target);
 }
 void fields(auto& io, Is<Hello> auto& m) {
-  io(m.protocol, m.container, m.version);
+  io(m.protocol, m.container);
 }
 void fields(auto& io, Is<Launch> auto& m) {
   io(m.job, m.argv, m.environment, m.cwd, m.home, m.user_name, m.uid, m.gid, m.groups, m.umask, m.limits,
@@ -297,7 +295,7 @@ void fields(auto& io, Is<Signal> auto& m) {
 void fields(auto&, Is<Finish> auto&) {}
 void fields(auto& io, Is<Bind> auto& m) {
   io(m.protocol, m.verb, m.image, m.argv, m.environment, m.cwd, m.home, m.work_directory, m.binds, m.umask,
-     m.limits, m.gpu, m.launched_marker, m.program_attached);
+     m.limits, m.launched_marker, m.program_attached);
 }
 void fields(auto& io, Is<Ended> auto& m) {
   io(m.status);

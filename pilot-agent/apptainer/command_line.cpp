@@ -22,7 +22,6 @@ enum class Meaning : std::uint8_t {
   cwd,
   environment,
   environment_file,
-  gpu,
   help,
   home,
   no_umask,
@@ -71,11 +70,11 @@ constexpr Option k_options[] = {
     {"no-privs", 0, Where::verb, Takes::nothing, Meaning::none},
     {"no-rocm", 0, Where::verb, Takes::nothing, Meaning::none},
     {"no-umask", 0, Where::verb, Takes::nothing, Meaning::no_umask},
-    {"nv", 0, Where::verb, Takes::nothing, Meaning::gpu},
-    {"nvccli", 0, Where::verb, Takes::nothing, Meaning::gpu},
+    {"nv", 0, Where::verb, Takes::nothing, Meaning::none},
+    {"nvccli", 0, Where::verb, Takes::nothing, Meaning::none},
     {"pid", 'p', Where::verb, Takes::nothing, Meaning::none},
     {"pwd", 0, Where::verb, Takes::value, Meaning::cwd},
-    {"rocm", 0, Where::verb, Takes::nothing, Meaning::gpu},
+    {"rocm", 0, Where::verb, Takes::nothing, Meaning::none},
     {"scratch", 'S', Where::verb, Takes::value, Meaning::scratch},
     {"tmpdir", 0, Where::verb, Takes::value, Meaning::none},
     {"underlay", 0, Where::verb, Takes::nothing, Meaning::none},
@@ -241,9 +240,6 @@ class Parser {
         return add_environment(value, line_.environment);
       case Meaning::environment_file:
         line_.environment_files.emplace_back(value);
-        break;
-      case Meaning::gpu:
-        line_.gpu = line_.gpu || on;
         break;
       case Meaning::help:
         if (on) line_.action = CommandLine::Action::show_help;

@@ -26,7 +26,6 @@ struct CommandLine {
   std::vector<std::string> environment_files;
   bool clean_environment = false;
   bool contain = false;
-  bool gpu = false;
   bool own_umask = true;  // false: 022
 };
 

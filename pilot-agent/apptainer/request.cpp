@@ -94,7 +94,6 @@ Result<Request> make_request(const CommandLine& line, const Surroundings& surrou
   if (home.source != home.destination) bind.binds.push_back(home.source + ":" + home.destination);
   bind.umask = line.own_umask ? surroundings.umask : 022;
   bind.limits = surroundings.limits;
-  bind.gpu = line.gpu;
 
   EnvironmentRules rules{surroundings.environment,
                          {},

@@ -44,7 +44,6 @@ TEST_CASE("request: what the caller is becomes the message") {
   CHECK(bind.umask == 077);
   REQUIRE(bind.limits.size() == 1);
   CHECK(bind.limits[0].hard == 5);
-  CHECK(bind.gpu);
   CHECK(bind.launched_marker == "");
   CHECK_FALSE(bind.program_attached);
   CHECK(bind_of("exec --no-umask docker://a c").umask == 022);
