@@ -9,10 +9,10 @@
 #include "lib/base/text.hpp"
 #include "pilot-agent/apptainer/command_line.hpp"
 #include "pilot-agent/apptainer/enter.hpp"
+#include "pilot-agent/apptainer/handover.hpp"
 #include "pilot-agent/apptainer/prepare.hpp"
 #include "pilot-agent/apptainer/report.hpp"
 #include "pilot-agent/apptainer/request.hpp"
-#include "pilot-agent/apptainer/handover.hpp"
 #include "pilot-agent/apptainer/ssh.hpp"
 
 using namespace glidepod;
@@ -117,13 +117,13 @@ int main(int argc, char** argv) {
     case Role::check_job:
       return check_job();
     case Role::prepare_job:
-      return prepare_job(session_options());
+      return prepare_job(handover_options());
     case Role::sshd_setup:
       return set_up_sshd(arguments);
     case Role::sshd:
-      return run_sshd(arguments, session_options().socket);
+      return run_sshd(arguments, handover_options().socket);
     case Role::job_shell:
-      return enter_job(arguments, session_options().socket);
+      return enter_job(arguments, handover_options().socket);
     case Role::nothing:
       break;
   }

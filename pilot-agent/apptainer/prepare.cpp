@@ -153,7 +153,7 @@ int check_job() {
   return 0;
 }
 
-int prepare_job(const SessionOptions& options) {
+int prepare_job(const HandoverOptions& options) {
   const auto ad = read_ad();
   if (!ad) return say(hook_answer(k_run_elsewhere, ad.error().message()));
   if (const auto refused = refuse_native(condor::parse_attributes(ad.value())))
@@ -165,7 +165,7 @@ int prepare_job(const SessionOptions& options) {
   const auto request = bind_request(image.value());
   if (!request)
     return say(hook_answer(k_hold, failure_line(wire::Verb::test, image.value(), request.error().message())));
-  return say(bind_answer(ad.value(), image.value(), run_session(request.value(), options)));
+  return say(bind_answer(ad.value(), image.value(), hand_over(request.value(), options)));
 }
 
 }  // namespace glidepod::apptainer

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "lib/base/result.hpp"
-#include "pilot-agent/apptainer/session.hpp"
+#include "pilot-agent/apptainer/handover.hpp"
 
 namespace glidepod::apptainer {
 
@@ -39,6 +39,6 @@ std::string bind_answer(const std::string& ad, const std::string& image, const R
 
 // The hooks themselves; they return the exit code.
 int check_job();
-int prepare_job(const SessionOptions& options);
+int prepare_job(const HandoverOptions& options);
 
 }  // namespace glidepod::apptainer

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "podhost/spec/pod_spec.hpp"
 #include "podhost/keep/pod_state.hpp"
+#include "podhost/spec/pod_spec.hpp"
 
 namespace glidepod::podhost {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "podhost/runtime/podman.hpp"
 #include "podhost/spec/environment.hpp"
 #include "podhost/spec/pod_spec.hpp"
-#include "podhost/runtime/podman.hpp"
 
 namespace glidepod::podhost {
 

@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "lib/condor/ad_stream.hpp"
-#include "provisioner/demand/demand.hpp"
 #include "provisioner/backends/lancium.hpp"
 #include "provisioner/backends/pods.hpp"
+#include "provisioner/demand/demand.hpp"
 #include "provisioner/service/report.hpp"
 #include "provisioner/simulate/simulate.hpp"
 

@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "provisioner/simulate/plot.hpp"
 #include "provisioner/service/report.hpp"
+#include "provisioner/simulate/plot.hpp"
 #include "tests/condor/fake_runner.hpp"
 
 using namespace glidepod;
