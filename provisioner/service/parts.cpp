@@ -47,7 +47,7 @@ Result<Configuration> read_configuration(const ServiceOptions& options) {
   auto& settings = result.loaded.settings.kubernetes;
   if (options.backend->pod_template && !settings.pod_template.empty()) {
     const auto text = TRY(read_file(settings.pod_template, k_longest_file));
-    result.pod_template = Json::parse(text, nullptr, false);
+    result.pod_template = nlohmann::json::parse(text, nullptr, false);
     if (result.pod_template.is_discarded()) return error("{} is no JSON", settings.pod_template);
     result.files.push_back(settings.pod_template);
     auto& written = result.loaded.written;

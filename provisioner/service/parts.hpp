@@ -1,5 +1,7 @@
 #pragma once
 
+#include <nlohmann/json.hpp>
+
 #include <memory>
 #include <string>
 
@@ -11,7 +13,7 @@ namespace glidepod::provisioner {
 // The settings with all that they refer to, as of one reading.
 struct Configuration {
   LoadedSettings loaded;
-  Json pod_template;              // null: none
+  nlohmann::json pod_template;    // null: none
   List files;                     // what was read, and what would be if it were there
   std::uint64_t fingerprint = 0;  // of their contents: another one means that something changed
 };

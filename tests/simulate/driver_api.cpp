@@ -32,7 +32,7 @@ void Driver::exchange(std::string container, std::string image, Time deadline, i
     const bool next = unclear || !failure.rejected();
     if (unclear) speak_for_earlier(failure);
     const Milliseconds wait =
-        kube::backoff(attempt, static_cast<double>(world_.random.between(0, 100)) / 100, failure);
+        http::backoff(attempt, static_cast<double>(world_.random.between(0, 100)) / 100, failure);
     if (!failure.retriable() || world_.now() + wait >= deadline) return done(failure);
     world_.clock.after(wait, mine([this, container, image, deadline, attempt, next, done] {
                          exchange(container, image, deadline, attempt + 1, next, done);
@@ -100,7 +100,7 @@ void Driver::watch_next() {
 
 void Driver::watch_failed(const Failure& failure) {
   world_.clock.after(
-      kube::backoff(++watch_failures_, static_cast<double>(world_.random.between(0, 100)) / 100, failure),
+      http::backoff(++watch_failures_, static_cast<double>(world_.random.between(0, 100)) / 100, failure),
       mine([this, id = watch_] {
         if (id == watch_) watch_next();
       }));

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "lib/base/time.hpp"
 #include "tests/podhost/pods.hpp"
 
 using namespace glidepod::podhost;
@@ -75,7 +76,7 @@ TEST_CASE("pod_status: a pod that runs") {
   const Json& container = status["containerStatuses"][1];
   CHECK(container["containerID"] == "podman://0123");
   CHECK(container["imageID"] == "repo@sha256:1");
-  CHECK(container["state"]["running"]["startedAt"] == time_text(k_start));
+  CHECK(container["state"]["running"]["startedAt"] == glidepod::time_text(k_start));
   CHECK(container["restartCount"] == 0);
 }
 
@@ -149,10 +150,10 @@ TEST_CASE("pod_status: a condition's transition time stays while it does not cha
   scene.start(0);
   scene.before = scene.status();
   scene.now += Seconds(60);
-  CHECK(condition(scene.status(), "ContainersReady")["lastTransitionTime"] == time_text(k_start));
-  CHECK(condition(scene.status(), "PodScheduled")["lastTransitionTime"] == time_text(k_start));
+  CHECK(condition(scene.status(), "ContainersReady")["lastTransitionTime"] == glidepod::time_text(k_start));
+  CHECK(condition(scene.status(), "PodScheduled")["lastTransitionTime"] == glidepod::time_text(k_start));
   scene.start(1);
-  CHECK(condition(scene.status(), "ContainersReady")["lastTransitionTime"] == time_text(scene.now));
+  CHECK(condition(scene.status(), "ContainersReady")["lastTransitionTime"] == glidepod::time_text(scene.now));
 }
 
 TEST_CASE("pod_status: runs are recalled from a status") {
