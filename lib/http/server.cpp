@@ -92,7 +92,7 @@ class Server::Engine : public httplib::Server {
       exchange.stream.linger();
       return false;
     }
-    return good && !closed;
+    return good && !closed && settings_.keep == Settings::Keep::connections;
   }
 
  private:

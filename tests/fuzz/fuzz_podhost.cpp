@@ -16,7 +16,7 @@ const SpecRules k_rules{"node", false};
 
 Json base_pod() {
   Json pod = Json::parse(R"({"apiVersion": "v1", "kind": "Pod",
-    "metadata": {"name": "p", "namespace": "name_space", "uid": "u", "resourceVersion": "1", "labels": {"a": "b"}},
+    "metadata": {"name": "p", "namespace": "ns", "uid": "u", "resourceVersion": "1", "labels": {"a": "b"}},
     "spec": {"volumes": [{"name": "v", "emptyDir": {}}],
              "containers": [{"name": "c", "image": "i:1", "command": ["x"]}, {"name": "d", "image": "j:1"}]},
     "status": {"phase": "Pending"}})");

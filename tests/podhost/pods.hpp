@@ -8,7 +8,7 @@
 inline nlohmann::json sample_pod() {
   auto pod = nlohmann::json::parse(R"({
     "apiVersion": "v1", "kind": "Pod",
-    "metadata": {"name": "p", "namespace": "name_space", "uid": "u-1", "resourceVersion": "7", "labels": {"app": "x"}},
+    "metadata": {"name": "p", "namespace": "ns", "uid": "u-1", "resourceVersion": "7", "labels": {"app": "x"}},
     "spec": {
       "volumes": [{"name": "shared", "emptyDir": {}}],
       "containers": [
