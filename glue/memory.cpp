@@ -72,6 +72,7 @@ ControlGroup::ControlGroup(const std::string& mounts) {
       if (!events_) continue;
       limit_ = open(folder + limit);
       failures_ = open(folder + "/memory.failcnt");  // version 1
+      stat_ = open(folder + "/memory.stat");
       return true;
     }
     return false;
@@ -93,6 +94,14 @@ MemoryState ControlGroup::read() const {
   }
   state.limit_kib = limit_kib_in(text_of(limit_));
   return state;
+}
+
+std::int64_t ControlGroup::used_kib() const {
+  const std::string text = text_of(stat_);
+  const auto kib_of = [&](std::string_view word) { return counter_in(text, word).value_or(0) / 1024; };
+  const std::uint64_t kib =
+      version_2_ ? kib_of("anon") + kib_of("shmem") : kib_of("total_rss") + kib_of("total_shmem");
+  return static_cast<std::int64_t>(kib);
 }
 
 MemoryUse use_between(const MemoryState& before, const MemoryState& after) {

@@ -30,10 +30,13 @@ class ControlGroup {
   // Where memory is not accounted for, or not to be seen, every reading is all zeros.
   explicit ControlGroup(const std::string& mounts = "/sys/fs/cgroup");
   MemoryState read() const;
+  // What cannot be freed: anonymous and shared memory, but not page cache, of which every job that reads
+  // files fills its container. Nor what the kernel has for it, a few percent.
+  std::int64_t used_kib() const;
 
  private:
-  // Kept open: they are read at the begin and the end of every job.
-  Fd events_, failures_, limit_;
+  // Kept open: they are read at the begin and the end of every job, the last one at every Beat.
+  Fd events_, failures_, limit_, stat_;
   bool version_2_ = false;
 };
 

@@ -185,6 +185,10 @@ void Server::on_signal(const wire::Signal& signal) {
   }
 }
 
+void Server::on_beat(const wire::Beat& beat) {
+  link_.send(wire::Beat{.number = beat.number, .memory_kib = control_group_->used_kib()});
+}
+
 // Never kill(-1).
 void Server::signal_main(int number) {
   if (job_->main.pid > 0 && !job_->status) signal_child(job_->main.pid, number);

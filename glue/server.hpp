@@ -82,7 +82,7 @@ class Server {
   void on_launch(wire::Launch launch, const std::vector<Fd>& fds);
   void on_signal(const wire::Signal& signal);
   void signal_main(int number);
-  void on_beat(const wire::Beat& beat) { link_.send(beat); }
+  void on_beat(const wire::Beat& beat);
   void on_finish();
   void on_process_signal(const signalfd_siginfo& info);
   void on_terminate(int number);

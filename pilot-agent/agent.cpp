@@ -198,7 +198,7 @@ Result<void> Agent::take_glue_frame(GlueId glue, const wire::Frame& frame) {
   } else if (frame.type == wire::Type::exited) {
     core_.on_exited(glue, TRY(frame.decode<wire::Exited>()), now());
   } else if (frame.type == wire::Type::beat) {
-    core_.on_beat(glue, TRY(frame.decode<wire::Beat>()).number, now());
+    core_.on_beat(glue, TRY(frame.decode<wire::Beat>()), now());
   } else if (frame.type == wire::Type::job_ended) {
     core_.on_job_ended(glue, TRY(frame.decode<wire::JobEnded>()), now());
   } else if (frame.type == wire::Type::launch_failed) {

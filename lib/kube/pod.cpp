@@ -4,6 +4,8 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "lib/kube/quantity.hpp"
+
 namespace glidepod::kube {
 namespace {
 
@@ -29,6 +31,16 @@ Result<std::int64_t> integer(const Json& object, const char* key) {
   if (value.is_null()) return std::int64_t{0};
   if (!value.is_number_integer()) return error("{} is not a whole number", key);
   return value.get<std::int64_t>();
+}
+
+// The API server writes quantities as text; others may write a plain number. One that cannot be read is as
+// good as none.
+Result<std::int64_t> quantity(const Json& object, const char* key) {
+  const Json& value = member(object, key);
+  if (value.is_null()) return std::int64_t{0};
+  if (!value.is_string() && !value.is_number_integer()) return error("{} is not a quantity", key);
+  const auto parsed = parse_quantity(value.is_string() ? value.get<std::string>() : value.dump());
+  return parsed ? parsed.value() : std::int64_t{0};
 }
 
 Result<const Json*> part(const Json& object, const char* key, Json::value_t type) {
@@ -89,6 +101,8 @@ Result<ContainerSpec> container_spec(const Json& json) {
     if (!word.is_string()) return error("command holds something else than strings");
     result.command.push_back(word.get<std::string>());
   }
+  const Json& resources = *TRY(part(json, "resources", Json::value_t::object));
+  result.memory_limit = TRY(quantity(*TRY(part(resources, "limits", Json::value_t::object)), "memory"));
   return result;
 }
 

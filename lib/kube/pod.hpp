@@ -39,6 +39,7 @@ struct ContainerSpec {
   std::string name;
   std::string image;
   std::vector<std::string> command;
+  std::int64_t memory_limit = 0;  // bytes; 0: none
 };
 
 // The few fields of a Pod that Glidepod's pilots need.

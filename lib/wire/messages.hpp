@@ -14,7 +14,7 @@ namespace glidepod::wire {
 
 // Raised with every change of a message. Hello, Bind and Enter carry it; a peer with another number is
 // refused.
-constexpr std::uint32_t k_protocol = 5;
+constexpr std::uint32_t k_protocol = 6;
 
 enum class Type : std::uint32_t {
   // glue -> agent
@@ -141,10 +141,12 @@ struct Signal {
   std::int32_t number = 0;
 };
 
-// Is glue well? Sent while a job or its end is under way; glue sends the same number back at once.
+// Is glue well? Sent while a job or its end is under way; glue sends the same number back at once, and with
+// it what follows.
 struct Beat {
   static constexpr Type k_type = Type::beat;
   std::uint64_t number = 0;
+  std::int64_t memory_kib = 0;  // what the container has that cannot be freed, so no page cache; 0: not known
 };
 
 // The pilot is done: end with success.
@@ -277,7 +279,7 @@ void fields(auto& io, Is<Exited> auto& m) {
   io(m.job, m.status, m.ended_ns, m.oom_kills, m.memory_limit_kib, m.memory_peak_kib);
 }
 void fields(auto& io, Is<Beat> auto& m) {
-  io(m.number);
+  io(m.number, m.memory_kib);
 }
 void fields(auto& io, Is<JobEnded> auto& m) {
   io(m.job, m.status, m.user_microseconds, m.system_microseconds, m.max_rss_kib, m.started_ns, m.ended_ns,

@@ -143,6 +143,7 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
     if (const kube::ContainerSpec* spec = pod.container(container.name)) {
       container.told = container.admitted = spec->image;
       if (fresh && spec->image != home_.image) container.image = container.told_image = spec->image;
+      container.memory_limit_kib = spec->memory_limit / 1024;
     }
     if (const kube::ContainerStatus* status = pod.status(container.name)) container.status = *status;
     if (fresh) continue;

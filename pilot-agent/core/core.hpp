@@ -43,7 +43,7 @@ class Core {
   void on_hello(GlueId glue, const std::string& container, const std::string& instance, Time now);
   void on_goodbye(GlueId glue, Time now);
   void on_glue_lost(GlueId glue, Time now);
-  void on_beat(GlueId glue, std::uint64_t number, Time now);
+  void on_beat(GlueId glue, const wire::Beat& beat, Time now);
   void on_started(GlueId glue, JobId job, int pid, Time now);
   void on_exited(GlueId glue, const wire::Exited& exited, Time now);
   void on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now);
@@ -90,6 +90,7 @@ class Core {
     Request request;
     std::optional<wire::Exited> exited;
     Time until;
+    std::int64_t limit_kib = 0, last_seen_kib = 0;  // of EndFacts
   };
   struct Known {
     std::string repository, digest;

@@ -30,10 +30,12 @@ void Core::on_started(GlueId glue, JobId id, int pid, Time now) {
        container->name, pid, std::chrono::duration<double, std::milli>(now - container->last_used).count());
 }
 
-void Core::on_beat(GlueId glue, std::uint64_t number, Time) {
+void Core::on_beat(GlueId glue, const wire::Beat& beat, Time) {
   Container* container = find_glue(glue);
   Job* job = container != nullptr ? container->job() : nullptr;
-  if (job != nullptr && job->pulse.number == number) job->pulse.until.reset();
+  if (job == nullptr || job->pulse.number != beat.number) return;
+  job->pulse.until.reset();
+  job->pulse.memory_kib = beat.memory_kib;
 }
 
 // From here on, how the job ended is known, whatever becomes of its glue.
@@ -94,6 +96,7 @@ void Core::conclude(const Job& job) {
   facts.exited = job.exited;
   facts.signalled = job.signalled;
   facts.request_mib = job.request.memory_mib;
+  facts.last_seen_kib = job.pulse.memory_kib;
   if (!job.stopped) return tell_end(job.request, facts);
   if (job.request.client != 0)
     fail(job.request, wire::Fault::infrastructure, "the payload container was stopped from outside");
@@ -152,6 +155,8 @@ void Core::give_up_glue(Container& container, std::string_view why, Time now) {
   warn("event=glue_wedged container={} job={} reason=\"glue {}\"", container.name,
        word(container.job()->request.job), why);
   act(KillGlue{container.glue});
+  // The status will say of this end what it says of one for want of memory.
+  container.job()->pulse.memory_kib = 0;
   part(container, EventKind::lost, now);
 }
 

@@ -25,7 +25,7 @@ void Core::lose_job(Container& container, EventKind event, Time now) {
     // Known by its id in the status, which is of the container before as soon as the kubelet has noticed.
     const std::int64_t restarts = container.status ? container.status->restart_count : 0;
     lost_jobs_.push_back({container.name, container.last_instance, restarts, job.request, job.exited,
-                          now + policy_.status_patience});
+                          now + policy_.status_patience, container.memory_limit_kib, job.pulse.memory_kib});
   }
   // Nobody here stops a container that has a job.
   if (event == EventKind::goodbye) {
@@ -79,6 +79,10 @@ void Core::settle_lost(const LostJob& lost, const kube::Termination* end) {
   EndFacts facts;
   if (end != nullptr) facts.container = *end;
   facts.request_mib = lost.request.memory_mib;
+  facts.limit_kib = lost.limit_kib;
+  // What SIGTERM has ended first, the kernel did not kill for memory.
+  if (!lost.exited || lost.exited->status == ExitStatus::signaled(SIGKILL))
+    facts.last_seen_kib = lost.last_seen_kib;
   // An end that was in doubt is the container's, not the job's own, unless the kernel is known to have killed
   // the one or the other for memory.
   const bool of_memory = end != nullptr && end->reason == "OOMKilled";

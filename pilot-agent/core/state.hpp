@@ -78,11 +78,12 @@ struct Session {
   wire::Enter::What what = wire::Enter::What::session;
 };
 
-// Is glue well? It is asked now and then, and must answer.
+// Is glue well? It is asked now and then, and must answer; it says what memory the job has.
 struct Pulse {
   Time next{};
   std::uint64_t number = 0;
-  std::optional<Time> until;  // an answer is due
+  std::optional<Time> until;    // an answer is due
+  std::int64_t memory_kib = 0;  // as last told
 };
 
 struct Job {
@@ -124,6 +125,7 @@ std::string_view name_of(Switching::Proof proof);
 
 struct Container {
   std::string name;
+  std::int64_t memory_limit_kib = 0;  // by the pod's spec; 0: none
   // Who is connected.
   GlueId glue = 0;
   std::string instance;       // the id of its container; empty: it cannot be told

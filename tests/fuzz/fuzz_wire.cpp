@@ -44,6 +44,7 @@ void try_stream(const std::string& bytes) {
     try_message<Launch>(frame.body);
     try_message<Signal>(frame.body);
     try_message<Finish>(frame.body);
+    try_message<Beat>(frame.body);
     try_message<OpenSession>(frame.body);
     try_message<CloseSession>(frame.body);
   };
@@ -65,7 +66,7 @@ void try_stream(const std::string& bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0 || size > 60000) return 0;
   const std::string body(reinterpret_cast<const char*>(data + 1), size - 1);
-  switch (data[0] % 6) {
+  switch (data[0] % 7) {
     case 0:
       try_message<Launch>(body);
       break;
@@ -80,6 +81,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 4:
       try_message<Enter>(body);
+      break;
+    case 6:
+      try_message<Beat>(body);
       break;
     default:
       if (!body.empty()) try_stream(body);

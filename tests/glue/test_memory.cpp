@@ -69,11 +69,20 @@ TEST_CASE("memory: a group of either version is read, and none is no error") {
   CHECK(state.oom_kills == 3);
   CHECK(state.limit_reached == 5);
   CHECK(state.limit_kib == 1024);
+  CHECK(ControlGroup(mounts).used_kib() == 0);
+  REQUIRE(replace_file(
+              mounts + "/memory/memory.stat",
+              "cache 9999\nrss 1024\nshmem 0\ntotal_cache 999999\ntotal_rss 4096\ntotal_shmem 2048\n", 0644)
+              .ok());
+  CHECK(ControlGroup(mounts).used_kib() == 6);
   REQUIRE(replace_file(mounts + "/memory.events", "oom 2\noom_kill 1\n", 0644).ok());
   REQUIRE(replace_file(mounts + "/memory.max", "max\n", 0644).ok());
   state = ControlGroup(mounts).read();
   CHECK(state.oom_kills == 1);
   CHECK(state.limit_reached == 2);
   CHECK(state.limit_kib == 0);
+  CHECK(ControlGroup(mounts).used_kib() == 0);
+  REQUIRE(replace_file(mounts + "/memory.stat", "anon 8192\nfile 999999\nkernel 5\nshmem 1024\n", 0644).ok());
+  CHECK(ControlGroup(mounts).used_kib() == 9);
   std::filesystem::remove_all(folder);
 }

@@ -78,6 +78,7 @@ TEST_CASE("serve: a job's end is told with what its container's memory says") {
   };
   put("memory.events", "oom 4\noom_kill 4\n");
   put("memory.max", "104857600\n");
+  put("memory.stat", "anon 104857600\nfile 999999999\n");
   {
     Session session;
     session.agent.run({"/job", "exit", "0"});
@@ -88,6 +89,10 @@ TEST_CASE("serve: a job's end is told with what its container's memory says") {
     session.agent.send_launch(launch);
     session.agent.expect<wire::Started>();
     session.agent.wait_for_output("ready");
+    session.agent.send(wire::Beat{7});
+    const auto beat = session.agent.expect<wire::Beat>();
+    CHECK(beat.number == 7);
+    CHECK(beat.memory_kib == 102400);
     put("memory.events", "oom 6\noom_kill 5\n");
     session.agent.send(wire::Signal{launch.job, SIGTERM});
     const auto exited = session.agent.expect<wire::Exited>();
@@ -96,7 +101,7 @@ TEST_CASE("serve: a job's end is told with what its container's memory says") {
     CHECK(exited.memory_peak_kib == 102400);
     session.agent.expect<wire::JobEnded>();
   }
-  for (const char* name : {"memory.events", "memory.max"})
+  for (const char* name : {"memory.events", "memory.max", "memory.stat"})
     ::unlink((std::string("/sys/fs/cgroup/") + name).c_str());
 }
 

@@ -130,9 +130,16 @@ TEST_CASE("shortage: glue ends although its agent does not read") {
   REQUIRE(::poll(&wait, 1, 20'000) == 1);
   const Fd agent = wire::accept_from(listener).value();
   // More to answer than the socket takes back.
-  wire::Writer beats;
-  for (std::uint64_t i = 0; i < 5000; ++i) beats(std::uint32_t{8}, wire::Type::beat, std::uint32_t{0}, i);
-  const std::string bytes = beats.take();
+  std::string bytes;
+  wire::Writer one;
+  const wire::Beat beat{1};
+  fields(one, beat);
+  const std::string body = one.take();
+  for (int i = 0; i < 5000; ++i) {
+    wire::Writer frame;
+    frame(static_cast<std::uint32_t>(body.size()), wire::Type::beat, std::uint32_t{0});
+    bytes += frame.take() + body;
+  }
   REQUIRE(::write(agent.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
   Loop pause = Loop::create().value();
   REQUIRE(pause.run_once(Milliseconds(300)).ok());

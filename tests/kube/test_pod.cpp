@@ -12,7 +12,8 @@ constexpr const char* k_pod = R"({
   "kind": "Pod", "metadata": {"name": "pilot-1", "uid": "u-1", "resourceVersion": "42", "labels": {"a": "b"}},
   "spec": {"containers": [
     {"name": "pilot", "image": "reg.example/pilot:1"},
-    {"name": "payload-0", "image": "alpine:3.19", "command": ["/glidepod/bin/glue", "--container", "payload-0"]}]},
+    {"name": "payload-0", "image": "alpine:3.19", "command": ["/glidepod/bin/glue", "--container", "payload-0"],
+     "resources": {"limits": {"cpu": "2", "memory": "128Mi"}, "requests": {"memory": "1Mi"}}}]},
   "status": {"containerStatuses": [
     {"name": "pilot", "restartCount": 0, "image": "reg.example/pilot:1", "imageID": "reg.example/pilot@sha256:aa",
      "containerID": "containerd://1", "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}, "lastState": {}},
@@ -27,6 +28,8 @@ TEST_CASE("pod: the fields a pilot needs") {
   CHECK(pod.uid == "u-1");
   CHECK(pod.resource_version == "42");
   CHECK(pod.container("payload-0")->command.at(0) == "/glidepod/bin/glue");
+  CHECK(pod.container("payload-0")->memory_limit == 128 << 20);
+  CHECK(pod.container("pilot")->memory_limit == 0);
   CHECK(pod.container("payload-1") == nullptr);
   CHECK(pod.status("pilot")->state == ContainerStatus::State::running);
   CHECK(pod.status("pilot")->container_id == "containerd://1");
@@ -40,13 +43,39 @@ TEST_CASE("pod: the fields a pilot needs") {
   CHECK_FALSE(payload.terminated.has_value());
 }
 
+TEST_CASE("pod: a memory limit is read as Kubernetes writes it, and one that cannot be read is none") {
+  const auto limit = [](const std::string& memory) {
+    const auto pod =
+        parse_pod(R"({"spec":{"containers":[{"resources":{"limits":{"memory":)" + memory + "}}}]}}");
+    return pod.value().containers.at(0).memory_limit;
+  };
+  CHECK(limit("\"1Gi\"") == 1 << 30);
+  CHECK(limit("\"1500M\"") == 1'500'000'000);
+  CHECK(limit("\"128974848000m\"") == 128'974'848);
+  CHECK(limit("134217728") == 134'217'728);
+  for (const char* none : {"null", "\"0\"", "\"\"", "\"much\"", "\"-1Gi\"", "-5"}) CHECK(limit(none) == 0);
+}
+
 TEST_CASE("pod: what is missing or null is empty, what is of another type is named") {
   CHECK(parse_pod("{}").value().containers.empty());
   CHECK(parse_pod(R"({"metadata":null,"spec":{"containers":null},"status":null})").ok());
   for (const char* text :
-       {"", "null", "[]", "7", "\"x\"", "{", R"({"metadata":[]})", R"({"metadata":{"name":7}})",
-        R"({"spec":"x"})", R"({"spec":{"containers":{}}})", R"({"spec":{"containers":[7]}})",
-        R"({"spec":{"containers":[{"command":[1]}]}})", R"({"status":{"containerStatuses":[null]}})",
+       {"",
+        "null",
+        "[]",
+        "7",
+        "\"x\"",
+        "{",
+        R"({"metadata":[]})",
+        R"({"metadata":{"name":7}})",
+        R"({"spec":"x"})",
+        R"({"spec":{"containers":{}}})",
+        R"({"spec":{"containers":[7]}})",
+        R"({"spec":{"containers":[{"command":[1]}]}})",
+        R"({"spec":{"containers":[{"resources":[]}]}})",
+        R"({"spec":{"containers":[{"resources":{"limits":7}}]}})",
+        R"({"spec":{"containers":[{"resources":{"limits":{"memory":[]}}}]}})",
+        R"({"status":{"containerStatuses":[null]}})",
         R"({"status":{"containerStatuses":[{"restartCount":"3"}]}})",
         R"({"status":{"containerStatuses":[{"restartCount":1.5}]}})",
         R"({"status":{"containerStatuses":[{"state":[]}]}})",

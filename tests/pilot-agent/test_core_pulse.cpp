@@ -19,7 +19,7 @@ TEST_CASE("pulse: only a glue with a job is asked, and one that answers is left 
   for (int i = 1; i <= 20; ++i) {
     h.pass(20s);
     CHECK(h.count<SendBeat>() == i);
-    h.core.on_beat(h.glue[0], h.last<SendBeat>().number, h.now);
+    h.core.on_beat(h.glue[0], {h.last<SendBeat>().number}, h.now);
   }
   h.end_job();
   CHECK_FALSE(h.core.next_deadline().has_value());
@@ -34,7 +34,7 @@ TEST_CASE("pulse: a wedged glue costs one switch, not the slot") {
   const GlueId wedged = h.glue[0];
   SUBCASE("it never answers") {}
   SUBCASE("it answers another question") {
-    h.core.on_beat(wedged, 77, h.now);
+    h.core.on_beat(wedged, {77}, h.now);
   }
   h.pass(90s);
   CHECK(h.last<KillGlue>().glue == wedged);
@@ -66,7 +66,7 @@ TEST_CASE("pulse: after a kill, glue has only so much time") {
   CHECK(h.state() == State::draining);
   for (int i = 0; i < 9; ++i) {
     h.pass(10s);
-    if (h.count<SendBeat>() > 0) h.core.on_beat(h.glue[0], h.last<SendBeat>().number, h.now);
+    if (h.count<SendBeat>() > 0) h.core.on_beat(h.glue[0], {h.last<SendBeat>().number}, h.now);
   }
   CHECK(h.count<KillGlue>() == 1);
   CHECK(h.state() == State::switching);
@@ -109,6 +109,68 @@ TEST_CASE("jobs: a kill that nobody asked for is explained by the status, not ta
   SUBCASE("anything else") {
     h.status(0).terminated = kube::Termination{"Error", "", 137, 0, lost};
     h.tell();
+    CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+  }
+}
+
+TEST_CASE(
+    "jobs: a container that was killed without a word is told by the memory that its job was seen to have") {
+  Harness h(0);
+  h.add("payload-0", "reg.example/pilot:1", {"/glidepod/bin/glue"}, 0);
+  h.pod.containers.back().memory_limit = 128 << 20;
+  h.core = Core(Policy{});
+  h.hello();
+  h.core.on_first_pod(h.pod, Core::Earlier::none, h.now);
+  const ClientId client = h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.pass(20s);
+  const auto seen = [&](std::int64_t mib) {
+    h.core.on_beat(h.glue[0], {h.last<SendBeat>().number, mib << 10}, h.now);
+  };
+  const auto killed = [&] {
+    h.status(0).state = ContainerStatus::State::terminated;
+    h.status(0).terminated = kube::Termination{"Error", "", 137, 0, h.status(0).container_id};
+    h.lose();
+    h.tell();
+  };
+  bool held = false;
+  SUBCASE("close to the limit") {
+    seen(120);
+    held = true;
+  }
+  SUBCASE("close to the limit, its own end by the same signal") {
+    seen(120);
+    exit_job(h, ExitStatus::signaled(SIGKILL));
+    held = true;
+  }
+  SUBCASE("close to the limit, and ended by another signal") {
+    seen(120);
+    exit_job(h, ExitStatus::signaled(SIGTERM));
+  }
+  SUBCASE("far from the limit") {
+    seen(100);
+  }
+  SUBCASE("close to the limit, and far from it later") {
+    seen(120);
+    h.pass(20s);
+    seen(10);
+  }
+  SUBCASE("never seen") {}
+  SUBCASE("close to the limit, and killed by the agent") {
+    seen(120);
+    h.pass(20s);
+    h.pass(90s);
+    CHECK(h.count<KillGlue>() == 1);
+  }
+  killed();
+  CHECK(h.count<Hold>() == (held ? 1 : 0));
+  if (held) {
+    CHECK(h.last<Hold>().client == client);
+    CHECK(h.last<Hold>().code == 34);
+    CHECK(h.last<Hold>().subcode == 102);
+    CHECK(h.last<Hold>().reason.find("limit of 128 megabytes. Peak usage: 120 megabytes.") !=
+          std::string::npos);
+  } else {
     CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
   }
 }

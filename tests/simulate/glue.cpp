@@ -128,8 +128,8 @@ void Glue::take_signal(JobId job, int number) {
 }
 
 void Glue::take_beat(std::uint64_t number) {
-  world_.driver.from_glue(link_, "beat",
-                          [link = link_, number](Core& core, Time now) { core.on_beat(link, number, now); });
+  world_.driver.from_glue(
+      link_, "beat", [link = link_, number](Core& core, Time now) { core.on_beat(link, {number}, now); });
 }
 
 void Glue::take_finish() {
