@@ -1,15 +1,10 @@
 #include "glue/cleanup.hpp"
 
-#include <signal.h>
-
-#include "glue/processes.hpp"
-#include "glue/reports.hpp"
-
 namespace glidepod::glue {
 
 Cleaning::Cleaning(User user, Limits limits, std::vector<std::string> folders)
     : user_(std::move(user)), limits_(limits), folders_(std::move(folders)) {
-  if (user_.uid != 0 && look_for(user_, folders_) != Found::nothing) begin(Stage::as_user);
+  if (user_.uid != 0 && may_have_left(user_, folders_)) begin(Stage::as_user);
 }
 
 Milliseconds Cleaning::limit() const {
@@ -28,20 +23,19 @@ Milliseconds Cleaning::limit() const {
 }
 
 void Cleaning::begin(Stage stage) {
-  auto cleaner = start_cleaner(user_, folders_, stage == Stage::as_root);
-  if (!cleaner) return finish(false);
-  cleaner_ = std::move(*cleaner);
+  auto worker = start_cleaner(user_, folders_, stage == Stage::as_root);
+  if (!worker) return finish(false);
+  worker_ = std::move(*worker);
   stage_ = stage;
 }
 
 bool Cleaning::ended(pid_t pid) {
-  if (done() || pid != cleaner_.pid) return false;
-  Cleaned cleaned;
-  if (read_record(cleaner_.report, &cleaned) != Record::whole) cleaned = {0, false};
+  if (done() || pid != worker_.pid()) return false;
+  const auto cleaned = worker_.ended<Cleaned>().value_or(Cleaned{0, false});
   result_.removed += cleaned.removed;
   if (stage_ == Stage::as_root || stage_ == Stage::killed_root)
     finish(cleaned.complete);
-  else if (look_for(user_, folders_) == Found::nothing)
+  else if (!may_have_left(user_, folders_))
     finish(true);
   else
     begin(Stage::as_root);
@@ -52,7 +46,7 @@ void Cleaning::overdue() {
   switch (stage_) {
     case Stage::as_user:
     case Stage::as_root:
-      signal_child(cleaner_.pid, SIGKILL);
+      worker_.kill();
       stage_ = stage_ == Stage::as_user ? Stage::killed_user : Stage::killed_root;
       return;
     case Stage::killed_user:
@@ -65,7 +59,7 @@ void Cleaning::overdue() {
 
 void Cleaning::finish(bool complete) {
   stage_ = Stage::done;
-  cleaner_ = {};
+  worker_ = {};
   result_.complete = complete;
 }
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "glue/cleaner.hpp"
 #include "glue/privileges.hpp"
+#include "glue/worker.hpp"
 #include "lib/base/loop.hpp"
 
 namespace glidepod::glue {
@@ -47,7 +47,7 @@ class Cleaning {
   Limits limits_;
   std::vector<std::string> folders_;
   Stage stage_ = Stage::done;
-  Cleaner cleaner_;
+  Worker worker_;
   Cleaned result_;
 };
 

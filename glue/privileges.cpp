@@ -2,6 +2,7 @@
 
 #include <grp.h>
 #include <sys/capability.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -18,17 +19,34 @@ int drop_bounding_set() {
   return 0;
 }
 
+namespace {
+// uid -1 means "leave as it is" to the calls below.
+bool is_plain(const User& user) {
+  return user.uid != 0 && user.gid != 0 && user.uid != static_cast<uid_t>(-1) &&
+         user.gid != static_cast<gid_t>(-1);
+}
+}  // namespace
+
 int become(const User& user) {
-  // uid -1 means "leave as it is" to these calls.
-  if (user.uid == 0 || user.gid == 0 || user.uid == static_cast<uid_t>(-1) ||
-      user.gid == static_cast<gid_t>(-1))
-    return EINVAL;
+  if (!is_plain(user)) return EINVAL;
   // --unprivileged: there is one user, and the container has given it its groups.
   if (::geteuid() != 0) return user.uid == ::geteuid() && user.gid == ::getegid() ? 0 : EPERM;
   if (::setgroups(user.groups.size(), user.groups.data()) != 0) return errno;
   if (::setresgid(user.gid, user.gid, user.gid) != 0) return errno;
   if (::setresuid(user.uid, user.uid, user.uid) != 0) return errno;
   return 0;
+}
+
+int see_as(const User& user) {
+  if (!is_plain(user)) return EINVAL;
+  if (::geteuid() != 0) return become(user);
+  if (::setgroups(user.groups.size(), user.groups.data()) != 0) return errno;
+  ::setfsgid(user.gid);
+  ::setfsuid(user.uid);
+  // They say nothing of success, but what was before: -1 changes nothing.
+  const bool changed = ::setfsgid(static_cast<gid_t>(-1)) == static_cast<int>(user.gid) &&
+                       ::setfsuid(static_cast<uid_t>(-1)) == static_cast<int>(user.uid);
+  return changed ? drop_capabilities() : EPERM;
 }
 
 int drop_capabilities() {

@@ -21,6 +21,9 @@ struct User {
 int drop_bounding_set();
 // Groups, group, user: real, effective, saved and file system ids.
 int become(const User& user);
+// For looking at the user's files: their rights and no capability, while all other ids stay, so that a
+// process of the user's can neither signal this one nor change its priority.
+int see_as(const User& user);
 // Permitted, effective, inheritable and ambient; fails if any is left.
 int drop_capabilities();
 

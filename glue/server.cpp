@@ -185,10 +185,6 @@ void Server::on_signal(const wire::Signal& signal) {
   }
 }
 
-void Server::on_beat(const wire::Beat& beat) {
-  link_.send(wire::Beat{.number = beat.number, .memory_kib = control_group_->used_kib()});
-}
-
 // Never kill(-1).
 void Server::signal_main(int number) {
   if (job_->main.pid > 0 && !job_->status) signal_child(job_->main.pid, number);
@@ -261,6 +257,7 @@ void Server::reap_some() {
 
 void Server::account_for(pid_t pid, int status, const rusage& usage) {
   if (!job_) return;
+  if (was_count(pid)) return;
   if (job_->cleaning && job_->cleaning->ended(pid)) {
     job_->cleaning_moved = true;
     return;

@@ -9,6 +9,7 @@
 
 #include "glue/agent_link.hpp"
 #include "glue/cleanup.hpp"
+#include "glue/counting.hpp"
 #include "glue/launch.hpp"
 #include "glue/links.hpp"
 #include "glue/memory.hpp"
@@ -32,6 +33,7 @@ struct ServerOptions {
   Milliseconds launch_limit = std::chrono::seconds(30);  // from fork to the job's first instruction
   Milliseconds end_limit = std::chrono::seconds(10);     // for a process that cannot be killed
   Cleaning::Limits cleaning;
+  Counting::Limits counting;
 };
 
 // A job from its Launch to the message that ends it.
@@ -56,6 +58,8 @@ struct Job {
   std::optional<Pursuit> pursuit;  // a signal on its way to every process
   SteadyTime pursuit_until;
   Loop::TimerId pursuit_timer = 0;
+  std::optional<Counting> counting;  // once a Beat has asked
+  Loop::TimerId counting_timer = 0;
   std::optional<Ending> ending;
   std::optional<Cleaning> cleaning;
   bool cleaning_moved = false;  // a child of it has ended
@@ -107,6 +111,10 @@ class Server {
   void cleaning_overdue();
   void finish_job();
   void hurry();
+  // server_beat.cpp
+  void count_disk();
+  bool was_count(pid_t pid);
+  void stop_count();
   // server_sessions.cpp
   void on_open_session(const wire::OpenSession& message, const std::vector<Fd>& fds);
   void on_close_session(const wire::CloseSession& message);

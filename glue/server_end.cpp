@@ -46,6 +46,7 @@ void Server::begin_end() {
   loop_.cancel(job_->pursuit_timer);
   if (job_->failure && job_->main.report) close_report();
   forget_sessions();
+  stop_count();
   job_->stage = Job::Stage::ending;
   job_->ending.emplace(Loop::now(), options_.end_limit);
   reap_some();

@@ -2,7 +2,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,10 +25,19 @@ namespace {
 constexpr int k_most_rounds = 16;
 // Folders of other users are looked into no deeper: another job must not make this one's cleaning long.
 constexpr int k_deepest_foreign = 16;
+// Nor are folders counted any deeper: each level costs a descriptor and a buffer.
+constexpr int k_deepest_counted = 128;
+constexpr std::size_t k_looks_at_clock = 256;  // once in so many entries
 
 // NO_XDEV, unlike a comparison of device numbers, also stops at a bind mount of the same file system.
 Fd open_folder(int parent, const char* name, int flags = O_RDONLY) {
   return open_without_links(parent, name, flags | O_DIRECTORY, RESOLVE_NO_XDEV);
+}
+
+// What lies there is memory, and counted as that.
+bool is_memory(const Fd& folder) {
+  struct statfs info {};
+  return ::fstatfs(folder.get(), &info) == 0 && info.f_type == TMPFS_MAGIC;
 }
 
 // The job may have made its own folder unreadable, or such that neighbours in the pod can fill it. An O_PATH
@@ -100,6 +111,8 @@ Place place_of(int fd) {
 void Sweep::folder(const std::string& path) {
   // The folder itself is usually a mount of its own; only below it are mounts left alone.
   Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (mode_ == Mode::count && !fd) missed_ |= errno == EACCES;
+  if (mode_ == Mode::count && is_memory(fd)) return;
   if (fd) walk(std::move(fd), 0);
 }
 
@@ -124,8 +137,11 @@ void Sweep::walk(Fd folder, int depth) {
 void Sweep::entry(int parent, const char* name, int depth) {
   struct stat info {};
   --left_;
+  if (mode_ == Mode::count && left_ % k_looks_at_clock == 0 && std::chrono::steady_clock::now() >= until_)
+    left_ = 0;
   if (::fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW) != 0) return;
   if (info.st_uid == user_.uid) {
+    if (mode_ == Mode::count) return count(parent, name, info, depth);
     if (mode_ == Mode::remove && S_ISREG(info.st_mode) && info.st_nlink > 1) close_to_others(parent, name);
     if (!remove(parent, name, S_ISDIR(info.st_mode))) found_ = true;
     return;
@@ -136,6 +152,21 @@ void Sweep::entry(int parent, const char* name, int depth) {
   // Root's folders are the image's; another job's are of interest only where this one could write.
   if (info.st_uid != 0 && !writable) return;
   if (Fd folder = open_folder(parent, name)) walk(std::move(folder), depth + 1);
+}
+
+// A file of several names is counted in parts, so that nothing has to be remembered: the names that are here
+// make up the whole.
+void Sweep::count(int parent, const char* name, const struct stat& info, int depth) {
+  const bool is_folder = S_ISDIR(info.st_mode);
+  bytes_ +=
+      info.st_blocks * 512 / static_cast<std::int64_t>(is_folder ? 1 : std::max<nlink_t>(info.st_nlink, 1));
+  if (!is_folder) return;
+  if (depth >= k_deepest_counted)
+    missed_ = true;
+  else if (Fd folder = open_folder(parent, name))
+    walk(std::move(folder), depth + 1);
+  else  // but for what has gone meanwhile, and other mounts
+    missed_ |= errno != ENOENT && errno != EXDEV;
 }
 
 bool Sweep::remove(int parent, const char* name, bool is_folder) {

@@ -1,21 +1,25 @@
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <string>
 
 #include "glue/privileges.hpp"
 #include "lib/base/fd.hpp"
+#include "lib/base/loop.hpp"
 
 namespace glidepod::glue {
 
-// Finds and removes what a user owns below shared folders such as /tmp. Follows no symbolic link and enters
-// no other mount.
+// Finds, counts and removes what a user owns below shared folders such as /tmp. Follows no symbolic link and
+// enters no other mount.
 class Sweep {
  public:
   enum class Mode : std::uint8_t {
     look,     // only tell whether there is something
     remove,   // as the user: trees, however deep, whatever their modes
     entries,  // as root: what the user could not unlink itself; single entries only
+    count,    // add up what it takes on disk, without changing anything
   };
   // Looks at no more entries than so many.
   Sweep(const User& user, Mode mode, std::size_t most = SIZE_MAX) : user_(user), mode_(mode), left_(most) {}
@@ -23,11 +27,17 @@ class Sweep {
   // A folder that is missing, or is a symbolic link, holds nothing.
   void folder(const std::string& path);
 
+  // Counts no longer than until then.
+  void end_at(SteadyTime until) { until_ = until; }
+
   std::uint32_t removed() const { return removed_; }
   // Entries of the user that are still there.
   bool found() const { return found_; }
   // There were too many entries to tell.
   bool cut_short() const { return left_ == 0; }
+  // Of count: what was found, and whether that is all.
+  std::int64_t bytes() const { return bytes_; }
+  bool complete() const { return !missed_ && !cut_short(); }
 
  private:
   void walk(Fd folder, int depth);
@@ -37,12 +47,16 @@ class Sweep {
   Emptied empty(int folder, Fd* below);
   bool remove_tree(int parent, const char* name);
   bool unlink(int parent, const char* name, int flags);
+  void count(int parent, const char* name, const struct stat& info, int depth);
 
   const User& user_;
   Mode mode_;
   std::size_t left_;
   std::uint32_t removed_ = 0;
   bool found_ = false;
+  SteadyTime until_ = SteadyTime::max();
+  std::int64_t bytes_ = 0;
+  bool missed_ = false;
 };
 
 }  // namespace glidepod::glue

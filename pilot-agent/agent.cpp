@@ -249,12 +249,17 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
   if (!request.any_image) {
     request.image = TRY(pod_image(bind.image, rules_));
     if (!bind.work_directory.empty()) {
-      const auto job = read_job_identity(settings_.scratch, bind.work_directory, trusted_uid_);
+      const auto job = read_job(settings_.scratch, bind.work_directory, trusted_uid_);
       if (!job) spdlog::info("event=no_job_ad uid={} reason={}", uid, quoted(job.error().message()));
-      if (job) request.job = job->id;
-      if (job) request.memory_mib = job->memory_mib;
+      if (job) {
+        request.job = job->identity.id;
+        request.memory_mib = job->identity.memory_mib;
+        request.request_disk_kib = job->identity.request_disk_kib;
+        request.disk_kib = job->disk_kib;
+      }
       // Slots serve one owner after another under one uid: whoever is not known gets nobody's container.
-      request.owner = job && !job->owner.empty() ? job->owner : fmt::format("uid:{}#{}", uid, client);
+      request.owner =
+          job && !job->identity.owner.empty() ? job->identity.owner : fmt::format("uid:{}#{}", uid, client);
     }
   }
   link.launch->about =

@@ -29,6 +29,14 @@ std::string of_memory(const EndFacts& facts) {
   return sentence + " Consider resubmitting with a higher request_memory.";
 }
 
+std::string of_disk(const EndFacts::Disk& disk) {
+  std::string sentence =
+      fmt::format("Job has gone over disk limit of {} megabytes in /tmp and /var/tmp. Usage: {}{} megabytes.",
+                  disk.limit_kib / 1024, disk.complete ? "" : "at least ", (disk.used_kib + 1023) / 1024);
+  if (disk.request_kib > 0) sentence += fmt::format(" Its request_disk: {} kilobytes.", disk.request_kib);
+  return sentence + " Consider resubmitting with a higher request_disk.";
+}
+
 // A kernel with memory.oom.group, as Kubernetes sets it from 1.28 on, kills glue too; runtimes that do not
 // see that say Error, as for any SIGKILL. HTCondor counts what comes within a tenth of the limit.
 bool died_of_memory(const EndFacts& facts) {
@@ -42,6 +50,8 @@ bool died_of_memory(const EndFacts& facts) {
 Verdict verdict_of(const EndFacts& facts) {
   using Kind = Verdict::Kind;
   if (facts.exited) {
+    if (facts.disk && is_killed(facts.exited->status))
+      return {Kind::out_of_disk, facts.exited->status, of_disk(*facts.disk)};
     const bool of_kernel = is_killed(facts.exited->status) && !facts.signalled &&
                            (facts.exited->oom_kills > 0 || died_of_memory(facts));
     if (of_kernel) return {Kind::out_of_memory, facts.exited->status, of_memory(facts)};

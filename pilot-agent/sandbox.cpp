@@ -18,10 +18,19 @@ Result<Fd> open_at(const Fd& folder, const std::string& name, int flags) {
   return fd;
 }
 
+Result<std::string> read_ad(const Fd& folder, const std::string& name, uid_t trusted) {
+  // Opening a pipe must not wait for its other end.
+  const Fd file = TRY(open_at(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return Error::system("stat {}", name);
+  if (!S_ISREG(info.st_mode)) return error("{} is no plain file", name);
+  if (info.st_uid != 0 && info.st_uid != trusted) return error("{} belongs to user {}", name, info.st_uid);
+  return read_all(file, name, k_longest_ad);
+}
+
 }  // namespace
 
-Result<condor::JobIdentity> read_job_identity(const std::string& scratch, const std::string& sandbox,
-                                              uid_t trusted) {
+Result<SandboxJob> read_job(const std::string& scratch, const std::string& sandbox, uid_t trusted) {
   if (sandbox.empty() || !inside(sandbox, scratch))
     return error("sandbox '{}' is not inside {}", sandbox, scratch);
   Fd folder = TRY(open_file(scratch, O_PATH | O_DIRECTORY));
@@ -30,13 +39,12 @@ Result<condor::JobIdentity> read_job_identity(const std::string& scratch, const 
     if (part == "..") return error("sandbox '{}' goes up", sandbox);
     folder = TRY(open_at(folder, part, O_PATH | O_DIRECTORY));
   }
-  // Opening a pipe must not wait for its other end.
-  const Fd file = TRY(open_at(folder, ".job.ad", O_RDONLY | O_NONBLOCK | O_NOCTTY));
-  struct stat info {};
-  if (::fstat(file.get(), &info) != 0) return Error::system("stat .job.ad");
-  if (!S_ISREG(info.st_mode)) return error(".job.ad is no plain file");
-  if (info.st_uid != 0 && info.st_uid != trusted) return error(".job.ad belongs to user {}", info.st_uid);
-  return condor::parse_job_ad(TRY(read_all(file, ".job.ad", k_longest_ad)));
+  SandboxJob job;
+  job.identity = condor::parse_job_ad(TRY(read_ad(folder, ".job.ad", trusted)));
+  const auto machine = read_ad(folder, ".machine.ad", trusted);
+  if (machine) job.disk_kib = condor::slot_disk_kib(machine.value());
+  if (job.disk_kib == 0) job.disk_kib = job.identity.request_disk_kib;
+  return job;
 }
 
 }  // namespace glidepod::agent

@@ -23,6 +23,11 @@ std::string number(const JobAttributes& attributes, std::string_view name) {
   return value.find_first_not_of("0123456789") == std::string_view::npos ? std::string(value) : std::string();
 }
 
+std::int64_t amount(const JobAttributes& attributes, std::string_view name) {
+  const auto value = parse_integer(number(attributes, name));
+  return value ? value.value() : 0;
+}
+
 }  // namespace
 
 bool LessNoCase::operator()(std::string_view a, std::string_view b) const {
@@ -67,8 +72,13 @@ JobIdentity parse_job_ad(std::string_view ad) {
   identity.owner = !user.empty() || owner.empty() || domain.empty() ? user : owner + "@" + domain;
   if (identity.owner.empty()) identity.owner = owner;
   if (!cluster.empty() && !process.empty()) identity.id = cluster + "." + process;
-  if (const auto mib = parse_integer(number(attributes, "RequestMemory"))) identity.memory_mib = mib.value();
+  identity.memory_mib = amount(attributes, "RequestMemory");
+  identity.request_disk_kib = amount(attributes, "RequestDisk");
   return identity;
+}
+
+std::int64_t slot_disk_kib(std::string_view machine_ad) {
+  return amount(parse_attributes(machine_ad), "Disk");
 }
 
 }  // namespace glidepod::condor

@@ -26,11 +26,15 @@ std::optional<std::string> string_literal(std::string_view expression);
 
 // Who a job is, from the ad that the starter writes into the sandbox as .job.ad.
 struct JobIdentity {
-  std::string owner;            // "alice@pool.example"; empty if the ad does not say
-  std::string id;               // "12.0"; empty if the ad does not say
-  std::int64_t memory_mib = 0;  // RequestMemory; 0 if the ad does not say, or not by a number
+  std::string owner;                  // "alice@pool.example"; empty if the ad does not say
+  std::string id;                     // "12.0"; empty if the ad does not say
+  std::int64_t memory_mib = 0;        // RequestMemory; 0 if the ad does not say, or not by a number
+  std::int64_t request_disk_kib = 0;  // RequestDisk, likewise
 };
 
 JobIdentity parse_job_ad(std::string_view text);
+
+// Disk, in KiB, of the slot's ad that the starter writes beside it; 0 likewise.
+std::int64_t slot_disk_kib(std::string_view machine_ad);
 
 }  // namespace glidepod::condor

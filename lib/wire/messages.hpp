@@ -14,7 +14,7 @@ namespace glidepod::wire {
 
 // Raised with every change of a message. Hello, Bind and Enter carry it; a peer with another number is
 // refused.
-constexpr std::uint32_t k_protocol = 6;
+constexpr std::uint32_t k_protocol = 7;
 
 enum class Type : std::uint32_t {
   // glue -> agent
@@ -147,6 +147,8 @@ struct Beat {
   static constexpr Type k_type = Type::beat;
   std::uint64_t number = 0;
   std::int64_t memory_kib = 0;  // what the container has that cannot be freed, so no page cache; 0: not known
+  std::int64_t disk_kib = 0;    // what the job has in /tmp and /var/tmp, as of the last count
+  bool disk_complete = true;    // false: at least
 };
 
 // The pilot is done: end with success.
@@ -279,7 +281,7 @@ void fields(auto& io, Is<Exited> auto& m) {
   io(m.job, m.status, m.ended_ns, m.oom_kills, m.memory_limit_kib, m.memory_peak_kib);
 }
 void fields(auto& io, Is<Beat> auto& m) {
-  io(m.number, m.memory_kib);
+  io(m.number, m.memory_kib, m.disk_kib, m.disk_complete);
 }
 void fields(auto& io, Is<JobEnded> auto& m) {
   io(m.job, m.status, m.user_microseconds, m.system_microseconds, m.max_rss_kib, m.started_ns, m.ended_ns,

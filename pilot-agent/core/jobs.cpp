@@ -30,12 +30,19 @@ void Core::on_started(GlueId glue, JobId id, int pid, Time now) {
        container->name, pid, std::chrono::duration<double, std::milli>(now - container->last_used).count());
 }
 
-void Core::on_beat(GlueId glue, const wire::Beat& beat, Time) {
+void Core::on_beat(GlueId glue, const wire::Beat& beat, Time now) {
   Container* container = find_glue(glue);
   Job* job = container != nullptr ? container->job() : nullptr;
   if (job == nullptr || job->pulse.number != beat.number) return;
   job->pulse.until.reset();
-  job->pulse.memory_kib = beat.memory_kib;
+  job->pulse.answer = beat;
+  const Request& request = job->request;
+  const bool over_disk = request.disk_kib > 0 && beat.disk_kib > request.disk_kib;
+  if (!over_disk || container->kind() != State::running || job->goodbye || request.client == 0) return;
+  // Held once nothing of it is left.
+  job->over_disk = beat;
+  job->signalled = true;
+  kill_job(*container, EventKind::gone, now);
 }
 
 // From here on, how the job ended is known, whatever becomes of its glue.
@@ -96,7 +103,10 @@ void Core::conclude(const Job& job) {
   facts.exited = job.exited;
   facts.signalled = job.signalled;
   facts.request_mib = job.request.memory_mib;
-  facts.last_seen_kib = job.pulse.memory_kib;
+  facts.last_seen_kib = job.pulse.answer.memory_kib;
+  if (job.over_disk)
+    facts.disk = {job.over_disk->disk_kib, job.over_disk->disk_complete, job.request.disk_kib,
+                  job.request.request_disk_kib};
   if (!job.stopped) return tell_end(job.request, facts);
   if (job.request.client != 0)
     fail(job.request, wire::Fault::infrastructure, "the payload container was stopped from outside");
@@ -109,10 +119,13 @@ void Core::tell_end(const Request& request, const EndFacts& facts) {
     case Verdict::Kind::ended:
       return act(Answer{request.client, verdict.status});
     case Verdict::Kind::out_of_memory:
-      warn("event=out_of_memory job={} owner={} reason={}", word(request.job), word(request.owner),
-           quoted(verdict.sentence));
-      return act(
-          Hold{request.client, verdict.status, k_job_out_of_resources, k_subcode_memory, verdict.sentence});
+    case Verdict::Kind::out_of_disk: {
+      const bool memory = verdict.kind == Verdict::Kind::out_of_memory;
+      warn("event={} job={} owner={} reason={}", memory ? "out_of_memory" : "out_of_disk", word(request.job),
+           word(request.owner), quoted(verdict.sentence));
+      return act(Hold{request.client, verdict.status, k_job_out_of_resources,
+                      memory ? k_subcode_memory : k_subcode_disk, verdict.sentence});
+    }
     case Verdict::Kind::lost:
       return fail(request, wire::Fault::infrastructure, verdict.sentence);
   }
@@ -156,7 +169,7 @@ void Core::give_up_glue(Container& container, std::string_view why, Time now) {
        word(container.job()->request.job), why);
   act(KillGlue{container.glue});
   // The status will say of this end what it says of one for want of memory.
-  container.job()->pulse.memory_kib = 0;
+  container.job()->pulse.answer.memory_kib = 0;
   part(container, EventKind::lost, now);
 }
 

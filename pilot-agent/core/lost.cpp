@@ -25,7 +25,8 @@ void Core::lose_job(Container& container, EventKind event, Time now) {
     // Known by its id in the status, which is of the container before as soon as the kubelet has noticed.
     const std::int64_t restarts = container.status ? container.status->restart_count : 0;
     lost_jobs_.push_back({container.name, container.last_instance, restarts, job.request, job.exited,
-                          now + policy_.status_patience, container.memory_limit_kib, job.pulse.memory_kib});
+                          now + policy_.status_patience, container.memory_limit_kib,
+                          job.pulse.answer.memory_kib});
   }
   // Nobody here stops a container that has a job.
   if (event == EventKind::goodbye) {

@@ -78,20 +78,21 @@ struct Session {
   wire::Enter::What what = wire::Enter::What::session;
 };
 
-// Is glue well? It is asked now and then, and must answer; it says what memory the job has.
+// Is glue well? It is asked now and then, and must answer; it says what the job takes.
 struct Pulse {
   Time next{};
   std::uint64_t number = 0;
-  std::optional<Time> until;    // an answer is due
-  std::int64_t memory_kib = 0;  // as last told
+  std::optional<Time> until;  // an answer is due
+  wire::Beat answer;          // the last one
 };
 
 struct Job {
   Request request;  // its client is 0 once that is gone
   JobId id = 0;
-  bool goodbye = false;    // its container is being stopped from outside
-  bool stopped = false;    // and that is why it ended
-  bool signalled = false;  // at its client's wish
+  bool goodbye = false;                      // its container is being stopped from outside
+  bool stopped = false;                      // and that is why it ended
+  bool signalled = false;                    // at its client's wish, or as it is over its disk
+  std::optional<wire::Beat> over_disk = {};  // what glue said, for which it is killed
   std::vector<Session> sessions = {};
   Pulse pulse = {};
   std::optional<wire::Exited> exited = {};  // the main process has ended so

@@ -22,7 +22,7 @@ enum class EventKind : std::uint8_t {
   exited,     // the job's main process has ended
   ended,      // nothing of the job is left
   no_launch,  // glue could not start the job
-  gone,       // the client that it works for is gone
+  gone,       // the client that it works for is gone, or its job must not go on
   time,       // a deadline has passed
   pod,        // the pod is known: an earlier agent may have left it anywhere
 };

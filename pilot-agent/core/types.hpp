@@ -49,6 +49,8 @@ struct Request {
   std::vector<std::string> arguments = {};  // of run: for the image's own command
   std::string sandbox = {};                 // HTCondor's, of the job
   std::int64_t memory_mib = 0;              // what it asked for; 0: not known
+  std::int64_t request_disk_kib = 0;        // likewise
+  std::int64_t disk_kib = 0;                // what its slot has; 0: not known
 };
 
 // A request that has no container yet.

@@ -194,7 +194,8 @@ Milliseconds FakeAgent::beat(Milliseconds limit) {
       others.push_back(std::move(frame));
       continue;
     }
-    if (frame.decode<wire::Beat>().value().number != last) give_up("a beat of another number");
+    beat_answer_ = frame.decode<wire::Beat>().value();
+    if (beat_answer_.number != last) give_up("a beat of another number");
     frames_.insert(frames_.begin(), std::make_move_iterator(others.begin()),
                    std::make_move_iterator(others.end()));
     return std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - before);

@@ -75,6 +75,8 @@ class FakeAgent {
   const std::optional<wire::Exited>& exited() const { return exited_; }
   // Glue answers a Beat within this time, else the test fails; how long it took.
   Milliseconds beat(Milliseconds limit = std::chrono::seconds(5));
+  // What it said last.
+  const wire::Beat& beat_answer() const { return beat_answer_; }
 
   // A whole job.
   wire::JobEnded run(const wire::Launch& launch);
@@ -100,6 +102,7 @@ class FakeAgent {
   std::vector<wire::Frame> frames_;
   std::vector<Fd> fds_;
   std::optional<wire::Exited> exited_;
+  wire::Beat beat_answer_;
   bool closed_ = false;
   Fd output_;
 };

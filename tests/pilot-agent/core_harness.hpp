@@ -82,6 +82,7 @@ struct Harness {
     request.uid = uid;
     request.job = "1.0";
     request.any_image = image.empty();
+    request.disk_kib = disk_kib;
     core.on_bind(request, now);
     take();
     return request.client;
@@ -184,6 +185,7 @@ struct Harness {
   std::map<int, int> instances;
   std::map<int, bool> over;
   bool ids_known = true;
+  std::int64_t disk_kib = 0;  // of the slots
   std::uint64_t last_id = 0;
   std::vector<Action> all;
 };

@@ -47,6 +47,65 @@ TEST_CASE("ends: a job that outlives what the kernel killed ends as it ends") {
   CHECK(h.count<Hold>() == 0);
 }
 
+TEST_CASE("ends: a job that has more on disk than its slot is killed, and held when nothing of it is left") {
+  Harness h;
+  h.disk_kib = 1000;
+  const ClientId client = running(h);
+  const auto seen = [&h](std::int64_t kib) {
+    h.pass(20s);
+    h.core.on_beat(h.glue[0], {h.last<SendBeat>().number, 0, kib, true}, h.now);
+    h.take();
+  };
+  seen(1000);
+  CHECK(h.state() == State::running);
+  seen(1001);
+  CHECK(h.last<SignalJob>().number == SIGKILL);
+  CHECK(h.state() == State::draining);
+  CHECK(h.count<Hold>() == 0);
+  SUBCASE("it dies") {
+    seen(0);  // what it had is being removed
+    exit_job(h, ExitStatus::signaled(SIGKILL));
+  }
+  SUBCASE("it dies while its container is being stopped") {
+    h.core.on_goodbye(h.glue[0], h.now);
+    exit_job(h, ExitStatus::signaled(SIGKILL));
+  }
+  SUBCASE("glue is lost before it has cleaned up") {
+    h.core.on_exited(h.glue[0], {h.last<Launch>().job, ExitStatus::signaled(SIGKILL), 0, 0, 0, 0}, h.now);
+    h.lose();
+  }
+  SUBCASE("it has ended by itself just before") {
+    exit_job(h, ExitStatus::exited(0));
+    CHECK(h.last<Answer>().status == ExitStatus::exited(0));
+    CHECK(h.count<Hold>() == 0);
+    return;
+  }
+  CHECK(h.count<Answer>() == 0);
+  CHECK(h.count<Fail>() == 0);
+  const Hold& hold = h.last<Hold>();
+  CHECK(hold.client == client);
+  CHECK(hold.code == k_job_out_of_resources);
+  CHECK(hold.subcode == k_subcode_disk);
+  CHECK(hold.reason.find("Usage: 1 megabytes") != std::string::npos);
+}
+
+TEST_CASE("ends: a job's disk is of no consequence where its slot's is not known, or it is being stopped") {
+  Harness h;
+  SUBCASE("not known") {
+    running(h);
+  }
+  SUBCASE("stopped") {
+    h.disk_kib = 1000;
+    running(h);
+    h.core.on_goodbye(h.glue[0], h.now);
+  }
+  h.pass(20s);
+  h.core.on_beat(h.glue[0], {h.last<SendBeat>().number, 0, 5000, true}, h.now);
+  h.take();
+  CHECK(h.count<SignalJob>() == 0);
+  CHECK(h.state() == State::running);
+}
+
 TEST_CASE("ends: the kernel's word is enough where glue dies before it has cleaned up") {
   Harness h;
   running(h);

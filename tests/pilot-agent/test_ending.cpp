@@ -98,6 +98,26 @@ TEST_CASE("ending: OOMKilled of an earlier process is not why a container ended 
   CHECK(verdict_of(stopped).sentence == "the payload container was stopped from outside");
 }
 
+TEST_CASE("ending: a job that was killed for its disk is held, and one that ended before ended so") {
+  EndFacts facts = said(k_kill, 0);
+  facts.signalled = true;
+  facts.disk = {400'000, true, 131'072, 0};
+  Verdict verdict = verdict_of(facts);
+  CHECK(verdict.kind == Kind::out_of_disk);
+  CHECK(verdict.status == k_kill);
+  CHECK(verdict.sentence ==
+        "Job has gone over disk limit of 128 megabytes in /tmp and /var/tmp. Usage: 391 megabytes. Consider "
+        "resubmitting with a higher request_disk.");
+  facts.disk = {400'000, false, 131'072, 131'000};
+  verdict = verdict_of(facts);
+  CHECK(verdict.sentence ==
+        "Job has gone over disk limit of 128 megabytes in /tmp and /var/tmp. Usage: at least 391 megabytes. "
+        "Its "
+        "request_disk: 131000 kilobytes. Consider resubmitting with a higher request_disk.");
+  facts.exited->status = ExitStatus::exited(0);
+  CHECK(verdict_of(facts).kind == Kind::ended);
+}
+
 TEST_CASE("ending: nothing known is lost, with what the status says") {
   CHECK(verdict_of({}).sentence == "the payload container was lost");
   CHECK(verdict_of(silent("ContainerStatusUnknown", 137)).sentence ==

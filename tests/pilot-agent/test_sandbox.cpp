@@ -27,8 +27,8 @@ struct Folder {
     const Fd file = open_file(path + "/" + name, O_WRONLY | O_CREAT | O_TRUNC, 0644).value();
     REQUIRE(write_all(file, text).ok());
   }
-  Result<condor::JobIdentity> read(const std::string& sandbox, uid_t trusted = ::getuid()) const {
-    return read_job_identity(path + "/scratch", path + sandbox, trusted);
+  Result<SandboxJob> read(const std::string& sandbox, uid_t trusted = ::getuid()) const {
+    return read_job(path + "/scratch", path + sandbox, trusted);
   }
 };
 }  // namespace
@@ -59,12 +59,12 @@ TEST_CASE("sandbox: the job's ad is read where it is to be trusted, and nowhere 
   Folder folder;
   folder.write("scratch/dir_1/.job.ad", "User = \"alice@pool\"\nClusterId = 1\nProcId = 2\n");
   folder.write("outside/.job.ad", "User = \"mallory\"\n");
-  CHECK(folder.read("/scratch/dir_1").value().owner == "alice@pool");
-  CHECK(folder.read("/scratch/dir_1/").value().id == "1.2");
+  CHECK(folder.read("/scratch/dir_1").value().identity.owner == "alice@pool");
+  CHECK(folder.read("/scratch/dir_1/").value().identity.id == "1.2");
   CHECK_FALSE(folder.read("/outside").ok());
   CHECK_FALSE(folder.read("/scratch/../outside").ok());
   CHECK_FALSE(folder.read("/scratchy").ok());
-  CHECK_FALSE(read_job_identity(folder.path + "/scratch", "", ::getuid()).ok());
+  CHECK_FALSE(read_job(folder.path + "/scratch", "", ::getuid()).ok());
   fs::create_directory_symlink("../outside", folder.path + "/scratch/link");
   CHECK_FALSE(folder.read("/scratch/link").ok());
   fs::create_directory(folder.path + "/scratch/dir_2");
@@ -88,4 +88,22 @@ TEST_CASE("sandbox: an ad of anyone but root and HTCondor is not believed, the j
     REQUIRE(::chown(file.c_str(), static_cast<uid_t>(owner), 0) == 0);
     CHECK(folder.read("/scratch/dir_1", 54321).ok() == believed);
   }
+}
+
+TEST_CASE("sandbox: a job's disk is its slot's, else what it asked for by a number") {
+  Folder folder;
+  folder.write("scratch/dir_1/.job.ad", "User = \"a@b\"\nRequestDisk = 1000\nRequestMemory = 5\n");
+  CHECK(folder.read("/scratch/dir_1").value().disk_kib == 1000);
+  folder.write("scratch/dir_1/.machine.ad", "Memory = 7\nTotalDisk = 9\nDisk = 131072\n");
+  CHECK(folder.read("/scratch/dir_1").value().disk_kib == 131072);
+  CHECK(folder.read("/scratch/dir_1").value().identity.request_disk_kib == 1000);
+  CHECK(folder.read("/scratch/dir_1").value().identity.memory_mib == 5);
+  folder.write("scratch/dir_1/.job.ad", "RequestDisk = DiskUsage\n");
+  CHECK(folder.read("/scratch/dir_1").value().disk_kib == 131072);
+  folder.write("scratch/dir_1/.machine.ad", "Disk = 1\nDisk = 999\n");  // nobody's but a forger's
+  CHECK(folder.read("/scratch/dir_1").value().disk_kib == 0);
+  fs::remove(folder.path + "/scratch/dir_1/.machine.ad");
+  fs::create_symlink("../../outside/.machine.ad", folder.path + "/scratch/dir_1/.machine.ad");
+  folder.write("outside/.machine.ad", "Disk = 5\n");
+  CHECK(folder.read("/scratch/dir_1").value().disk_kib == 0);
 }

@@ -57,9 +57,11 @@ TEST_CASE("messages: every field survives, bytes included") {
   CHECK(read_back.oom_kills == 3);
   CHECK(read_back.memory_limit_kib == 4);
   CHECK(read_back.memory_peak_kib == 5);
-  const auto beat = read<Beat>(bytes_of(Beat{9, 1024})).value();
+  const auto beat = read<Beat>(bytes_of(Beat{9, 1024, 77, false})).value();
   CHECK(beat.number == 9);
   CHECK(beat.memory_kib == 1024);
+  CHECK(beat.disk_kib == 77);
+  CHECK_FALSE(beat.disk_complete);
 }
 
 TEST_CASE("messages: a session's request survives, for the agent and for glue") {

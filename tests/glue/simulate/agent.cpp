@@ -49,7 +49,7 @@ void Agent::act() {
     world_.note("agent: nonsense");
     return send(wire::Hello{});
   }
-  if (random.chance(200)) return beat();
+  if (random.chance(world_.weather.patient && world_.truth.open() ? 900 : 200)) return beat();
   if (!world_.truth.open() || random.chance(50)) return random.chance(800) ? launch() : beat();
   if (random.chance(world_.weather.sessions)) {
     const auto job = world_.truth.job();

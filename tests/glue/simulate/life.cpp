@@ -1,12 +1,12 @@
-// What the job's processes do, and those that clean after it.
+// What the job's processes do, and those that count and clean.
 #include <signal.h>
 
 #include <array>
 #include <cstring>
 
-#include "glue/cleaner.hpp"
 #include "glue/job_child.hpp"
 #include "glue/session.hpp"
+#include "glue/worker.hpp"
 #include "tests/glue/simulate/world.hpp"
 
 namespace glidepod::glue::simulate {
@@ -113,7 +113,7 @@ void World::act(Process& process) {
     live(tree.fork(process.pid, Process::Kind::job));
     return again(process);
   }
-  if (random.chance(500)) return ends(process);
+  if (random.chance(weather.patient ? 10 : 500)) return ends(process);
   again(process);
 }
 
@@ -144,6 +144,31 @@ void World::begin_cleaner(Process& cleaner, bool as_root) {
     if (way == Way::well && as_root) stubborn_files = 0;
     const Cleaned cleaned{1, files + stubborn_files == 0};
     put(at.reports_to, bytes_of(cleaned));
+    tree.end(at, 0);
+  });
+}
+
+void World::begin_counter(Process& counter) {
+  enum class Way { well, hangs, stuck, dies };
+  Way way = Way::well;
+  if (random.chance(weather.counter)) {
+    const std::array ways = {Way::hangs, Way::stuck, Way::dies};
+    way = random.pick(ways);
+  }
+  note(fmt::format("a counter, way {}", static_cast<int>(way)));
+  counter.at_end = [this] { truth.count_ended(); };
+  if (way == Way::stuck) {
+    counter.stuck = true;
+    truth.may_be_unclean();
+    tree.later(counter, Micro(random.between(1000, 100'000'000)), [this](Process& at) { tree.release(at); });
+  }
+  if (way == Way::hangs || way == Way::stuck) return;
+  tree.later(counter, micro(100, 19'000'000), [this, way](Process& at) {
+    if (at.state == Process::State::stopped) return;
+    if (way == Way::dies) return tree.end(at, SIGKILL);
+    const Counted counted{random.between(1, 1'000'000), random.chance(500)};
+    truth.counted(counted.kib);
+    put(at.reports_to, bytes_of(counted));
     tree.end(at, 0);
   });
 }

@@ -1,10 +1,10 @@
 // What glue's server has for processes, in the place of the real thing.
 #include <signal.h>
 
-#include "glue/cleaner.hpp"
 #include "glue/launch.hpp"
 #include "glue/processes.hpp"
 #include "glue/session.hpp"
+#include "glue/worker.hpp"
 #include "tests/glue/simulate/world.hpp"
 
 namespace glidepod::glue {
@@ -164,28 +164,40 @@ LaunchFailure explain_session(const ChildReport&, const OpenedSession&, const st
   return {};
 }
 
-Found look_for(const User&, const std::vector<std::string>&) {
+bool may_have_files(const User&, const std::vector<std::string>&) {
   World& world = World::current();
   world.pass_call();
-  if (world.files + world.stubborn_files > 0) return Found::something;
-  return world.random.chance(world.weather.files / 8) ? Found::too_much : Found::nothing;
+  return world.files + world.stubborn_files > 0 || world.random.chance(world.weather.files / 8);
 }
 
-std::optional<Cleaner> start_cleaner(const User&, const std::vector<std::string>&, bool as_root) {
+bool may_have_left(const User& user, const std::vector<std::string>& folders) {
+  return may_have_files(user, folders);
+}
+
+std::optional<Worker> start_cleaner(const User&, const std::vector<std::string>&, bool as_root) {
   World& world = World::current();
   world.pass_call();
   if (is_short(world)) {
     world.truth.may_be_unclean();
     return std::nullopt;
   }
-  Cleaner cleaner;
   const int fd = world.open_pipe();
   Process& process = world.tree.fork(Tree::k_glue, Process::Kind::cleaner);
   process.reports_to = fd;
-  cleaner.pid = process.pid;
-  cleaner.report.reset(fd);
   world.begin_cleaner(process, as_root);
-  return cleaner;
+  return Worker(process.pid, Fd(fd));
+}
+
+std::optional<Worker> start_counter(const User&, const std::vector<std::string>&, Milliseconds) {
+  World& world = World::current();
+  world.pass_call();
+  world.truth.count_begins();
+  if (is_short(world)) return std::nullopt;
+  const int fd = world.open_pipe();
+  Process& process = world.tree.fork(Tree::k_glue, Process::Kind::counter);
+  process.reports_to = fd;
+  world.begin_counter(process);
+  return Worker(process.pid, Fd(fd));
 }
 
 }  // namespace glidepod::glue

@@ -2,6 +2,8 @@
 
 #include <signal.h>
 
+#include <algorithm>
+
 #include "tests/glue/simulate/world.hpp"
 
 namespace glidepod::glue::simulate {
@@ -20,6 +22,9 @@ constexpr auto k_end = seconds(10) + seconds(20) + seconds(2) + seconds(5) + sec
 constexpr auto k_hurried = seconds(10) + seconds(4) + k_slack;
 constexpr auto k_cleaning_hurried = seconds(4) + k_slack;
 constexpr auto k_at_once = seconds(1);
+// Of a count, and from its end to the next one, which is also ten times as long as it took.
+constexpr auto k_counting = seconds(30);
+constexpr auto k_counted = seconds(50);
 constexpr auto k_flush = seconds(2);
 
 template <typename Message>
@@ -84,6 +89,22 @@ void Truth::starts(std::uint64_t job) {
   launched_at_ = world_.now();
   status_.reset();
   cause_.reset();
+  counted_ = {0};
+  next_count_ = {};
+}
+
+void Truth::count_begins() {
+  world_.check(open_ && runs_, "what is counted is a running job's");
+  world_.check(world_.now() >= next_count_, "what was counted is not counted again at once");
+  for (const Process* process : world_.tree.children(Tree::k_glue))
+    world_.check(process->kind != Process::Kind::counter, "one count at a time");
+  count_begun_ = world_.now();
+  next_count_ = count_begun_ + k_counted;
+}
+
+void Truth::count_ended() {
+  const auto now = world_.now();
+  next_count_ = now + std::max<SteadyTime::duration>(k_counted, 10 * (now - count_begun_));
 }
 
 void Truth::forked() {
@@ -149,8 +170,9 @@ void Truth::sends(wire::Type type, const std::string& body) {
     case wire::Type::launch_failed:
       return sent_failure(decode<wire::LaunchFailed>(type, body));
     case wire::Type::beat: {
-      const auto number = decode<wire::Beat>(type, body).number;
-      world_.check(beats_.erase(number) == 1, "a beat is answered once");
+      const auto beat = decode<wire::Beat>(type, body);
+      world_.check(beats_.erase(beat.number) == 1, "a beat is answered once");
+      world_.check(counted_.contains(beat.disk_kib), "a beat tells what was counted of this job");
       return;
     }
     case wire::Type::session_started: {
@@ -223,6 +245,10 @@ void Truth::check() {
     world_.check(!overdue(launched_at_, k_launching + k_end), "a launch does not hang for ever");
   for (const auto& [number, since] : beats_)
     world_.check(!overdue(since, k_at_once), "a beat is answered at once");
+  for (const Process* process : world_.tree.children(Tree::k_glue))
+    if (process->kind == Process::Kind::counter && process->state != Process::State::zombie &&
+        !process->stuck)
+      world_.check(!overdue(count_begun_, k_counting + k_at_once), "a count that hangs is killed");
   if (terminated_at_) {
     const auto over = *terminated_at_ + world_.options.grace;
     if (now <= over || !hurried_) {

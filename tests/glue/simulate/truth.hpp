@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "lib/base/loop.hpp"
@@ -32,6 +33,10 @@ class Truth {
   void runs();
   void main_ended(int status);
   void may_be_unclean() { excused_ = true; }
+  // What is counted of it
+  void count_begins();
+  void counted(std::int64_t kib) { counted_.insert(kib); }
+  void count_ended();
   // Whether its time is up: nobody is to be spared.
   bool ending() const { return open_ && cause_.has_value(); }
   bool open() const { return open_; }
@@ -64,6 +69,8 @@ class Truth {
   std::map<std::uint64_t, int> answers_;  // to each launch
   std::map<std::uint64_t, SteadyTime> beats_;
   std::map<std::uint64_t, int> sessions_;
+  std::set<std::int64_t> counted_ = {0};
+  SteadyTime count_begun_{}, next_count_{};
   bool unclean_ = false;
   std::optional<SteadyTime> leaving_at_, terminated_at_;
   std::optional<Milliseconds> hurried_;  // so long after the time of grace

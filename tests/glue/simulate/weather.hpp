@@ -24,6 +24,7 @@ struct Weather {
     bad_start = some(300);
     no_resources = some(150);
     cleaner = some(500);
+    counter = some(500);
     hang_up = some(200);
     nonsense = some(50);
     strangers = some(300);
@@ -31,16 +32,18 @@ struct Weather {
     sessions = some(400);
     terminate = random.chance(300);
     busy = random.chance(300);
+    patient = random.chance(200);
   }
   int forks, phoenix, bomb, dumper, stuck, rude, careless;  // of the job's processes
   int files;                                                // left in shared folders
   int slow_start, bad_start;                                // between fork and exec
   int no_resources;                                         // no pipe, fork, watch
-  int cleaner;                                              // hangs, is stopped, fails
+  int cleaner, counter;                                     // hangs, is stopped, fails
   int hang_up, nonsense, strangers, deaf_agent;             // the agent's
   int sessions;
   bool terminate;  // SIGTERM from outside
   bool busy;       // glue gets its processor late
+  bool patient;    // jobs are long, and mostly left alone
 };
 
 }  // namespace glidepod::glue::simulate

@@ -69,11 +69,12 @@ class World {
 
   static constexpr int k_signals = 1 << 30;
 
-  // life.cpp: what the job's processes and the cleaner do
+  // life.cpp: what the job's processes do, and glue's own children
   void begin_job(Process& main);
   void run_program(Process& main);
   void live(Process& process);
   void begin_cleaner(Process& cleaner, bool as_root);
+  void begin_counter(Process& counter);
   void begin_session(Process& supervisor);
 
   Random random;

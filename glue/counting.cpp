@@ -1,0 +1,37 @@
+#include "glue/counting.hpp"
+
+#include <algorithm>
+
+namespace glidepod::glue {
+
+namespace {
+// A long count is made as often as costs a tenth of the time.
+constexpr int k_rest = 10;
+}  // namespace
+
+Counting::Counting(User user, Limits limits, std::vector<std::string> folders)
+    : user_(std::move(user)), limits_(limits), folders_(std::move(folders)) {}
+
+bool Counting::begin(SteadyTime now) {
+  if (worker_.pid() > 0 || now < next_) return false;
+  begun_ = now;
+  next_ = now + limits_.age;
+  if (!may_have_files(user_, folders_)) {
+    result_ = {};
+    return false;
+  }
+  auto worker = start_counter(user_, folders_, limits_.walk);
+  if (!worker) return false;
+  worker_ = std::move(*worker);
+  return true;
+}
+
+bool Counting::ended(pid_t pid, SteadyTime now) {
+  if (pid != worker_.pid()) return false;
+  next_ = now + std::max<SteadyTime::duration>(limits_.age, k_rest * (now - begun_));
+  // Of one that was killed nothing is known.
+  result_ = worker_.ended<Counted>().value_or(Counted{result_.kib, false});
+  return true;
+}
+
+}  // namespace glidepod::glue
