@@ -8,6 +8,8 @@
 #include <sstream>
 
 #include "lib/base/file.hpp"
+#include "lib/wire/channel.hpp"
+#include "lib/wire/socket.hpp"
 #include "tests/pilot-agent/small_cluster.hpp"
 
 using namespace glidepod;
@@ -164,6 +166,22 @@ TEST_CASE("agent: another agent takes over what the first one left") {
   REQUIRE(c.patches.size() == 3);
   CHECK(c.patches[1].starts_with("reg.example/pilot:g"));
   CHECK(c.patches[2] == "reg.example/a:1");
+}
+
+TEST_CASE("agent: a glue of another build, with another protocol, is refused, and the next is not") {
+  if (not_root()) return;
+  Cluster c;
+  wire::Hello hello;
+  hello.container = "payload-0";
+  --hello.protocol;
+  bool closed = false;
+  auto glue = wire::Channel::create(c.loop, wire::connect_to(c.folder() + "/run/agent.sock").value(),
+                                    {[](const wire::Frame&) {}, [&](const Error&) { closed = true; }})
+                  .value();
+  REQUIRE(glue->send(hello).ok());
+  CHECK(c.until([&] { return closed; }));
+  CHECK(c.logged(fmt::format("protocol {} instead of {}", wire::k_protocol - 1, wire::k_protocol)));
+  CHECK(c.run({k_a, {"/bin/true"}}).status.success());
 }
 
 TEST_CASE("agent: root is refused") {
