@@ -15,7 +15,6 @@
 #include "pilot-agent/bind_plan.hpp"
 #include "pilot-agent/glue_process.hpp"
 #include "pilot-agent/image_rules.hpp"
-#include "pilot-agent/sandbox.hpp"
 #include "pilot-agent/words.hpp"
 
 namespace glidepod::agent {
@@ -68,6 +67,7 @@ Result<void> Agent::start() {
   rules_ = TRY(settings_.rules());
   shared_ = {settings_.scratch, settings_.shared_paths};
   if (const passwd* user = ::getpwnam(settings_.trusted_user.c_str())) trusted_uid_ = user->pw_uid;
+  jobs_ = KnownJobs(settings_.scratch, trusted_uid_);
   TRY(find_api());
   // The shared volume lives as long as the pod, so a socket there is of an agent before this one. The pod's
   // status would tell too, but only after a while.
@@ -249,7 +249,7 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
   if (!request.any_image) {
     request.image = TRY(pod_image(bind.image, rules_));
     if (!bind.work_directory.empty()) {
-      const auto job = read_job(settings_.scratch, bind.work_directory, trusted_uid_);
+      const auto job = jobs_.identify(bind, link.peer.pid);
       if (!job) spdlog::info("event=no_job_ad uid={} reason={}", uid, quoted(job.error().message()));
       if (job) {
         request.job = job->identity.id;

@@ -15,6 +15,7 @@
 #include "lib/wire/socket.hpp"
 #include "pilot-agent/bind_plan.hpp"
 #include "pilot-agent/core/core.hpp"
+#include "pilot-agent/known_jobs.hpp"
 #include "pilot-agent/settings.hpp"
 #include "pilot-agent/starter.hpp"
 
@@ -117,6 +118,7 @@ class Agent {
   kube::PodName pod_;
   std::chrono::seconds pod_grace_{30};
   uid_t trusted_uid_ = 0;
+  KnownJobs jobs_{"", 0};
   std::unique_ptr<kube::Client> api_;
   std::unique_ptr<kube::Client::Operation> first_get_;
   std::unique_ptr<kube::Client::Operation> last_patch_;

@@ -30,6 +30,12 @@ Result<std::string> read_ad(const Fd& folder, const std::string& name, uid_t tru
 
 }  // namespace
 
+SandboxJob job_of(std::string_view job_ad, std::string_view machine_ad) {
+  SandboxJob job{condor::parse_job_ad(job_ad), condor::slot_disk_kib(machine_ad)};
+  if (job.disk_kib == 0) job.disk_kib = job.identity.request_disk_kib;
+  return job;
+}
+
 Result<SandboxJob> read_job(const std::string& scratch, const std::string& sandbox, uid_t trusted) {
   if (sandbox.empty() || !inside(sandbox, scratch))
     return error("sandbox '{}' is not inside {}", sandbox, scratch);
@@ -39,12 +45,9 @@ Result<SandboxJob> read_job(const std::string& scratch, const std::string& sandb
     if (part == "..") return error("sandbox '{}' goes up", sandbox);
     folder = TRY(open_at(folder, part, O_PATH | O_DIRECTORY));
   }
-  SandboxJob job;
-  job.identity = condor::parse_job_ad(TRY(read_ad(folder, ".job.ad", trusted)));
+  const std::string job = TRY(read_ad(folder, ".job.ad", trusted));
   const auto machine = read_ad(folder, ".machine.ad", trusted);
-  if (machine) job.disk_kib = condor::slot_disk_kib(machine.value());
-  if (job.disk_kib == 0) job.disk_kib = job.identity.request_disk_kib;
-  return job;
+  return job_of(job, machine ? machine.value() : std::string());
 }
 
 }  // namespace glidepod::agent

@@ -4,17 +4,21 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "lib/base/result.hpp"
 #include "lib/condor/job_ad.hpp"
 
 namespace glidepod::agent {
 
-// A job as its sandbox has it.
+// A job as HTCondor says it is.
 struct SandboxJob {
   condor::JobIdentity identity;
   std::int64_t disk_kib = 0;  // of its slot, else what it asked for; 0: not known
 };
+
+// From the texts of both ads; that of the slot may be empty.
+SandboxJob job_of(std::string_view job_ad, std::string_view machine_ad);
 
 // From SANDBOX/.job.ad, and .machine.ad, which may be missing. The sandbox's path comes from an unprivileged
 // caller: it must lie in scratch, no link is followed on the way, and the files must be plain ones of root or

@@ -24,6 +24,13 @@ Result<pid_t> parent_of(std::string_view line) {
   return static_cast<pid_t>(TRY(parse_integer(fields[1])));
 }
 
+Result<uid_t> user_of(std::string_view status) {
+  for (const auto& line : split(status, '\n'))
+    if (const auto words = split(line, '\t'); words.size() > 1 && words[0] == "Uid:")
+      return static_cast<uid_t>(TRY(parse_integer(words[1])));
+  return error("unexpected /proc/PID/status");
+}
+
 Result<Parent> find_parent(pid_t process) {
   const std::string stat = fmt::format("/proc/{}/stat", process);
   Parent parent;
@@ -31,6 +38,7 @@ Result<Parent> find_parent(pid_t process) {
   parent.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, parent.pid, 0)));
   if (!parent.pidfd) return Error::system("pidfd of process {}", parent.pid);
   parent.name = trim(TRY(read_file(fmt::format("/proc/{}/comm", parent.pid), 64)));
+  parent.uid = TRY(user_of(TRY(read_file(fmt::format("/proc/{}/status", parent.pid), 65536))));
   // Still the parent, so the name was read of the process that the pidfd holds.
   if (TRY(parent_of(TRY(read_file(stat, 4096)))) != parent.pid)
     return error("process {} lost its parent", process);

@@ -26,10 +26,14 @@ OnFailure on_failure(wire::Verb verb, wire::Fault fault, std::string_view parent
 // The parent's number in a line of /proc/PID/stat, whatever the process calls itself.
 Result<pid_t> parent_of(std::string_view stat_line);
 
-// The parent of a process: its name, and a pidfd, so that it cannot be taken for another later.
+// The real user's number in /proc/PID/status.
+Result<uid_t> user_of(std::string_view status);
+
+// The parent of a process: its name, its user, and a pidfd, so that it cannot be taken for another later.
 struct Parent {
   std::string name;
   pid_t pid = 0;
+  uid_t uid = 0;
   Fd pidfd;
 };
 Result<Parent> find_parent(pid_t process);

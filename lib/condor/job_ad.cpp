@@ -1,5 +1,6 @@
 #include "lib/condor/job_ad.hpp"
 
+#include <fmt/format.h>
 #include <strings.h>
 
 #include <algorithm>
@@ -79,6 +80,13 @@ JobIdentity parse_job_ad(std::string_view ad) {
 
 std::int64_t slot_disk_kib(std::string_view machine_ad) {
   return amount(parse_attributes(machine_ad), "Disk");
+}
+
+std::string identity_lines(const JobAttributes& job) {
+  std::string result;
+  for (const char* name : {"User", "Owner", "UidDomain", "ClusterId", "ProcId", "RequestMemory", "RequestDisk"})
+    result += fmt::format("{} = {}\n", name, value_of(job, name));
+  return result;
 }
 
 }  // namespace glidepod::condor

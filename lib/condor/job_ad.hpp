@@ -24,7 +24,7 @@ JobAttributes parse_attributes(std::string_view text);
 // any other expression, however constant.
 std::optional<std::string> string_literal(std::string_view expression);
 
-// Who a job is, from the ad that the starter writes into the sandbox as .job.ad.
+// Who a job is, from the ad that the starter writes into the sandbox as .job.ad and gives to its hooks.
 struct JobIdentity {
   std::string owner;                  // "alice@pool.example"; empty if the ad does not say
   std::string id;                     // "12.0"; empty if the ad does not say
@@ -36,5 +36,8 @@ JobIdentity parse_job_ad(std::string_view text);
 
 // Disk, in KiB, of the slot's ad that the starter writes beside it; 0 likewise.
 std::int64_t slot_disk_kib(std::string_view machine_ad);
+
+// The lines of an ad that parse_job_ad reads.
+std::string identity_lines(const JobAttributes& job);
 
 }  // namespace glidepod::condor

@@ -174,7 +174,8 @@ struct Bind {
   std::vector<Limit> limits;
   std::string launched_marker;
   bool program_attached =
-      false;  // a program of the pilot's own file system, not of an image: a runtime probe
+      false;           // a program of the pilot's own file system, not of an image: a runtime probe
+  std::string job_ad, machine_ad;  // of a hook's: lines of the ads that the starter gave it
 };
 
 struct Ended {
@@ -299,7 +300,7 @@ void fields(auto& io, Is<Signal> auto& m) {
 void fields(auto&, Is<Finish> auto&) {}
 void fields(auto& io, Is<Bind> auto& m) {
   io(m.protocol, m.verb, m.image, m.argv, m.environment, m.cwd, m.home, m.work_directory, m.binds, m.umask,
-     m.limits, m.launched_marker, m.program_attached);
+     m.limits, m.launched_marker, m.program_attached, m.job_ad, m.machine_ad);
 }
 void fields(auto& io, Is<Ended> auto& m) {
   io(m.status);

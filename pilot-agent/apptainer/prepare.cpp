@@ -74,11 +74,15 @@ std::string variable(const char* name) {
 }
 
 // What the starter would have `apptainer test` do.
-Result<Request> bind_request(const std::string& image) {
+Result<Request> bind_request(const std::string& image, const std::string& ad) {
   const std::string sandbox = variable("_CONDOR_SCRATCH_DIR");
   const auto line = TRY(parse_command_line(
       {"test", "-W", sandbox, "--pwd", sandbox, "-B", sandbox, "--home", sandbox, "-C", image}));
-  return make_request(line, Surroundings::of_this_process());
+  Request request = TRY(make_request(line, Surroundings::of_this_process()));
+  request.bind.job_ad = condor::identity_lines(condor::parse_attributes(ad));
+  if (const auto machine = read_file(variable("_CONDOR_MACHINE_AD"), k_longest_ad))
+    request.bind.machine_ad = fmt::format("Disk = {}\n", condor::slot_disk_kib(machine.value()));
+  return request;
 }
 
 }  // namespace
@@ -162,7 +166,7 @@ int prepare_job(const HandoverOptions& options) {
     return evaluate_image(text, variable("_CONDOR_MACHINE_AD"));
   });
   if (!image) return say(hook_answer(k_hold, image.error().message()));
-  const auto request = bind_request(image.value());
+  const auto request = bind_request(image.value(), ad.value());
   if (!request)
     return say(hook_answer(k_hold, failure_line(wire::Verb::test, image.value(), request.error().message())));
   return say(bind_answer(ad.value(), image.value(), hand_over(request.value(), options)));

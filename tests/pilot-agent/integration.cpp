@@ -77,6 +77,37 @@ TEST_CASE("agent: test binds, exec finds it ready") {
   CHECK(c.patches.size() == 1);
 }
 
+TEST_CASE(
+    "agent: where the sandbox's ad is the job's own, a starter says whose the job is, and nobody else") {
+  if (not_root()) return;
+  Cluster c;
+  const auto run = [&](const char* owner, const char* parent, uid_t parent_uid = 0) {
+    SmallCluster::Job job{.image = k_a, .argv = {"/bin/true"}, .owner = owner, .parent = parent};
+    job.told = true;
+    job.parent_uid = parent_uid;
+    CHECK(c.run(job).status.success());
+  };
+  const auto count = [&](const std::string& words) {
+    const std::string log = c.log();
+    int n = 0;
+    for (auto at = log.find(words); at != std::string::npos; at = log.find(words, at + 1)) ++n;
+    return n;
+  };
+  run("alice@pool", "condor_starter");
+  CHECK(count("event=bound job=1.0 owner=alice@pool") == 1);
+  run("alice@pool", "condor_starter");
+  CHECK(count("event=prepared job=1.0 owner=alice@pool") == 2);
+  CHECK(count("how=warm") == 2);  // of the hook, and of the job
+  // Whoever is not a starter, or calls itself one, is nobody.
+  run("alice@pool", "bash");
+  run("alice@pool", "condor_starter", 29001);
+  CHECK(count("owner=alice@pool") == 6);
+  CHECK(count("how=warm") == 2);
+  CHECK(count("mallory") == 0);
+  run("bob@pool", "condor_starter");
+  CHECK(count("event=bound job=1.0 owner=bob@pool") == 1);
+}
+
 TEST_CASE("agent: an image that nobody has is the user's fault, and the next job is not its victim") {
   if (not_root()) return;
   Cluster c;

@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -53,8 +54,28 @@ const Programs& isolated_programs() {
   return programs;
 }
 
-[[noreturn]] void become_apptainer(const SmallCluster::Job& job, const std::string& folder, const Fd& out) {
+std::string ad_of(const SmallCluster::Job& job) {
+  return "User = \"" + job.owner + "\"\nClusterId = 1\nProcId = 0\n";
+}
+
+bool become_user(uid_t uid) {
   const gid_t groups[] = {30001};
+  return ::geteuid() == uid || (::setgroups(1, groups) == 0 && ::setgid(uid) == 0 && ::setuid(uid) == 0);
+}
+
+[[noreturn]] void become_hook(const SmallCluster::Job& job, const std::string& folder) {
+  const Fd ad(::memfd_create("ad", 0));
+  if (!write_all(ad, ad_of(job) + "JobUniverse = 5\nContainerImage = \"" + job.image + "\"\n")) ::_exit(97);
+  ::lseek(ad.get(), 0, SEEK_SET);
+  ::dup2(ad.get(), 0);
+  ::setenv("GLIDEPOD_EXEC_SOCKET", (folder + "/exec.sock").c_str(), 1);
+  ::setenv("_CONDOR_SCRATCH_DIR", (folder + "/scratch/dir_1").c_str(), 1);
+  if (::chdir("/") != 0 || !become_user(job.uid)) ::_exit(99);
+  ::execl(isolated_programs().apptainer.c_str(), "prepare-job", nullptr);
+  ::_exit(98);
+}
+
+[[noreturn]] void become_apptainer(const SmallCluster::Job& job, const std::string& folder, const Fd& out) {
   ::dup2(out.get(), 1);
   ::dup2(out.get(), 2);
   ::setenv("GLIDEPOD_EXEC_SOCKET", (folder + "/exec.sock").c_str(), 1);
@@ -68,8 +89,7 @@ const Programs& isolated_programs() {
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   // The folder of this tree may be nobody's but root's.
-  if (::chdir("/") != 0 || ::setgroups(1, groups) != 0 || ::setgid(job.uid) != 0 || ::setuid(job.uid) != 0)
-    ::_exit(99);
+  if (::chdir("/") != 0 || !become_user(job.uid)) ::_exit(99);
   ::execv(isolated_programs().apptainer.c_str(), argv.data());
   ::_exit(98);
 }
@@ -77,6 +97,12 @@ const Programs& isolated_programs() {
 // A stand-in for condor_starter: when told to vacate, it ends its apptainer and says so.
 int parent_process(const SmallCluster::Job& job, const std::string& folder, const Fd& out) {
   ::prctl(PR_SET_NAME, job.parent.c_str());
+  if (!become_user(job.parent_uid)) return 96;
+  if (job.told) {
+    const pid_t hook = ::fork();
+    if (hook == 0) become_hook(job, folder);
+    ::waitpid(hook, nullptr, 0);
+  }
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGQUIT);
@@ -306,8 +332,11 @@ std::string SmallCluster::log() const {
 
 int SmallCluster::start(const Job& job) {
   const std::string sandbox = folder() + "/scratch/dir_1";
-  write(sandbox + "/.job.ad", "User = \"" + job.owner + "\"\nClusterId = 1\nProcId = 0\n");
-  REQUIRE(::chown(sandbox.c_str(), job.uid, job.uid) == 0);  // the ad stays root's, as HTCondor's own
+  const std::string ad = sandbox + "/.job.ad";
+  write(ad, job.told ? "User = \"mallory@pool\"\n" : ad_of(job));
+  // The ad stays root's, as HTCondor's own, or is the job's user's.
+  const uid_t author = job.told ? job.uid : 0;
+  REQUIRE((::chown(ad.c_str(), author, author) == 0 && ::chown(sandbox.c_str(), job.uid, job.uid) == 0));
   const std::string file = fmt::format("{}/out.{}", folder(), ++last_job_);
   const Fd out = open_file(file, O_RDWR | O_CREAT | O_TRUNC, 0644).value();
   const auto begin = std::chrono::steady_clock::now();

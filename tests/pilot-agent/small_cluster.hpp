@@ -30,6 +30,10 @@ class SmallCluster {
     uid_t uid = 29001;
     std::string parent;  // runs below a process of this name, which tells of a SIGQUIT
     bool probe = false;  // called as HTCondor's startd does, to see what its container runtime can do
+    // As HTCondor 25 has it: the ad in the sandbox is its user's, here with another owner, and the parent
+    // gives prepare-job the true one before.
+    bool told = false;
+    uid_t parent_uid = 0;
   };
   struct Ran {
     ExitStatus status;

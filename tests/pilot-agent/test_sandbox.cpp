@@ -55,6 +55,16 @@ TEST_CASE("job ad: who a job is") {
   }
 }
 
+TEST_CASE("job ad: the lines that say who a job is say the same") {
+  const auto lines = [](std::string_view ad) { return condor::identity_lines(condor::parse_attributes(ad)); };
+  const auto same = condor::parse_job_ad(
+      lines("Z = \"x\"\nuser = \"alice@pool\"\nClusterId = 12\nProcId = 3\nRequestMemory = 64\n"));
+  CHECK(same.owner == "alice@pool");
+  CHECK(same.id == "12.3");
+  CHECK(same.memory_mib == 64);
+  CHECK(condor::parse_job_ad(lines("User = \"first\"\nZ = \"\nUser = \"second\"")).owner.empty());
+}
+
 TEST_CASE("sandbox: the job's ad is read where it is to be trusted, and nowhere else") {
   Folder folder;
   folder.write("scratch/dir_1/.job.ad", "User = \"alice@pool\"\nClusterId = 1\nProcId = 2\n");

@@ -25,4 +25,11 @@ TEST_CASE("starter: the parent is read past whatever a process calls itself") {
   CHECK_FALSE(parent_of("").ok());
   CHECK(find_parent(::getpid()).value().pid == ::getppid());
   CHECK_FALSE(find_parent(1 << 30).ok());
+  CHECK(find_parent(::getpid()).value().uid == ::getuid());
+}
+
+TEST_CASE("starter: a process is its real user's") {
+  CHECK(user_of("Name:\tUid:\t7\nState:\tS\nUid:\t0\t105\t0\t105\nGid:\t9\t9\t9\t9\n").value() == 0);
+  CHECK_FALSE(user_of("Name:\tx\nUid:\n").ok());
+  CHECK_FALSE(user_of("").ok());
 }
