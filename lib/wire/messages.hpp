@@ -14,7 +14,7 @@ namespace glidepod::wire {
 
 // Raised with every change of a message. Hello, Bind and Enter carry it; a peer with another number is
 // refused.
-constexpr std::uint32_t k_protocol = 7;
+constexpr std::uint32_t k_protocol = 8;
 
 enum class Type : std::uint32_t {
   // glue -> agent
