@@ -50,6 +50,9 @@ bool send_signal(const Fd& process, int number);
 // Called for every process that was reaped, with wait(2)'s status.
 using Reaped = std::function<void(pid_t pid, int status, const rusage& usage)>;
 
+// How many at a time leave a loop with time for the rest.
+inline constexpr std::size_t k_reaped_at_once = 256;
+
 // What this process has for children after reaping.
 enum class Children : std::uint8_t {
   none,     // so it has no descendant either: every line of parents leads to a child

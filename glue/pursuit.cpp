@@ -15,7 +15,6 @@ constexpr Milliseconds k_longest_stop = std::chrono::seconds(1);
 // How long the killed may take before it is looked whether all were.
 constexpr Milliseconds k_kill_round = Milliseconds(200);
 constexpr Milliseconds k_dying = Milliseconds(20);
-constexpr std::size_t k_reaped_at_once = 256;
 
 bool runs(const ProcessStat& process) {
   return process.state == 'R' || process.state == 'S';

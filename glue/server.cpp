@@ -18,7 +18,6 @@ namespace {
 
 // A suspended job's processes are looked for so long.
 constexpr Milliseconds k_signal_limit = std::chrono::seconds(2);
-constexpr std::size_t k_reaped_at_once = 256;
 // With an agent that has HTCondor send the job's own signal when its container is stopped.
 constexpr Milliseconds k_agent_limit = std::chrono::seconds(2);
 constexpr int k_exit_terminated = 143;

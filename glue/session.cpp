@@ -27,7 +27,6 @@ constexpr const char* k_comfortable_shell = "/bin/bash";
 constexpr Milliseconds k_end_limit = std::chrono::seconds(10);
 // From fork to the program's first instruction.
 constexpr int k_start_limit = 30000;
-constexpr std::size_t k_reaped_at_once = 256;
 
 struct Terminal {
   Fd master, slave;

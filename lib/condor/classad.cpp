@@ -85,6 +85,11 @@ Value Ad::evaluate(std::string_view name) const {
   return Evaluator(*this).attribute(lower_case(name));
 }
 
+std::string Ad::text(std::string_view name) const {
+  auto value = evaluate(name);
+  return value.is(Value::Type::string) ? std::move(value.text) : std::string();
+}
+
 Value Ad::evaluate_expression(std::string_view expression) const {
   return Evaluator(*this).expression(expression);
 }

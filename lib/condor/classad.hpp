@@ -43,6 +43,8 @@ class Ad {
   // The attribute's value, its expression evaluated as HTCondor would with this ad alone; an attribute that
   // is missing is undefined. References that go round, depth and work are bounded and give the error value.
   Value evaluate(std::string_view name) const;
+  // Its value if that is text, else nothing.
+  std::string text(std::string_view name) const;
   // The same for an expression that is not part of the ad.
   Value evaluate_expression(std::string_view expression) const;
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "lib/base/json.hpp"
 #include "lib/http/url.hpp"
 
 namespace glidepod::kube {
@@ -11,11 +12,6 @@ using Json = nlohmann::json;
 
 // A page of pods with very long specifications.
 constexpr std::size_t k_longest_page = std::size_t{64} << 20;
-
-std::string text_of(const Json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return object.is_object() && found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
 
 struct List {
   Calls& calls;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 
 namespace glidepod::registry {
@@ -78,11 +79,6 @@ std::string base64(std::string_view text) {
                       reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
   result.resize(static_cast<std::size_t>(length));
   return result;
-}
-
-std::string text_of(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 
 namespace glidepod::registry {
@@ -59,11 +60,6 @@ const Json& member(const Json& object, const char* key) {
   if (!object.is_object()) return none;
   const auto found = object.find(key);
   return found == object.end() ? none : *found;
-}
-
-std::string text_of(const Json& object, const char* key) {
-  const Json& value = member(object, key);
-  return value.is_string() ? value.get<std::string>() : std::string();
 }
 
 bool is_sha256(std::string_view digest) {

@@ -5,7 +5,7 @@
 namespace glidepod::podhost {
 namespace {
 
-using Kind = Action::Kind;
+using Do = Action::Kind;
 
 bool running(const ContainerState& container) {
   return container.run && container.run->state != Run::State::ended;
@@ -22,11 +22,11 @@ class Decider {
 
   Decision run() {
     if (state_.deleting) {
-      if (stop_all(*state_.deleting)) tear_down(Kind::forget);
+      if (stop_all(*state_.deleting)) tear_down(Do::forget);
     } else if (state_.failure || finished(spec_, state_)) {
-      if (!state_.released && stop_all(Seconds(spec_.grace_seconds))) tear_down(Kind::release);
+      if (!state_.released && stop_all(Seconds(spec_.grace_seconds))) tear_down(Do::release);
     } else if (past_deadline()) {
-      add({.kind = Kind::exceed_deadline});
+      add({.kind = Do::exceed_deadline});
     } else if (state_.sandbox == Sandbox::ready) {
       sync_containers();
     } else {
@@ -55,9 +55,9 @@ class Decider {
     // A later request may shorten the grace period, never lengthen it.
     const bool sooner = run.kill_at && now_ + grace < *run.kill_at;
     if (run.state == Run::State::running || sooner) {
-      add({.kind = Kind::stop, .container = container.name, .grace = grace, .replaced = replaced});
+      add({.kind = Do::stop, .container = container.name, .grace = grace, .replaced = replaced});
     } else if (run.kill_at && due(*run.kill_at)) {
-      add({.kind = Kind::kill, .container = container.name});
+      add({.kind = Do::kill, .container = container.name});
     }
   }
 
@@ -67,7 +67,7 @@ class Decider {
     for (const auto* list : {&state_.init_containers, &state_.containers}) {
       for (const auto& container : *list) {
         if (container.next && container.next->state != Next::State::starting) {
-          add({.kind = Kind::discard, .container = container.name});
+          add({.kind = Do::discard, .container = container.name});
         }
         if (running(container)) {
           stop(container, grace, false);
@@ -79,7 +79,7 @@ class Decider {
     return quiet;
   }
 
-  void tear_down(Kind last) {
+  void tear_down(Do last) {
     switch (state_.sandbox) {
       case Sandbox::creating:
       case Sandbox::removing:
@@ -87,7 +87,7 @@ class Decider {
       case Sandbox::failed:
       case Sandbox::ready:
       case Sandbox::lost:
-        if (!state_.removal_retry_at || due(*state_.removal_retry_at)) add({.kind = Kind::remove_sandbox});
+        if (!state_.removal_retry_at || due(*state_.removal_retry_at)) add({.kind = Do::remove_sandbox});
         return;
       case Sandbox::none:
         return add({.kind = last});
@@ -97,12 +97,12 @@ class Decider {
   void sync_sandbox() {
     switch (state_.sandbox) {
       case Sandbox::none:
-        return add({.kind = Kind::create_sandbox});
+        return add({.kind = Do::create_sandbox});
       case Sandbox::failed:
-        if (!state_.sandbox_retry_at || due(*state_.sandbox_retry_at)) add({.kind = Kind::remove_sandbox});
+        if (!state_.sandbox_retry_at || due(*state_.sandbox_retry_at)) add({.kind = Do::remove_sandbox});
         return;
       case Sandbox::lost:
-        if (stop_all(Seconds(0))) add({.kind = Kind::remove_sandbox});
+        if (stop_all(Seconds(0))) add({.kind = Do::remove_sandbox});
         return;
       case Sandbox::creating:
       case Sandbox::removing:
@@ -145,23 +145,23 @@ class Decider {
           return;
         case Next::State::failed:
           if (container.next->retry_at && due(*container.next->retry_at)) {
-            add({.kind = Kind::discard, .container = container.name});
-            add({.kind = Kind::prepare, .container = container.name});
+            add({.kind = Do::discard, .container = container.name});
+            add({.kind = Do::prepare, .container = container.name});
           }
           return;
         case Next::State::ready:
         case Next::State::unstartable:
-          if (!running(container)) add({.kind = Kind::start, .container = container.name});
+          if (!running(container)) add({.kind = Do::start, .container = container.name});
           return;
       }
     }
     prepare(container, wanted);
   }
 
-  void discard(const ContainerState& container) { add({.kind = Kind::discard, .container = container.name}); }
+  void discard(const ContainerState& container) { add({.kind = Do::discard, .container = container.name}); }
 
   void prepare(const ContainerState& container, const ContainerSpec& wanted) {
-    Action action{.kind = Kind::prepare, .container = container.name};
+    Action action{.kind = Do::prepare, .container = container.name};
     if (container.run && container.run->state == Run::State::ended) {
       const Run& run = *container.run;
       const bool at_once = run.replaced || run.image != wanted.image;

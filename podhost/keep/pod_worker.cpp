@@ -9,14 +9,9 @@
 namespace glidepod::podhost {
 namespace {
 
-constexpr Seconds k_podman_away_retry{1};
 constexpr int k_rounds = 8;
 constexpr const char* k_lost_reason = "NodeLost";
 constexpr const char* k_lost_message = "The pod was removed from podman by somebody other than podhost";
-
-Time now() {
-  return std::chrono::system_clock::now();
-}
 
 std::map<std::string, std::string> text_map(const Json& metadata, const char* key) {
   std::map<std::string, std::string> result;

@@ -15,6 +15,12 @@
 
 namespace glidepod::podhost {
 
+// How soon podman is asked again that was not there.
+inline constexpr Seconds k_podman_away_retry{1};
+inline Time now() {
+  return std::chrono::system_clock::now();
+}
+
 class PodWorker;
 
 // Opens and closes the sockets that pods get in their projected volumes.

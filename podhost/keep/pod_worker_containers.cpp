@@ -13,12 +13,6 @@
 namespace glidepod::podhost {
 namespace {
 
-constexpr Seconds k_podman_away_retry{1};
-
-Time now() {
-  return std::chrono::system_clock::now();
-}
-
 void send(const Fd& process, int signal) {
   if (process) syscall(SYS_pidfd_send_signal, process.get(), signal, nullptr, 0);
 }

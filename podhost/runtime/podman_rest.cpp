@@ -1,5 +1,6 @@
 #include "podhost/runtime/podman_rest.hpp"
 
+#include "lib/base/json.hpp"
 #include "lib/http/blocking.hpp"
 #include "lib/http/url.hpp"
 
@@ -9,11 +10,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t k_answer_limit = std::size_t{64} << 20;
-
-std::string text_of(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
-}
 
 const Json& part_of(const Json& json, const char* key) {
   static const Json k_none = Json::object();

@@ -1,5 +1,6 @@
 #include "provisioner/backends/pod_feed.hpp"
 
+#include "lib/base/json.hpp"
 #include "lib/http/url.hpp"
 #include "provisioner/backends/pod_state.hpp"
 
@@ -10,11 +11,6 @@ namespace {
 constexpr int k_page = 250;  // a pod is some 10 kB of JSON
 constexpr Seconds k_resync{900};
 constexpr Seconds k_stream_limit{240};
-
-std::string text_of(const Json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return object.is_object() && found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
 
 const Json& metadata_of(const Json& object) {
   static const Json none = Json::object();

@@ -32,11 +32,6 @@ Result<std::optional<std::int64_t>> request(const Ad& ad, std::string_view name)
   return std::optional(static_cast<std::int64_t>(number));
 }
 
-std::string text_of(const Ad& ad, std::string_view name) {
-  const auto value = ad.evaluate(name);
-  return value.is(Value::Type::string) ? value.text : "";
-}
-
 // What a Kubernetes label value may be; anything else would be refused with the whole pod.
 bool is_label_value(std::string_view text) {
   const auto inner = [](char c) {
@@ -110,11 +105,11 @@ Result<Group> group_of(const Ad& ad, const PolicySettings& policy) {
   group.memory_mb = to_bucket(group.memory_mb, policy.memory_buckets);
   group.disk_kb = to_bucket(group.disk_kb, policy.disk_buckets);
   group.gpus = gpus.value_or(0);
-  if (group.gpus > 0) group.gpu_types = TRY(gpu_types(text_of(ad, "RequestGPUTypes")));
-  group.disk_volumes = TRY(allowed_pairs(text_of(ad, "RequestDiskVolumes"), "RequestDiskVolumes",
+  if (group.gpus > 0) group.gpu_types = TRY(gpu_types(ad.text("RequestGPUTypes")));
+  group.disk_volumes = TRY(allowed_pairs(ad.text("RequestDiskVolumes"), "RequestDiskVolumes",
                                          policy.job_volumes, is_mount_path));
   group.labels =
-      TRY(allowed_pairs(text_of(ad, "RequestLabels"), "RequestLabels", policy.job_labels, is_label_value));
+      TRY(allowed_pairs(ad.text("RequestLabels"), "RequestLabels", policy.job_labels, is_label_value));
   return group;
 }
 
@@ -181,7 +176,7 @@ void CondorDemand::fetch(std::function<void(Demand)> done) {
   fetch->done = std::move(done);
   const std::regex names(settings_.schedd_whitelist_regexp), identities(settings_.schedd_identity_regexp);
   pool_.schedds({[fetch, names, identities](const Ad& ad) {
-                   const auto name = text_of(ad, "Name"), identity = text_of(ad, "AuthenticatedIdentity");
+                   const auto name = ad.text("Name"), identity = ad.text("AuthenticatedIdentity");
                    if (name.empty() || identity.empty())
                      return fetch->bad_ad("collector", "a schedd without a name or identity");
                    if (std::regex_match(name, names) && std::regex_match(identity, identities))
@@ -225,7 +220,7 @@ void CondorDemand::ask_schedd(const std::shared_ptr<Fetch>& fetch, const std::st
                         return fetch->bad_ad(schedd, group ? "no JobCount" : group.error().message());
                       auto& demand = (*groups)[group.value()];
                       demand.idle += count.integer;
-                      const auto owner = text_of(ad, "Owner");
+                      const auto owner = ad.text("Owner");
                       demand.owners[owner.empty() ? "unknown" : owner] += count.integer;
                     },
                     [fetch, schedd](const std::string& why) { fetch->bad_ad(schedd, why); },

@@ -11,11 +11,6 @@ namespace {
 
 constexpr int k_parallel_actions = 4;
 
-std::string text_of(const condor::Ad& ad, std::string_view name) {
-  const auto value = ad.evaluate(name);
-  return value.is(condor::Value::Type::string) ? value.text : "";
-}
-
 }  // namespace
 
 // The three questions of one cycle, asked at the same time.
@@ -64,12 +59,12 @@ void Cycle::read_slots(const std::shared_ptr<Look>& look) {
   pool_.slots(
       backend_.slot_constraint(), {"Name", "State", "AuthenticatedIdentity", "RemoteOwner", attribute},
       {[look, attribute, identities](const condor::Ad& ad) {
-         const auto pod = text_of(ad, attribute);
-         if (pod.empty() || !std::regex_match(text_of(ad, "AuthenticatedIdentity"), identities)) return;
-         auto owner = text_of(ad, "RemoteOwner");
+         const auto pod = ad.text(attribute);
+         if (pod.empty() || !std::regex_match(ad.text("AuthenticatedIdentity"), identities)) return;
+         auto owner = ad.text("RemoteOwner");
          // "alice@domain" is the Owner "alice" of the job.
          owner.resize(std::min(owner.find('@'), owner.size()));
-         look->slots.push_back({pod, text_of(ad, "State") == "Claimed", owner});
+         look->slots.push_back({pod, ad.text("State") == "Claimed", owner});
        },
        [look](const std::string& why) { look->problems.push_back(fmt::format("bad slot ad: {}", why)); },
        [this, look](const Result<void>& end) {

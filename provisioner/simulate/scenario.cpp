@@ -6,7 +6,7 @@ namespace glidepod::provisioner {
 namespace {
 
 using Setter = std::function<Result<void>(const std::string&)>;
-struct Key {
+struct ScenarioKey {
   std::string name, help;
   Setter set;
 };
@@ -49,12 +49,12 @@ Setter real(double* target, double most) {
   };
 }
 
-std::vector<Key> scenario_keys(Scenario& s) {
+std::vector<ScenarioKey> scenario_keys(Scenario& s) {
   return {{"length", "time to simulate", seconds(&s.length)},
           {"cycle", "time between two decisions", seconds(&s.cycle)}};
 }
 
-std::vector<Key> model_keys(Model& m, std::int64_t* seed) {
+std::vector<ScenarioKey> model_keys(Model& m, std::int64_t* seed) {
   return {{"scheduling", "time to a node, where there is room", seconds(&m.scheduling)},
           {"pull", "time to pull the images", seconds(&m.pull)},
           {"registration", "time from the start to the pool", seconds(&m.registration)},
@@ -71,7 +71,7 @@ std::vector<Key> model_keys(Model& m, std::int64_t* seed) {
           {"seed", "another day", integer(seed)}};
 }
 
-std::vector<Key> stream_keys(JobStream& j) {
+std::vector<ScenarioKey> stream_keys(JobStream& j) {
   return {{"cpus", "of each job", integer(&j.group.cpus)},
           {"memory", "in MB", integer(&j.group.memory_mb)},
           {"disk", "in kB", integer(&j.group.disk_kb)},
@@ -89,9 +89,9 @@ std::vector<Key> stream_keys(JobStream& j) {
 }
 
 Result<void> read(const Ini& ini, const std::string& section, const std::vector<std::string>& names,
-                  const std::vector<Key>& keys) {
+                  const std::vector<ScenarioKey>& keys) {
   for (const auto& name : names) {
-    const auto key = std::find_if(keys.begin(), keys.end(), [&name](const Key& k) { return k.name == name; });
+    const auto key = std::find_if(keys.begin(), keys.end(), [&name](const ScenarioKey& k) { return k.name == name; });
     if (key == keys.end()) return error("[{}]: unknown key '{}'", section, name);
     const auto value = TRY(ini.get(section, name));
     if (const auto set = key->set(value.value_or("")); !set)
@@ -148,7 +148,7 @@ std::string describe_scenario() {
   JobStream stream;
   std::int64_t seed = 0;
   std::string result;
-  const auto add = [&result](std::string_view section, const std::vector<Key>& keys) {
+  const auto add = [&result](std::string_view section, const std::vector<ScenarioKey>& keys) {
     result += fmt::format("[{}]\n", section);
     for (const auto& key : keys) result += fmt::format("  {:<18} {}\n", key.name, key.help);
   };
