@@ -112,7 +112,6 @@ void Core::part(Container& container, EventKind event, Time now) {
       return lose_job(container, event, now);
     case State::switching: {
       auto& step = std::get<Switching>(container.state);
-      step.goodbye = event == EventKind::goodbye;
       step.unclear_until.reset();
       if (step.leg == Switching::Leg::calm) step.leg = Switching::Leg::check;
       if (event == EventKind::lost && step.proof == Switching::Proof::goodbye) {
@@ -120,7 +119,8 @@ void Core::part(Container& container, EventKind event, Time now) {
         unsettle(container, now);
       }
       // The status may have been faster.
-      if (step.goodbye && container.shown_running && step.attempt != 0) judge(container, event, now);
+      if (event == EventKind::goodbye && container.shown_running && step.attempt != 0)
+        judge(container, event, now);
       return;
     }
     case State::asking:
@@ -156,13 +156,17 @@ void Core::look_at(Container& container, Time now) {
   container.spoiled = true;
   unsettle(container, now);
   if (container.kind() == State::reserved) return become(container, Idle{}, EventKind::status);
-  if (container.kind() != State::running) return;
-  Job& job = *container.job();
-  if (job.request.client != 0)
-    fail(job.request, wire::Fault::infrastructure, "the container did not get the image that was asked for");
-  job.request.client = 0;
-  job.signalled = true;
-  kill_job(container, EventKind::status, now);
+  if (auto* asking = std::get_if<Asking>(&container.state)) {
+    queue_.push_front(std::move(asking->waiting));
+    return become(container, Idle{}, EventKind::status);
+  }
+  Job* job = container.job();
+  if (job == nullptr) return;
+  if (job->request.client != 0)
+    fail(job->request, wire::Fault::infrastructure, "the container did not get the image that was asked for");
+  job->request.client = 0;
+  job->signalled = true;
+  if (container.kind() == State::running) kill_job(container, EventKind::status, now);
 }
 
 void Core::learn(Container& container, const ContainerStatus& status) {

@@ -18,7 +18,7 @@ struct Home {
   std::string digest;
 };
 
-// Whether a status is of that very container: it runs, and has this id. A status that is late, or of a
+// Whether a status is of that very container: it has this id. A status that is late, or of a
 // container that never came to say Hello, has another.
 bool is_of(const kube::ContainerStatus& status, std::string_view container_id);
 
@@ -30,7 +30,7 @@ bool shows_home(const kube::ContainerStatus& status, const Home& home);
 bool shows_image(const kube::ContainerStatus& status, const std::string& reference);
 
 // Whether the Hello that has just come is of the new image: the container was settled, its glue was connected
-// when the patch was sent and has said goodbye, and the API has taken the patch.
+// when the patch was sent and has not gone without a goodbye, and the API has taken the patch.
 bool proven_by_goodbye(const Switching& step);
 
 // Whether the next switch can be proven by goodbye.
@@ -40,8 +40,8 @@ Switching::Proof proof_for(const Container& container);
 enum class Check : std::uint8_t {
   as_told,   // by digest or name it is what was asked for, or it cannot be the image before it
   unknown,   // neither is seen: two names may be of one content
-  doubtful,  // it is what ran before, the pilot's own image or of another digest: somebody else ended the
-             // container at that moment
+  doubtful,  // it is the pilot's own image, or what ran before and of another digest: somebody else ended a
+             // container before the kubelet had heard of its patch
 };
 Check check(const Container& container, const kube::ContainerStatus& status, const Home& home);
 

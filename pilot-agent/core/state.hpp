@@ -47,7 +47,6 @@ struct Switching {
   std::string reference;      // as patched
   std::uint64_t attempt = 0;  // of the patch; 0: none
   bool answered = false;      // the API has taken the patch
-  bool goodbye = false;       // the glue that was connected then has said goodbye
   GlueId connected = 0;       // the glue that was connected when the patch was sent, whatever it ran
   std::string last_instance;  // the newest container of which a glue had said Hello by then
   GlueId before = 0;          // the glue of proven content, connected when the patch was sent
@@ -135,8 +134,7 @@ struct Container {
   // What it runs, which is certain in every state but absent, switching and broken.
   std::string image;  // as jobs ask for it; empty: none of theirs
   // What the kubelet was told last: the reference in the patch, its image as jobs ask for it, and what
-  // admission made of it, which may lead to a mirror. Empty after a patch of which nobody knows whether it
-  // was taken.
+  // admission made of it, which may lead to a mirror.
   std::string told, told_image, admitted;
   std::string owner;     // of the last job since it started; empty: it had none
   bool spoiled = false;  // must be made fresh before its next use

@@ -13,23 +13,10 @@ using kube::ContainerStatus;
 using Leg = Switching::Leg;
 using Proof = Switching::Proof;
 
-namespace {
-// A patch may or may not have been taken: nothing that the status shows can be compared with it.
-void forget_told(Container& container) {
-  container.told.clear();
-  container.told_image.clear();
-  container.admitted.clear();
-}
-}  // namespace
-
 void Core::begin(Container& container, std::string target, std::optional<Waiting> waiting, EventKind event,
                  Time now) {
   Switching step;
   step.same_image = container.image == target && container.kind() == State::idle;
-  // What ran before is worth knowing: a job that finds it again did not get its image.
-  if (container.kind() == State::idle && container.shown.empty() && container.status &&
-      is_of(*container.status, container.instance))
-    container.shown = container.status->image_id;
   step.target = std::move(target);
   step.deadline = (waiting ? waiting->arrived : now) + policy_.bind_deadline;
   step.waiting = std::move(waiting);
@@ -59,13 +46,16 @@ void Core::next_step(Container& container, Switching& step, Time now) {
   if (!step.target.empty() && provable) reference = reference_for(container, step.target);
   step.leg = reference ? Leg::target : Leg::home;
   step.reference = reference ? *std::move(reference) : home_reference();
-  step.answered = step.goodbye = false;
+  step.answered = false;
   step.pull_deadline.reset();
   step.unclear_until.reset();
   step.trouble.clear();
   step.connected = container.glue;
   step.last_instance = container.last_instance;
   step.attempt = ++last_attempt_;
+  // What ran before is worth knowing: a job that finds it again did not get its image.
+  if (container.status && is_of(*container.status, container.instance))
+    container.shown = container.status->image_id;
   container.learning_until.reset();
   container.last_used = now;
   note("event=switch container={} image={} job={} proof={}", container.name, word(step.reference),
@@ -109,6 +99,7 @@ void Core::fail_switch(Container& container, wire::Fault fault, const std::strin
                        EventKind event, Time now) {
   const Switching step = std::move(std::get<Switching>(container.state));
   become(container, next == State::idle ? AnyState(Idle{}) : AnyState(Broken{}), event);
+  if (next == State::broken) unsettle(container, now);
   if (fault == wire::Fault::infrastructure) count_failure(message);
   if (step.waiting)
     fail(step.waiting->request, fault, message);
@@ -152,8 +143,6 @@ void Core::not_patched(Container& container, const kube::Failure& failure, Time 
   // Refused, so nothing has changed; without an answer, it may have.
   const bool refused = failure.rejected();
   const bool unchanged = refused && step.before != 0 && step.before == container.glue;
-  if (!refused) forget_told(container);
-  if (!unchanged) unsettle(container, now);
   fail_switch(container, step.leg == Leg::home ? wire::Fault::infrastructure : fault_of(failure),
               failure.to_string(), unchanged ? State::idle : State::broken, EventKind::refused, now);
 }
@@ -220,7 +209,7 @@ void Core::judge(Container& container, EventKind event, Time now) {
          word(step.waiting->request.job), quoted(trouble.message));
   step.trouble = trouble.message;
   if (trouble.kind == Trouble::Kind::user && step.leg == Leg::target) {
-    const bool alone = step.proof == Proof::goodbye && step.goodbye;
+    const bool alone = step.proof == Proof::goodbye && container.glue == 0;
     if (alone || is_about(trouble.message, container.admitted))
       return fail_switch(container, wire::Fault::user, trouble.message, State::broken, event, now);
     if (step.proof == Proof::goodbye) return;  // the goodbye is about to come
@@ -237,8 +226,6 @@ void Core::check_switch(Container& container, Time now) {
   if (now >= step.deadline) {
     const std::string why = step.trouble.empty() ? std::string("no answer from the node") : step.trouble;
     const bool at_home = step.leg == Leg::calm && container.glue != 0;
-    if (step.attempt != 0 && !step.answered) forget_told(container);
-    if (!at_home) unsettle(container, now);
     return fail_switch(container, wire::Fault::infrastructure,
                        fmt::format("not ready in {} s: {}", policy_.bind_deadline.count(), why),
                        at_home ? State::idle : State::broken, EventKind::time, now);

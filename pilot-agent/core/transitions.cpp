@@ -61,6 +61,7 @@ std::span<const Transition> transitions() {
       {asking, E::known, running},
       {asking, E::unknown, idle},
       {asking, E::gone, idle},
+      {asking, E::status, idle},
       {asking, E::time, idle},
       {asking, E::goodbye, absent},
       {asking, E::lost, absent},

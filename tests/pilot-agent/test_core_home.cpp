@@ -133,3 +133,14 @@ TEST_CASE("home: payload containers of another image than the pilot's are not ho
   CHECK(h.count<Launch>() == 0);
   CHECK(h.count<Patch>() == 1);
 }
+
+TEST_CASE("home: a container of an earlier agent that comes back is patched, since it may have had a job") {
+  Harness h(1, {}, 3);
+  h.patch_failed(403);
+  h.core.on_glue_lost(h.glue[0], h.now);  // only its connection
+  const int before = h.count<Patch>();
+  h.hello();
+  CHECK(h.count<Patch>() == before + 1);
+  h.runs_home(0);
+  CHECK(h.state() == State::switching);
+}

@@ -134,6 +134,54 @@ TEST_CASE("proof: so is one who ends the container that was there first") {
   CHECK(h.noted("event=doubtful"));
 }
 
+TEST_CASE("proof: a kubelet that is one image behind is noticed, whatever ran before") {
+  Harness h;
+  h.ask(k_v1);
+  h.switch_to(0, k_v1, k_digest_a);
+  h.end_job();
+  const ClientId client = h.ask(k_v2);
+  h.patched();
+  h.goodbye();
+  h.hello();
+  CHECK(h.last<Launch>().client == client);
+  SUBCASE("before its job has ended") {
+    h.runs_home(0);
+    CHECK(h.last<SignalJob>().number == SIGKILL);
+  }
+  SUBCASE("after it has, and is not told") {
+    wire::Exited exited;
+    exited.job = h.last<Launch>().job;
+    exited.status = ExitStatus::exited(0);
+    h.core.on_exited(h.glue[0], exited, h.now);
+    h.runs_home(0);
+    CHECK(h.count<SignalJob>() == 0);
+  }
+  CHECK(h.last<Fail>().client == client);
+  CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+  h.end_job();
+  CHECK(h.count<Answer>() == 1);
+}
+
+TEST_CASE("proof: a request whose image is being asked about gets another container than a doubtful one") {
+  Harness h;
+  const ClientId client = h.ask(k_v1, wire::Verb::run);
+  h.patched();
+  h.goodbye();
+  h.hello();
+  CHECK(h.state() == State::asking);
+  h.runs_home(0);
+  CHECK(h.state() == State::switching);
+  h.core.on_image_known(client, {{"/run"}, {}}, h.now);
+  h.take();
+  h.patched();
+  h.goodbye();
+  h.hello();
+  h.runs_home(0);
+  CHECK(h.count<Launch>() == 0);
+  h.switch_to(0, k_v1, k_digest_a);
+  CHECK(h.last<Launch>().client == client);
+}
+
 TEST_CASE("proof: where container ids cannot be told, time proves home and nothing is learnt before") {
   Harness h;
   h.ids_known = false;

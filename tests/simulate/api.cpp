@@ -26,7 +26,8 @@ void Api::publish(kube::Pod pod) {
   pod.resource_version = std::to_string(versions_.size() + 1);
   versions_.push_back(std::make_shared<kube::Pod>(std::move(pod)));
   if (streaming_) stream(versions_.back());
-  kubelet_last_ = std::max(kubelet_last_, world_.now() + world_.takes(2, 100));
+  const Milliseconds late(world_.now() < kubelet_late_until_ ? 3000 : 0);
+  kubelet_last_ = std::max(kubelet_last_, world_.now() + world_.takes(2, 100) + late);
   world_.clock.at(kubelet_last_, [this, version = versions_.back()] { world_.kubelet.told(*version); });
 }
 
@@ -56,6 +57,7 @@ void Api::store(const std::string& container, const std::string& image) {
   world_.say("api: {} is to have {}", container, admitted_image);
   if (found->image == admitted_image) return;  // no new version
   found->image = admitted_image;
+  if (world_.strike_just_then(container)) kubelet_late_until_ = world_.now() + std::chrono::seconds(10);
   publish(std::move(next));
 }
 

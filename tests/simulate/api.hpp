@@ -46,7 +46,7 @@ class Api {
   World& world_;
   std::vector<PodVersion> versions_;
   std::uint64_t stream_ = 0;  // the present one
-  SteadyTime stream_last_{}, kubelet_last_{};
+  SteadyTime stream_last_{}, kubelet_last_{}, kubelet_late_until_{};
   bool streaming_ = false;
   std::function<void(PodVersion)> changed_;
   std::function<void()> cut_;

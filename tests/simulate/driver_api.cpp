@@ -12,12 +12,6 @@ namespace {
 constexpr Milliseconds k_attempt_timeout{15'000};
 constexpr Milliseconds k_first_get_pause{30'000};
 constexpr std::chrono::hours k_first_get_deadline{24};
-
-// A client that knows that its last answer does not speak for the attempts before it says so.
-template <typename F>
-void speak_for_earlier(F& failure) {
-  if constexpr (requires { failure.earlier; }) failure.earlier = F::Effect::unknown;
-}
 }  // namespace
 
 void Driver::exchange(std::string container, std::string image, Time deadline, int attempt, bool unclear,
@@ -30,7 +24,7 @@ void Driver::exchange(std::string container, std::string image, Time deadline, i
     if (!there) return done(answer);
     Failure failure = *there;
     const bool next = unclear || !failure.rejected();
-    if (unclear) speak_for_earlier(failure);
+    if (unclear) failure.earlier = Failure::Effect::unknown;
     const Milliseconds wait =
         http::backoff(attempt, static_cast<double>(world_.random.between(0, 100)) / 100, failure);
     if (!failure.retriable() || world_.now() + wait >= deadline) return done(failure);

@@ -229,8 +229,9 @@ void Kubelet::create(int index, const std::string& image, int content) {
     return;
   }
   box.glue = std::make_unique<Glue>(world_, index, next.id);
-  if (before && before->image == image && world_.api.pod()->container(box.name)->image != image)
-    world_.properties.restarted_alike(box, before->id);
+  const bool same = before && before->image == image;
+  box.behind = world_.api.pod()->container(box.name)->image != image && (same || box.behind);
+  if (box.behind) world_.properties.behind(box, same ? before->id : 0);
   box.glue->begin();
   show(box);
   world_.tempt();

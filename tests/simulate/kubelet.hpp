@@ -37,6 +37,7 @@ struct Box {
   std::map<std::string, Pause> crashes;     // CrashLoopBackOff, by image string
   std::map<std::string, Pause> pulls;       // ImagePullBackOff
   std::unique_ptr<Glue> glue;               // of the instance, running or just gone
+  bool behind = false;                      // it started again by itself, and not what the pod says by now
   std::uint64_t told = 0, shown = 0;        // statuses, in the order in which they came about
 
   bool runs() const { return now && now->phase == Instance::Phase::running; }

@@ -1,5 +1,6 @@
 #include "tests/simulate/properties.hpp"
 
+#include <algorithm>
 #include <csignal>
 
 #include "lib/kube/image_reference.hpp"
@@ -29,12 +30,12 @@ void Properties::patched(const Box& box, const std::string&) {
   if (shown_.contains(box.now->id)) known_.insert(box.now->id);
 }
 
-void Properties::restarted_alike(const Box& box, std::uint64_t before) {
-  // Of a mere name it is not known that it is not another one of the same content, unless that is home.
+void Properties::behind(const Box& box, std::uint64_t same) {
+  // The pilot's own image is known as soon as its name is; another only by its digest, and if it ran before.
   const auto wanted = kube::ImageReference::parse(world_.api.pod()->container(box.name)->image);
-  const bool differs =
-      box.now->content == Images::k_home || (wanted && !wanted->digest.empty() && !world_.weather.bare_ids);
-  alike_[box.now->id].known = world_.weather.ids_told && known_.contains(before) && differs;
+  const bool differs = known_.contains(same) && wanted && !wanted->digest.empty() && !world_.weather.bare_ids;
+  const bool home = box.now->content == Images::k_home && home_told_;
+  alike_[box.now->id].known = world_.weather.ids_told && (home || differs);
 }
 
 void Properties::told(const kube::Pod& pod) {
@@ -88,6 +89,7 @@ void Properties::launched(const Box& box, ClientId id) {
   }
   const bool means = world_.images.means(request.image, box.now->content);
   const auto alike = alike_.find(box.now->id);
+  client.astray = !means;
   if (!means && alike != alike_.end())
     alike->second.clients[id] = world_.now();
   else if (!means)
@@ -158,13 +160,16 @@ void Properties::failed(ClientId id, Fault fault, std::string_view message) {
   if (client.answered) return wrong("nobody is answered twice");
   const bool ran_nothing =
       client.request.verb == wire::Verb::run && world_.images.may_run_nothing(client.request.image);
-  if (fault == Fault::user && !client.blamed && !refused && !ran_nothing &&
+  // A kubelet that is one image behind tells of the trouble of the image before.
+  const bool behind = std::ranges::any_of(world_.kubelet.boxes(), &Box::behind);
+  if (fault == Fault::user && !client.blamed && !refused && !ran_nothing && !behind &&
       !world_.images.can_be_at_fault(client.request.image))
     wrong("the user is at fault only for what the user can mend");
   // A job that ended by SIGTERM or SIGKILL may as well have been stopped from outside: that is documented.
   const bool doubtful = client.end && client.end->how == ExitStatus::How::signaled &&
                         (client.end->number == SIGTERM || client.end->number == SIGKILL);
-  if (client.end && client.told && client.cause == "itself" && !client.after_goodbye && !doubtful)
+  if (client.end && client.told && client.cause == "itself" && !client.after_goodbye && !doubtful &&
+      !client.astray)
     wrong("a job that ended by itself does not fail");
 }
 

@@ -37,8 +37,10 @@ class Properties {
   void told_end(agent::ClientId client);
   void paused(const Box& box, const std::string& image);
   // From the node and the agent: somebody ends a container while its image is being changed, and the kubelet
-  // starts the same again, since it has not heard of the change. Nobody can know before the status tells.
-  void restarted_alike(const Box& box, std::uint64_t before);
+  // starts the same again, since it has not heard of the change; then it may be behind by one change until it
+  // starts what the pod says. Nobody can know before the status tells. same is the instance before, if that
+  // was of the same image.
+  void behind(const Box& box, std::uint64_t same);
   // The core has been told of this pod.
   void told(const kube::Pod& pod);
   void agent_died();

@@ -25,6 +25,7 @@ Weather::Weather(Random& random, bool late) {
   storm = std::chrono::seconds(random.between(20, 240));
   tags_move = random.chance(200);
   faults = random.chance(850);
+  if (random.aside(6).chance(50)) policy.bind_deadline = std::chrono::seconds(random.aside(7).between(2, 30));
   if (random.aside(1).chance(50)) policy.pull_patience = std::chrono::seconds(700);
   if (!faults) return;
   request_lost = some(300);
@@ -47,6 +48,7 @@ Weather::Weather(Random& random, bool late) {
   api_down = random.chance(200);
   glue_wedged = random.chance(200);
   kubelet_restarts = random.chance(100);
+  links_break = random.aside(5).chance(250);
 }
 
 }  // namespace glidepod::simulate

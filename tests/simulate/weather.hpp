@@ -38,6 +38,7 @@ struct Weather {
   // Things that happen at any moment, and more often just after something began.
   bool glue_dies = false, out_of_memory = false, stopped_outside = false, agent_dies = false;
   bool watch_cut = false, api_down = false, kubelet_restarts = false, glue_wedged = false;
+  bool links_break = false;  // glue connects again
   bool calm() const { return !faults; }
   bool faults = false;
 };

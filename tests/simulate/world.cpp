@@ -31,6 +31,26 @@ void World::tempt() {
   clock.after(random.delay(0, 3000), [this] { strike(); });
 }
 
+bool World::strike_just_then(const std::string& container) {
+  Random chance = random.aside(clock.steps());
+  if (!storm || !weather.faults || !chance.chance(50)) return false;
+  const Box* box = kubelet.find(container);
+  Glue* glue = box->runs() ? box->glue.get() : nullptr;
+  if (weather.stopped_outside && glue) {
+    say("fault: {} is stopped from outside just then", container);
+    glue->terminate();
+  } else if (weather.agent_dies && driver.up()) {
+    driver.die();
+    clock.after(chance.delay(10, 3000), [this] { driver.start(); });
+  } else if (weather.links_break && glue && glue->link() != 0) {
+    say("fault: the connection of {} breaks", container);
+    const agent::GlueId link = glue->link();
+    driver.hang_up(link);
+    glue->agent_gone(link);
+  }
+  return true;
+}
+
 void World::gremlin() {
   if (!storm) return;
   clock.after(random.delay(500, 20'000), [this] {
@@ -176,8 +196,9 @@ void World::finals(std::uint64_t most_steps) {
     const bool stuck = weather.bare_ids && std::ranges::any_of(kubelet.boxes(), [](const Box& box) {
                          return box.glue && box.glue->alive() && box.glue->wedged();
                        });
+    const bool hasty = weather.policy.bind_deadline < agent::Policy().bind_deadline;
     for (const ClientId id : asked)
-      if (!starters.client(id).ran && (round > 0 || !weather.glue_wedged) && !stuck)
+      if (!starters.client(id).ran && (round > 0 || !weather.glue_wedged) && !stuck && !hasty)
         return properties.broken("every container is of use when the world is calm",
                                  fmt::format("client {}", id));
     run_until(now() + seconds(600), most_steps);

@@ -56,6 +56,9 @@ class World {
   }
   // Something began that a fault may hit in the middle.
   void tempt();
+  // A container is to have another image, and the kubelet is slow to hear of it: something may happen to it,
+  // or to who asked, just then.
+  bool strike_just_then(const std::string& container);
 
  private:
   void line(const std::string& text);
