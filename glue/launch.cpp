@@ -56,31 +56,27 @@ std::string_view hint_of(int code, bool present) {
   }
 }
 
-LaunchFailure explain_program(const ChildReport& report, const wire::Launch& launch,
-                              const std::vector<std::string>& candidates) {
+Error explain_program(const ChildReport& report, const wire::Launch& launch,
+                      const std::vector<std::string>& candidates) {
   const auto fault = is_passing(report.code) ? wire::Fault::infrastructure : wire::Fault::user;
   const auto candidate = static_cast<std::size_t>(report.candidate);
   const bool present = report.candidate >= 0 && candidate < candidates.size();
   const std::string& program = present ? candidates[candidate] : launch.argv[0];
   const bool searched = !present && program.find('/') == std::string::npos && !launch.program_attached;
   const std::string where = searched ? " in any folder of PATH" : "";
-  return {
-      fault,
-      fmt::format("{}{}",
-                  Error(fmt::format("cannot execute {}{}", one_line(program), where), report.code).message(),
-                  hint_of(report.code, present))};
+  const Error plain(fmt::format("cannot execute {}{}", one_line(program), where), report.code);
+  return error("{}{}", plain.message(), hint_of(report.code, present)).with(fault);
 }
 
-LaunchFailure explain_directory(const ChildReport& report, const wire::Launch& launch,
-                                const std::string& scratch) {
+Error explain_directory(const ChildReport& report, const wire::Launch& launch, const std::string& scratch) {
   // HTCondor made the sandbox and asked for the links; any other folder is the image's.
   const bool ours =
       is_inside(launch.cwd, scratch) || std::ranges::any_of(launch.links, [&](const wire::Link& link) {
         return is_inside(launch.cwd, link.path);
       });
   const std::string what = fmt::format("cannot enter the job's working directory {}", one_line(launch.cwd));
-  return {ours ? wire::Fault::infrastructure : wire::Fault::user,
-          Error(what, report.code).message() + (ours ? "" : " (is it in the image?)")};
+  const Error plain(what, report.code);
+  return ours ? plain : Error(plain.message() + " (is it in the image?)").with(wire::Fault::user);
 }
 
 std::string_view name_of(Step step) {
@@ -124,37 +120,31 @@ User user_of(const wire::Launch& launch) {
   return {launch.uid, launch.gid, launch.groups};
 }
 
-LaunchFailure refuse(const wire::Launch& launch, std::size_t fds) {
-  const auto infrastructure = [](std::string message) {
-    return LaunchFailure{wire::Fault::infrastructure, std::move(message)};
-  };
+Result<void> check_launch(const wire::Launch& launch, std::size_t fds) {
   constexpr auto none = static_cast<std::uint32_t>(-1);
-  if (launch.job == 0) return infrastructure("a launch without a job number");
-  if (fds != (launch.program_attached ? 4U : 3U)) return infrastructure("a launch without its descriptors");
-  if (launch.argv.empty()) return infrastructure("a launch without a program");
+  if (launch.job == 0) return error("a launch without a job number");
+  if (fds != (launch.program_attached ? 4U : 3U)) return error("a launch without its descriptors");
+  if (launch.argv.empty()) return error("a launch without a program");
   if (launch.uid == 0 || launch.gid == 0 || launch.uid == none || launch.gid == none ||
       std::ranges::count(launch.groups, 0U) != 0 || std::ranges::count(launch.groups, none) != 0)
-    return infrastructure("a job never runs as root or in root's group");
-  if (!launch.cwd.starts_with('/'))
-    return infrastructure("the job's working directory is not an absolute path");
+    return error("a job never runs as root or in root's group");
+  if (!launch.cwd.starts_with('/')) return error("the job's working directory is not an absolute path");
   if (!launch.launched_marker.empty() && !launch.launched_marker.starts_with('/'))
-    return infrastructure("the launch marker is not an absolute path");
+    return error("the launch marker is not an absolute path");
   for (const auto& limit : launch.limits)
     if (limit.resource < 0 || limit.resource >= RLIM_NLIMITS || limit.soft > limit.hard)
-      return infrastructure(
-          fmt::format("limit {} of {} to {} makes no sense", limit.resource, limit.soft, limit.hard));
+      return error("limit {} of {} to {} makes no sense", limit.resource, limit.soft, limit.hard);
   if (std::ranges::any_of(launch.argv, has_nul) || std::ranges::any_of(launch.environment, has_nul) ||
       has_nul(launch.cwd) || has_nul(launch.launched_marker))
-    return infrastructure("a launch with a NUL byte in a text");
+    return error("a launch with a NUL byte in a text");
   return {};
 }
 
-LaunchFailure explain(const ChildReport& report, const wire::Launch& launch,
-                      const std::vector<std::string>& candidates, const std::string& scratch) {
+Error explain(const ChildReport& report, const wire::Launch& launch,
+              const std::vector<std::string>& candidates, const std::string& scratch) {
   if (report.step == Step::program) return explain_program(report, launch, candidates);
   if (report.step == Step::directory) return explain_directory(report, launch, scratch);
-  return {wire::Fault::infrastructure,
-          Error(fmt::format("cannot launch the job: {}", name_of(report.step)), report.code).message()};
+  return Error(fmt::format("cannot launch the job: {}", name_of(report.step)), report.code);
 }
 
 Prepared prepare(const wire::Launch& launch, const std::array<int, 3>& stdio, int program,

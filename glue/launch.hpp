@@ -15,12 +15,12 @@ namespace glidepod::glue {
 // The user a Launch names.
 User user_of(const wire::Launch& launch);
 
-// Why the message must be refused whatever the image holds; an empty message if it need not be.
-LaunchFailure refuse(const wire::Launch& launch, std::size_t fds);
+// Whether the message may be followed, whatever the image holds.
+Result<void> check_launch(const wire::Launch& launch, std::size_t fds);
 
-// What the child's report means, in words for the job's owner, and who has to act.
-LaunchFailure explain(const ChildReport& report, const wire::Launch& launch,
-                      const std::vector<std::string>& candidates, const std::string& scratch);
+// What the child's report means, in words for the job's owner; fault_of() it is who has to act.
+Error explain(const ChildReport& report, const wire::Launch& launch,
+              const std::vector<std::string>& candidates, const std::string& scratch);
 
 // All that a forked child needs. The plan points into environment and into the launch.
 struct Prepared {

@@ -66,12 +66,15 @@ Result<void> check_link(const wire::Link& link, const std::string& scratch) {
   return {};
 }
 
-Result<void> Links::make(const std::vector<wire::Link>& links, const std::string& scratch,
-                         wire::Fault* fault) {
-  *fault = wire::Fault::infrastructure;
+wire::Fault fault_of(const Error& error) {
+  const auto* fault = error.fact<wire::Fault>();
+  return fault != nullptr ? *fault : wire::Fault::infrastructure;
+}
+
+Result<void> Links::make(const std::vector<wire::Link>& links, const std::string& scratch) {
   for (const auto& link : links) TRY(check_link(link, scratch));
   for (const auto& link : links) {
-    auto made = make_one(link, fault);
+    auto made = make_one(link);
     if (!made) {
       undo();
       return made;
@@ -80,20 +83,21 @@ Result<void> Links::make(const std::vector<wire::Link>& links, const std::string
   return {};
 }
 
-Result<void> Links::make_one(const wire::Link& link, wire::Fault* fault) {
+Result<void> Links::make_one(const wire::Link& link) {
   // The way there: folders that the image does not have are made, and taken away again.
   for (auto slash = link.path.find('/', 1); slash != std::string::npos;
        slash = link.path.find('/', slash + 1)) {
     const std::string folder = link.path.substr(0, slash);
     if (open_folder(folder)) continue;
-    *fault = errno == ELOOP || errno == ENOTDIR ? wire::Fault::user : wire::Fault::infrastructure;
-    if (errno != ENOENT) return Error::system("link {}: open {} of the image", link.path, folder);
+    if (errno != ENOENT) {
+      const auto fault = errno == ELOOP || errno == ENOTDIR ? wire::Fault::user : wire::Fault::infrastructure;
+      return Error::system("link {}: open {} of the image", link.path, folder).with(fault);
+    }
     const Fd above = open_folder(parent_of(folder));
     if (!above || ::mkdirat(above.get(), name_of(folder).c_str(), 0755) != 0)
       return Error::system("link {}: create {}", link.path, folder);
     made_.push_back({.path = folder, .target = ""});
   }
-  *fault = wire::Fault::infrastructure;
   const Fd parent = open_folder(parent_of(link.path));
   if (!parent) return Error::system("link {}: open its folder", link.path);
   const std::string name = name_of(link.path);
@@ -101,14 +105,14 @@ Result<void> Links::make_one(const wire::Link& link, wire::Fault* fault) {
   struct stat info {};
   if (::fstatat(parent.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) {
     if (S_ISLNK(info.st_mode) && target_at(parent.get(), name) == link.target) return {};
-    *fault = wire::Fault::user;
-    if (!S_ISDIR(info.st_mode)) return error("link {}: the image has a file there", link.path);
+    if (!S_ISDIR(info.st_mode))
+      return error("link {}: the image has a file there", link.path).with(wire::Fault::user);
     if (::unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) != 0)
-      return Error::system("link {}: the image has a folder there that cannot be replaced", link.path);
+      return Error::system("link {}: the image has a folder there that cannot be replaced", link.path)
+          .with(wire::Fault::user);
     made.replaced = true;
     made.mode = info.st_mode & 07777;
   }
-  *fault = wire::Fault::infrastructure;
   made_.push_back(made);  // first: whatever happens now, undo() puts the folder back
   if (::symlinkat(link.target.c_str(), parent.get(), name.c_str()) != 0)
     return Error::system("link {}: create it", link.path);

@@ -10,10 +10,8 @@
 
 namespace glidepod::glue {
 
-struct LaunchFailure {
-  wire::Fault fault = wire::Fault::infrastructure;
-  std::string message;
-};
+// Who has to act on an Error of this folder: the fact in it, or the infrastructure.
+wire::Fault fault_of(const Error& error);
 
 // An absolute path without ".", "..", empty parts or a slash at its end; never "/".
 bool is_plain_path(const std::string& path);
@@ -30,7 +28,7 @@ class Links {
  public:
   // On failure nothing remains. A link nobody should ask for is the infrastructure's fault; a path that the
   // image has filled is the user's: the same image fails the same way on every node.
-  Result<void> make(const std::vector<wire::Link>& links, const std::string& scratch, wire::Fault* fault);
+  Result<void> make(const std::vector<wire::Link>& links, const std::string& scratch);
   void undo();
   ~Links() { undo(); }
   Links() = default;
@@ -44,7 +42,7 @@ class Links {
     bool replaced = false;
     mode_t mode = 0;  // of the empty folder that was there
   };
-  Result<void> make_one(const wire::Link& link, wire::Fault* fault);
+  Result<void> make_one(const wire::Link& link);
   std::vector<Made> made_;
 };
 

@@ -103,36 +103,30 @@ void Server::on_launch(wire::Launch launch, const std::vector<Fd>& fds) {
   if (job_) return refuse_with(wire::Fault::infrastructure, "another job runs in this container");
   if (unclean_)
     return refuse_with(wire::Fault::infrastructure, "an earlier job could not be cleaned up here");
-  const auto refusal = refuse(launch, fds.size());
-  if (!refusal.message.empty()) return refuse_with(refusal.fault, refusal.message);
+  if (const auto fit = check_launch(launch, fds.size()); !fit)
+    return refuse_with(fault_of(fit.error()), fit.error().message());
   job_.emplace();
   job_->launch = std::move(launch);
   job_->account.job = job_->launch.job;
-  job_->failure = begin(fds);
-  if (job_->failure) return finish_job();
+  if (const auto begun = begin(fds); !begun) {
+    job_->failure = begun.error();
+    return finish_job();
+  }
   set_timer(options_.launch_limit, &Server::on_launch_overdue);
 }
 
-std::optional<LaunchFailure> Server::begin(const std::vector<Fd>& fds) {
-  const auto failed = [](const Error& error) {
-    return LaunchFailure{wire::Fault::infrastructure, error.message()};
-  };
-  wire::Fault fault{};
-  const auto linked = job_->links.make(job_->launch.links, options_.scratch_directory, &fault);
-  if (!linked) return LaunchFailure{fault, linked.error().message()};
+Result<void> Server::begin(const std::vector<Fd>& fds) {
+  TRY(job_->links.make(job_->launch.links, options_.scratch_directory));
   prepare_image(job_->launch);
   job_->memory = control_group_->read();
   job_->account.started_ns = now_ns();
   // Watched before there is a child: one that could not be watched would run unseen.
-  auto pipe = report_pipe();
-  if (!pipe) return failed(pipe.error());
-  const auto watched = loop_.watch(pipe->read.get(), EPOLLIN, [this](std::uint32_t) { on_report(); });
-  if (!watched) return failed(watched.error());
-  job_->main.report = std::move(pipe->read);
-  const auto started = start(job_->launch, fds, *filter_, pipe->write, &job_->main);
-  if (started) return std::nullopt;
-  close_report();
-  return failed(started.error());
+  auto pipe = TRY(report_pipe());
+  TRY(loop_.watch(pipe.read.get(), EPOLLIN, [this](std::uint32_t) { on_report(); }));
+  job_->main.report = std::move(pipe.read);
+  auto started = start(job_->launch, fds, *filter_, pipe.write, &job_->main);
+  if (!started) close_report();
+  return started;
 }
 
 void Server::on_report() {
@@ -154,9 +148,8 @@ void Server::on_report() {
 }
 
 void Server::on_launch_overdue() {
-  job_->failure = {wire::Fault::infrastructure,
-                   fmt::format("the job's process did not come to its program within {} s",
-                               options_.launch_limit.count() / 1000)};
+  job_->failure = error("the job's process did not come to its program within {} s",
+                        options_.launch_limit.count() / 1000);
   begin_end();
 }
 

@@ -50,10 +50,10 @@ struct Job {
   Launched main;
   bool suspended = false;
   bool told = false;  // the agent has sent it a signal that is its owner's or HTCondor's word to end
-  std::optional<ExitStatus> status;      // the main process has ended
-  std::optional<LaunchFailure> failure;  // it was no job: to be told when the child is gone
-  wire::JobEnded account;                // what is known so far
-  MemoryState memory;                    // before it
+  std::optional<ExitStatus> status;  // the main process has ended
+  std::optional<Error> failure;      // it was no job: to be told when the child is gone
+  wire::JobEnded account;            // what is known so far
+  MemoryState memory;                // before it
   std::map<std::uint64_t, OpenedSession> sessions;
   std::optional<Pursuit> pursuit;  // a signal on its way to every process
   SteadyTime pursuit_until;
@@ -91,7 +91,7 @@ class Server {
   void on_process_signal(const signalfd_siginfo& info);
   void on_terminate(int number);
 
-  std::optional<LaunchFailure> begin(const std::vector<Fd>& fds);
+  Result<void> begin(const std::vector<Fd>& fds);
   // Reads the child's report: Started, or the launch has failed and its end begins.
   void on_report();
   void on_launch_overdue();

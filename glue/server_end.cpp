@@ -31,7 +31,8 @@ void Server::main_ended() {
                             .ended_ns = job_->account.ended_ns,
                             .oom_kills = memory.oom_kills,
                             .memory_limit_kib = memory.limit_kib,
-                            .memory_peak_kib = memory.peak_kib});
+                            .memory_peak_kib = memory.peak_kib,
+                            .max_rss_kib = job_->account.max_rss_kib});
   }
   if (job_->stage < Job::Stage::ending)
     begin_end();
@@ -63,7 +64,7 @@ void Server::end_some() {
   job_->account.clean = children_ == Children::none;
   if (job_->main.report) {  // it hangs in the kernel, before its program
     close_report();
-    job_->failure = {wire::Fault::infrastructure, "the job's process could not be started, nor ended"};
+    job_->failure = Error("the job's process could not be started, nor ended");
   }
   begin_cleaning();
 }
@@ -100,10 +101,11 @@ void Server::finish_job() {
   auto& account = job_->account;
   if (job_->cleaning) account.clean = account.clean && job_->cleaning->result().complete;
   if (job_->failure) {
-    const auto& failure = *job_->failure;
-    link_.send(wire::LaunchFailed{job_->launch.job, failure.fault, failure.message});
+    const auto fault = fault_of(*job_->failure);
+    const auto message = job_->failure->message();
+    link_.send(wire::LaunchFailed{job_->launch.job, fault, message});
     say("launch failed {} fault={} reason={}", name_of(job_->launch),
-        failure.fault == wire::Fault::user ? "user" : "infrastructure", value(failure.message));
+        fault == wire::Fault::user ? "user" : "infrastructure", value(message));
   } else {
     account.status = job_->status.value_or(ExitStatus::signaled(SIGKILL));
     if (account.ended_ns == 0) account.ended_ns = now_ns();

@@ -67,8 +67,8 @@ void Server::take_session_report(std::uint64_t id, const SessionReport& report) 
     }
     case SessionReport::What::failed: {
       const auto why = explain_session(report.failure, session, options_.scratch_directory);
-      say("session failed job={} session={} reason={}", job_->launch.job, id, value(why.message));
-      link_.send(wire::SessionFailed{job_->launch.job, id, why.fault, why.message});
+      say("session failed job={} session={} reason={}", job_->launch.job, id, value(why.message()));
+      link_.send(wire::SessionFailed{job_->launch.job, id, fault_of(why), why.message()});
       session.failed = true;
       break;
     }

@@ -190,11 +190,10 @@ Result<OpenedSession> open_session(const wire::Launch& job, const wire::SessionR
   return session;
 }
 
-LaunchFailure explain_session(const ChildReport& report, const OpenedSession& session,
-                              const std::string& scratch) {
+Error explain_session(const ChildReport& report, const OpenedSession& session, const std::string& scratch) {
   if (report.step == Step::program && report.candidate < 0 && report.code == ENOENT)
-    return {wire::Fault::user,
-            fmt::format("the job's image has no shell ({}), which condor_ssh_to_job needs", k_shell)};
+    return error("the job's image has no shell ({}), which condor_ssh_to_job needs", k_shell)
+        .with(wire::Fault::user);
   return explain(report, session.launch, session.candidates, scratch);
 }
 

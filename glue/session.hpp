@@ -44,8 +44,7 @@ Result<OpenedSession> open_session(const wire::Launch& job, const wire::SessionR
                                    const std::vector<Fd>& fds, const Filter& filter);
 
 // What a report of failure means: above all, that the image has no shell.
-LaunchFailure explain_session(const ChildReport& report, const OpenedSession& session,
-                              const std::string& scratch);
+Error explain_session(const ChildReport& report, const OpenedSession& session, const std::string& scratch);
 
 // The job's environment with these in place of its own of the same names.
 std::vector<std::string> replace_variables(std::vector<std::string> environment,

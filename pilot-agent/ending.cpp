@@ -18,7 +18,7 @@ std::string of_memory(const EndFacts& facts) {
   std::int64_t peak = facts.last_seen_kib;
   if (facts.exited) {
     if (facts.exited->memory_limit_kib > 0) limit = facts.exited->memory_limit_kib;
-    peak = std::max(peak, facts.exited->memory_peak_kib);
+    peak = std::max({peak, facts.exited->memory_peak_kib, facts.exited->max_rss_kib});
   }
   // HTCondor's own words, which users know, then the numbers that are known.
   std::string sentence = "Job has gone over memory limit";

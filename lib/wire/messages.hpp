@@ -102,6 +102,7 @@ struct Exited {
   std::uint32_t oom_kills = 0;        // processes of this container that the kernel killed since the launch
   std::int64_t memory_limit_kib = 0;  // 0: none
   std::int64_t memory_peak_kib = 0;   // the highest use that was not page cache, as far as it is known
+  std::int64_t max_rss_kib = 0;  // of the job's largest process that has ended: at least so much was used
 };
 
 // Sent when nothing of the job is left: no process, no file, no IPC object.
@@ -174,7 +175,7 @@ struct Bind {
   std::vector<Limit> limits;
   std::string launched_marker;
   bool program_attached =
-      false;           // a program of the pilot's own file system, not of an image: a runtime probe
+      false;  // a program of the pilot's own file system, not of an image: a runtime probe
   std::string job_ad, machine_ad;  // of a hook's: lines of the ads that the starter gave it
 };
 
@@ -279,7 +280,7 @@ void fields(auto& io, Is<Started> auto& m) {
   io(m.job, m.pid);
 }
 void fields(auto& io, Is<Exited> auto& m) {
-  io(m.job, m.status, m.ended_ns, m.oom_kills, m.memory_limit_kib, m.memory_peak_kib);
+  io(m.job, m.status, m.ended_ns, m.oom_kills, m.memory_limit_kib, m.memory_peak_kib, m.max_rss_kib);
 }
 void fields(auto& io, Is<Beat> auto& m) {
   io(m.number, m.memory_kib, m.disk_kib, m.disk_complete);

@@ -99,6 +99,7 @@ TEST_CASE("serve: a job's end is told with what its container's memory says") {
     CHECK(exited.status == ExitStatus::exited(5));
     CHECK(exited.oom_kills == 1);
     CHECK(exited.memory_peak_kib == 102400);
+    CHECK(exited.max_rss_kib > 500);
     session.agent.expect<wire::JobEnded>();
   }
   for (const char* name : {"memory.events", "memory.max", "memory.stat"})

@@ -48,11 +48,11 @@ TEST_CASE("session: an image without a shell is told so, other failures are as a
   session.launch.cwd = "/glidepod/scratch/dir_1";
   session.candidates = {"/bin/sh"};
   const auto missing = explain_session({.step = Step::program, .code = ENOENT}, session, "/glidepod/scratch");
-  CHECK(missing.fault == wire::Fault::user);
-  CHECK(missing.message.find("has no shell (/bin/sh)") != std::string::npos);
+  CHECK(fault_of(missing) == wire::Fault::user);
+  CHECK(missing.message().find("has no shell (/bin/sh)") != std::string::npos);
   const auto broken =
       explain_session({.step = Step::program, .code = ENOENT, .candidate = 0}, session, "/glidepod/scratch");
-  CHECK(broken.message.find("interpreter or loader") != std::string::npos);
+  CHECK(broken.message().find("interpreter or loader") != std::string::npos);
   const auto passing = explain_session({.step = Step::filter, .code = ENOMEM}, session, "/glidepod/scratch");
-  CHECK(passing.fault == wire::Fault::infrastructure);
+  CHECK(fault_of(passing) == wire::Fault::infrastructure);
 }

@@ -33,6 +33,11 @@ TEST_CASE("ending: a job that the kernel killed for memory is held, with limit, 
   CHECK(verdict.sentence ==
         "Job has gone over memory limit of 128 megabytes. Peak usage: 128 megabytes. Its request_memory: 64 "
         "megabytes. Consider resubmitting with a higher request_memory.");
+  // Where the control group tells no peak, the largest process of the job does.
+  EndFacts facts = said(k_kill, 1);
+  facts.exited->memory_peak_kib = 0;
+  facts.exited->max_rss_kib = 98'000;
+  CHECK(verdict_of(facts).sentence.find(" Peak usage: 96 megabytes. ") != std::string::npos);
   // A shell says 137 of its killed child.
   CHECK(verdict_of(said(ExitStatus::exited(137), 2)).kind == Kind::out_of_memory);
 }

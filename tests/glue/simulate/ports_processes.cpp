@@ -105,13 +105,12 @@ User user_of(const wire::Launch& launch) {
   return {launch.uid, launch.gid, launch.groups};
 }
 
-LaunchFailure refuse(const wire::Launch&, std::size_t) {
+Result<void> check_launch(const wire::Launch&, std::size_t) {
   return {};
 }
 
-LaunchFailure explain(const ChildReport&, const wire::Launch&, const std::vector<std::string>&,
-                      const std::string&) {
-  return {wire::Fault::user, "the child said so"};
+Error explain(const ChildReport&, const wire::Launch&, const std::vector<std::string>&, const std::string&) {
+  return Error("the child said so").with(wire::Fault::user);
 }
 
 void prepare_image(const wire::Launch& launch) {
@@ -160,8 +159,8 @@ Result<OpenedSession> open_session(const wire::Launch&, const wire::SessionReque
   return session;
 }
 
-LaunchFailure explain_session(const ChildReport&, const OpenedSession&, const std::string&) {
-  return {};
+Error explain_session(const ChildReport&, const OpenedSession&, const std::string&) {
+  return Error("no shell");
 }
 
 bool may_have_files(const User&, const std::vector<std::string>&) {
