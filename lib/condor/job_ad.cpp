@@ -84,7 +84,8 @@ std::int64_t slot_disk_kib(std::string_view machine_ad) {
 
 std::string identity_lines(const JobAttributes& job) {
   std::string result;
-  for (const char* name : {"User", "Owner", "UidDomain", "ClusterId", "ProcId", "RequestMemory", "RequestDisk"})
+  for (const char* name :
+       {"User", "Owner", "UidDomain", "ClusterId", "ProcId", "RequestMemory", "RequestDisk"})
     result += fmt::format("{} = {}\n", name, value_of(job, name));
   return result;
 }

@@ -106,8 +106,8 @@ Result<Group> group_of(const Ad& ad, const PolicySettings& policy) {
   group.disk_kb = to_bucket(group.disk_kb, policy.disk_buckets);
   group.gpus = gpus.value_or(0);
   if (group.gpus > 0) group.gpu_types = TRY(gpu_types(ad.text("RequestGPUTypes")));
-  group.disk_volumes = TRY(allowed_pairs(ad.text("RequestDiskVolumes"), "RequestDiskVolumes",
-                                         policy.job_volumes, is_mount_path));
+  group.disk_volumes = TRY(
+      allowed_pairs(ad.text("RequestDiskVolumes"), "RequestDiskVolumes", policy.job_volumes, is_mount_path));
   group.labels =
       TRY(allowed_pairs(ad.text("RequestLabels"), "RequestLabels", policy.job_labels, is_label_value));
   return group;

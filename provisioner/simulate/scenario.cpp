@@ -91,7 +91,8 @@ std::vector<ScenarioKey> stream_keys(JobStream& j) {
 Result<void> read(const Ini& ini, const std::string& section, const std::vector<std::string>& names,
                   const std::vector<ScenarioKey>& keys) {
   for (const auto& name : names) {
-    const auto key = std::find_if(keys.begin(), keys.end(), [&name](const ScenarioKey& k) { return k.name == name; });
+    const auto key =
+        std::find_if(keys.begin(), keys.end(), [&name](const ScenarioKey& k) { return k.name == name; });
     if (key == keys.end()) return error("[{}]: unknown key '{}'", section, name);
     const auto value = TRY(ini.get(section, name));
     if (const auto set = key->set(value.value_or("")); !set)
