@@ -32,6 +32,7 @@ class Glue {
   agent::GlueId link() const { return link_; }
   std::uint64_t instance() const { return instance_; }
   bool alive() const { return alive_; }
+  bool said_goodbye() const { return said_goodbye_; }
   bool wedged() const { return wedged_; }
   bool busy() const { return job_.has_value(); }
 

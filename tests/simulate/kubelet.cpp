@@ -228,8 +228,9 @@ void Kubelet::create(int index, const std::string& image, int content) {
     wait_for(box, "RunContainerError", box.now->end.message);
     return;
   }
+  // Only a goodbye can be taken for that of a patch.
+  const bool same = before && before->image == image && box.glue && box.glue->said_goodbye();
   box.glue = std::make_unique<Glue>(world_, index, next.id);
-  const bool same = before && before->image == image;
   box.behind = world_.api.pod()->container(box.name)->image != image && (same || box.behind);
   if (box.behind) world_.properties.behind(box, same ? before->id : 0);
   box.glue->begin();

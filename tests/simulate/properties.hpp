@@ -36,7 +36,7 @@ class Properties {
   void ended(agent::ClientId client, ExitStatus status, std::string_view cause, bool after_goodbye);
   void told_end(agent::ClientId client);
   void paused(const Box& box, const std::string& image);
-  // From the node and the agent: somebody ends a container while its image is being changed, and the kubelet
+  // From the node and the agent: somebody stops a container while its image is being changed, and the kubelet
   // starts the same again, since it has not heard of the change; then it may be behind by one change until it
   // starts what the pod says. Nobody can know before the status tells. same is the instance before, if that
   // was of the same image.
