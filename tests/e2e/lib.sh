@@ -30,7 +30,7 @@ report() {  # NAME STATUS SECONDS COMMAND
             echo "skip: $1"
             e2e_skipped=$((e2e_skipped + 1)) ;;
         *)
-            echo "not ok: $1 ($4)"
+            echo "not ok: $1 ($4, $3 s)"
             e2e_failed=$((e2e_failed + 1)) ;;
     esac
 }
@@ -58,8 +58,13 @@ check_together() {  # MOST NAME...
         while (($(jobs -rp | wc -l) >= most)); do wait -n; done
         (
             began=$SECONDS
-            "test_$name" >"$output-$name.out" 2>&1 </dev/null
-            echo "$? $((SECONDS - began))" >"$output-$name.end"
+            {
+                "test_$name"
+                status=$?
+                seconds=$((SECONDS - began))
+                ((status == 0 || status == e2e_skip)) || last_words
+            } >"$output-$name.out" 2>&1 </dev/null
+            echo "$status $seconds" >"$output-$name.end"
         ) &
     done
     for name in "$@"; do
@@ -70,6 +75,13 @@ check_together() {  # MOST NAME...
         rm -f "$output-$name".{out,end}
     done
     wait
+}
+# What a failed test's own pilot said last, or has said to its end.
+last_words() {
+    local log=$GLIDEPOD_ENV/$env_pilot.log
+    [[ -s $log ]] || env_pilot_log >"$log" 2>&1
+    echo "   the log of pod $env_pilot ends:"
+    tail -n 12 "$log" | cut -c 1-300 | sed 's/^/   /'
 }
 e2e_summary() {
     ((e2e_failed == 0)) || ! env_running || env_pilot_log 2>&1 | tail -n 60 | sed 's/^/   /'
@@ -188,7 +200,10 @@ start_pilot() {  # NAME CONTAINERS [FILTER]
     env_pilot_pod "$(env_wide "$2") | $(env_setting ADDITIONAL_REQUIREMENTS "TARGET.Pilot =?= \\\"$1\\\"") | ${3:-.}" \
         >"$GLIDEPOD_ENV/$1.json" && env_start_pilot "$GLIDEPOD_ENV/$1.json"
 }
-end_pilot() { env_end_pod "$env_pilot" 2; }
+end_pilot() {
+    env_pilot_log >"$GLIDEPOD_ENV/$env_pilot.log" 2>&1
+    env_end_pod "$env_pilot" 2
+}
 
 # Submits to the test's own pilot.
 submit_here() {  # USER
