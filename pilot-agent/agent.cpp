@@ -69,6 +69,8 @@ Result<void> Agent::start() {
   if (const passwd* user = ::getpwnam(settings_.trusted_user.c_str())) trusted_uid_ = user->pw_uid;
   jobs_ = KnownJobs(settings_.scratch, trusted_uid_);
   TRY(find_api());
+  status_ = std::make_unique<StatusFile>(loop_, settings_.status_file, pod_.space + "/" + pod_.name,
+                                         [this] { return core_.snapshot(); });
   // The shared volume lives as long as the pod, so a socket there is of an agent before this one. The pod's
   // status would tell too, but only after a while.
   if (::access(settings_.agent_socket.c_str(), F_OK) == 0) earlier_agents_ = Core::Earlier::some;
@@ -299,6 +301,7 @@ void Agent::pump() {
   pumping_ = false;
   adjust_watch();
   adjust_timer();
+  status_->touch();
   if (ready_ && core_.usable()) std::exchange(ready_, {})();
   if (given_up_ && give_up_.idle && !core_.busy()) std::exchange(give_up_.idle, {})();
 }

@@ -18,6 +18,7 @@
 #include "pilot-agent/known_jobs.hpp"
 #include "pilot-agent/settings.hpp"
 #include "pilot-agent/starter.hpp"
+#include "pilot-agent/status.hpp"
 
 namespace glidepod::agent {
 
@@ -136,6 +137,7 @@ class Agent {
   Loop::TimerId timer_ = 0;
   std::optional<Time> timer_due_;
   bool pumping_ = false;
+  std::unique_ptr<StatusFile> status_;
   Core::Earlier earlier_agents_ = Core::Earlier::none;
   std::function<void()> ready_;
   GiveUpHandlers give_up_;

@@ -14,6 +14,7 @@
 #include "lib/base/text.hpp"
 #include "pilot-agent/agent.hpp"
 #include "pilot-agent/settings.hpp"
+#include "pilot-agent/status.hpp"
 #include "pilot-agent/supervisor.hpp"
 
 using namespace glidepod;
@@ -28,14 +29,19 @@ constexpr std::size_t k_longest_message = 4096;  // of a termination message, to
 struct Options {
   std::string config_file = "/etc/glidepod/agent.conf";
   Config::Missing missing = Config::Missing::allowed;
-  enum class What { run, help, version, check } what = What::run;
+  enum class What { run, help, version, check, status } what = What::run;
+  bool json = false;
 };
 
 Result<Options> parse_arguments(const std::vector<std::string_view>& arguments) {
   Options options;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const auto argument = arguments[i];
-    if (argument == "--help" || argument == "-h") {
+    if (argument == "status" && i == 0) {
+      options.what = Options::What::status;
+    } else if (argument == "--json" && options.what == Options::What::status) {
+      options.json = true;
+    } else if (argument == "--help" || argument == "-h") {
       options.what = Options::What::help;
     } else if (argument == "--version") {
       options.what = Options::What::version;
@@ -53,12 +59,16 @@ Result<Options> parse_arguments(const std::vector<std::string_view>& arguments) 
 
 void show_help(const Config& config) {
   ::printf(
-      "usage: pilot-agent [--config FILE] [--check-config] [--help] [--version]\n\n"
+      "usage: pilot-agent [--config FILE] [--check-config] [--help] [--version]\n"
+      "       pilot-agent status [--json] [--config FILE]\n\n"
       "Runs HTCondor's jobs in the payload containers of its own Kubernetes pod. Reads\n"
       "/etc/glidepod/agent.conf, lines \"key = value\"; GLIDEPOD_KEY of the environment\n"
-      "wins. Settings, with their defaults:\n\n%s\n"
+      "wins. `status` shows what the payload containers of a running pilot do:\n\n"
+      "  kubectl exec POD -c pilot -- pilot-agent status\n\n"
+      "Settings, with their defaults:\n\n%s\n"
       "Exit: 0 the pilot ended by itself or was told to; 1 something failed, see the log\n"
-      "and the pod's termination message; 2 the command line or the configuration is wrong.\n",
+      "and the pod's termination message, or no pilot runs here (status); 2 the command line\n"
+      "or the configuration is wrong.\n",
       config.describe().c_str());
 }
 
@@ -174,6 +184,15 @@ class Program {
   std::string ending_;
 };
 
+int show_status(const Settings& settings, bool json) {
+  constexpr std::size_t k_longest_status = std::size_t{4} << 20;
+  auto shown = read_file(settings.status_file, k_longest_status);
+  if (!shown) shown = shown.error().in("no pilot runs here");
+  if (shown && !json) shown = status_table(*shown, std::chrono::system_clock::now());
+  if (!shown) return ::fprintf(stderr, "pilot-agent: %s\n", shown.error().message().c_str()), k_failed;
+  return ::fputs(shown->c_str(), stdout) < 0 ? k_failed : 0;
+}
+
 int fail(const Settings& settings, const Error& why, int code) {
   spdlog::critical("event=failed reason={}", quoted(why.message()));
   leave_message(settings.termination_log, why.message());
@@ -203,6 +222,8 @@ int main(int argc, char** argv) {
   }
   if (!read) return fail(settings, read.error(), k_usage);
   if (options->what == Options::What::check) return ::puts("the configuration is valid") < 0 ? k_failed : 0;
+
+  if (options->what == Options::What::status) return show_status(settings, options->json);
 
   auto loop = Loop::create();
   if (!loop) return fail(settings, loop.error(), k_failed);

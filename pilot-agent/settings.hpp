@@ -44,6 +44,7 @@ struct Settings {
   std::string trusted_user = "condor";
   std::string termination_log = "/dev/termination-log";
   std::string failure_file = "/run/glidepod/failure";
+  std::string status_file = "/run/glidepod/status.json";
   std::string trouble_config = "/etc/condor/config.d/99-trouble.config";
 
   // How long the command has to end by itself, in a pod of this grace.

@@ -41,23 +41,24 @@ Result<void> write_all(const Fd& fd, std::string_view data) {
 }
 
 namespace {
-Result<void> write_and_sync(const std::string& path, std::string_view data, unsigned mode) {
+Result<void> write_new(const std::string& path, std::string_view data, unsigned mode, Durable durable) {
   const Fd fd = TRY(open_file(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode));
   TRY(write_all(fd, data));
   if (::fchmod(fd.get(), mode) != 0) return Error::system("chmod");
-  if (::fsync(fd.get()) != 0) return Error::system("fsync");
+  if (durable == Durable::yes && ::fsync(fd.get()) != 0) return Error::system("fsync");
   return {};
 }
 }  // namespace
 
-Result<void> replace_file(const std::string& path, std::string_view data, unsigned mode) {
+Result<void> replace_file(const std::string& path, std::string_view data, unsigned mode, Durable durable) {
   const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
-  auto written = write_and_sync(temporary, data, mode);
+  auto written = write_new(temporary, data, mode, durable);
   if (written && ::rename(temporary.c_str(), path.c_str()) != 0) written = Error::system("rename");
   if (!written) {
     ::unlink(temporary.c_str());
     return written.error().in(fmt::format("replace {}", path));
   }
+  if (durable == Durable::no) return {};
   const auto slash = path.rfind('/');
   const Fd folder =
       TRY(open_file(slash == std::string::npos ? "." : path.substr(0, slash + 1), O_RDONLY | O_DIRECTORY));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -18,8 +19,10 @@ Result<std::string> read_all(const Fd& fd, std::string_view name, std::size_t li
 
 Result<void> write_all(const Fd& fd, std::string_view data);
 
-// The file has either its old or this content, even after a crash: temporary name, fsync, rename, fsync of
-// the folder.
-Result<void> replace_file(const std::string& path, std::string_view data, unsigned mode);
+// The file has either its old or this content: temporary name, rename. With Durable::yes even after a crash
+// of the machine, by an fsync of the file and one of its folder, which may take long.
+enum class Durable : std::uint8_t { yes, no };
+Result<void> replace_file(const std::string& path, std::string_view data, unsigned mode,
+                          Durable durable = Durable::yes);
 
 }  // namespace glidepod

@@ -1,5 +1,6 @@
 #include "lib/base/text.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace glidepod {
@@ -34,6 +35,21 @@ std::string one_line(std::string_view text, std::size_t limit) {
   for (char& c : line)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   return line;
+}
+
+std::string columns(const std::vector<std::vector<std::string>>& rows, std::size_t to_the_right) {
+  std::vector<std::size_t> widths(rows.empty() ? 0 : rows[0].size(), 0);
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string result;
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i + 1 < row.size(); ++i) {
+      const std::string fill(widths[i] - row[i].size(), ' ');
+      result += (i < to_the_right ? fill + row[i] : row[i] + fill) + "  ";
+    }
+    result += row.back() + '\n';
+  }
+  return result;
 }
 
 }  // namespace glidepod

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -19,5 +20,9 @@ Result<std::int64_t> parse_integer(std::string_view text);
 // The first line of a text, at most limit bytes, control characters as blanks: fit for a log or a hold
 // reason.
 std::string one_line(std::string_view text, std::size_t limit = 1000);
+
+// Rows of a table, each as many cells, in columns as wide as their widest cell; so many of the first are
+// aligned to the right. The last column is not filled up.
+std::string columns(const std::vector<std::vector<std::string>>& rows, std::size_t to_the_right = 0);
 
 }  // namespace glidepod

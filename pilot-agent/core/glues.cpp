@@ -51,8 +51,8 @@ void Core::greet(Container& container, Time now) {
     step->unclear_until.reset();
     if (proven_by_goodbye(*step)) return step_done(container, EventKind::hello, now);
     // Before the API has answered, the kubelet need not have heard of this image; and after a crash whatever
-    // comes may as well be the old one.
-    if (step->proof == Switching::Proof::goodbye) {
+    // comes may as well be the old one. Where ids cannot be told, time will tell, from now on.
+    if (step->proof == Switching::Proof::goodbye || container.instance.empty()) {
       step->proof = Switching::Proof::status;
       unsettle(container, now);
     }

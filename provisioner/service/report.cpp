@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/base/text.hpp"
 #include "lib/base/time.hpp"
 
 namespace glidepod::provisioner {
@@ -43,21 +44,6 @@ Json decision_json(const Decision& d) {
           {"submit", d.submit},
           {"verdict", to_string(d.verdict)},
           {"reason", d.reason()}};
-}
-
-// Columns as wide as their widest cell; the last one is not filled up.
-std::string columns(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths(rows[0].size(), 0);
-  for (const auto& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  std::string result;
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i + 1 < row.size(); ++i)
-      result +=
-          i < 10 ? fmt::format("{:>{}}  ", row[i], widths[i]) : fmt::format("{:<{}}  ", row[i], widths[i]);
-    result += row.back() + '\n';
-  }
-  return result;
 }
 
 }  // namespace
@@ -108,7 +94,7 @@ Result<std::string> table(const Json& report) {
       if (row[10] == "unservable") reason += "; owners " + d.at("owners").dump();
       row.push_back(reason);
     }
-    if (rows.size() > 1) result += columns(rows);
+    if (rows.size() > 1) result += columns(rows, 10);
     result += fmt::format("{} pods to make, {} to remove", report.at("submit").get<int>(),
                           report.at("removals").size());
     if (report.contains("created"))

@@ -199,6 +199,23 @@ TEST_CASE("proof: where container ids cannot be told, time proves home and nothi
   CHECK(h.state() == State::idle);
 }
 
+TEST_CASE("proof: where container ids cannot be told, who was there before a patch did not come after it") {
+  Harness h;
+  h.ids_known = false;
+  h.hello();
+  h.ask(k_v1);
+  h.patch_failed(0);  // no answer: the way home begins, with this glue still connected
+  h.patched();
+  h.runs_home(0);  // that of the container before
+  h.pass(90s);
+  CHECK(h.state() == State::switching);
+  h.goodbye();
+  h.hello();
+  h.runs_home(0);
+  h.pass(90s);
+  CHECK(h.state() == State::idle);
+}
+
 TEST_CASE("proof: an older state of the pod is not believed") {
   Harness h;
   h.pod.resource_version = "9";

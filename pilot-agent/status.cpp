@@ -1,0 +1,119 @@
+#include "pilot-agent/status.hpp"
+
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "lib/base/file.hpp"
+#include "lib/base/json.hpp"
+#include "lib/base/log.hpp"
+#include "lib/base/text.hpp"
+
+namespace glidepod::agent {
+
+using Json = nlohmann::json;
+
+namespace {
+
+constexpr Milliseconds k_delay{100};
+constexpr std::size_t k_widest = 200;  // of a cell: names are the users'
+
+std::string ago(WallTime since, WallTime now) {
+  const auto seconds =
+      std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::seconds>(now - since).count());
+  if (seconds < 120) return fmt::format("{} s", seconds);
+  if (seconds < 7200) return fmt::format("{} min", seconds / 60);
+  return fmt::format("{} h", seconds / 3600);
+}
+
+std::string cell(const Json& object, const char* key) {
+  const std::string text = one_line(text_of(object, key), k_widest);
+  return text.empty() ? "-" : text;
+}
+
+}  // namespace
+
+StatusFile::StatusFile(Loop& loop, std::string path, std::string pod, std::function<Snapshot()> look)
+    : loop_(loop), path_(std::move(path)), pod_(std::move(pod)), look_(std::move(look)) {}
+
+StatusFile::~StatusFile() {
+  loop_.cancel(timer_);
+  if (!last_.empty()) (void)::unlink(path_.c_str());
+}
+
+void StatusFile::touch() {
+  if (path_.empty() || timer_ != 0) return;
+  timer_ = loop_.after(k_delay, [this] {
+    timer_ = 0;
+    write();
+  });
+}
+
+void StatusFile::write() {
+  const Snapshot snapshot = look_();
+  const WallTime now = std::chrono::system_clock::now();
+  Json status = {{"pod", pod_},
+                 {"version", GLIDEPOD_VERSION},
+                 {"failures", snapshot.failures},
+                 {"given_up", snapshot.given_up},
+                 {"waiting", snapshot.waiting},
+                 {"containers", Json::array()}};
+  for (const Snapshot::One& one : snapshot.containers) {
+    auto& [what, since] = since_[one.name];
+    if (const auto is = fmt::format("{} {}", name_of(one.state), one.job); what != is) {
+      what = is;
+      since = now;
+    }
+    status["containers"].push_back({{"name", one.name},
+                                    {"state", name_of(one.state)},
+                                    {"since", time_text(since)},
+                                    {"job", one.job},
+                                    {"owner", one.owner},
+                                    {"image", one.image},
+                                    {"digest", one.digest},
+                                    {"id", one.instance},
+                                    {"wanted", one.wanted},
+                                    {"step", one.step},
+                                    {"trouble", one.trouble}});
+  }
+  const auto text = [&status] { return status.dump(1, ' ', false, Json::error_handler_t::replace) + '\n'; };
+  if (std::string is = text(); std::exchange(last_, is) == is) return;
+  status["time"] = time_text(now);
+  const auto written = replace_file(path_, text(), 0600, Durable::no);
+  if (!written && !std::exchange(warned_, true))
+    spdlog::warn("event=no_status_file reason={}", quoted(written.error().message()));
+}
+
+Result<std::string> status_table(const std::string& content, WallTime now) {
+  const Json status = Json::parse(content, nullptr, false);
+  if (!status.is_object() || !status.contains("containers") || !status["containers"].is_array())
+    return error("not a pilot agent's status");
+  std::vector<std::vector<std::string>> rows = {
+      {"CONTAINER", "STATE", "SINCE", "JOB", "OWNER", "IMAGE", "DOING"}};
+  for (const Json& one : status["containers"]) {
+    if (!one.is_object()) return error("not a pilot agent's status");
+    const auto since = parse_time(text_of(one, "since"));
+    const bool switching = text_of(one, "state") == "switching";
+    std::string doing = cell(one, "step");
+    if (!text_of(one, "trouble").empty()) doing += ": " + cell(one, "trouble");
+    rows.push_back({cell(one, "name"), cell(one, "state"), since ? ago(*since, now) : "-", cell(one, "job"),
+                    cell(one, "owner"), cell(one, switching ? "wanted" : "image"), doing});
+  }
+  std::string result = fmt::format("pod {}, version {}, last change {}\n", cell(status, "pod"),
+                                   cell(status, "version"), cell(status, "time")) +
+                       columns(rows);
+  const auto waiting = status.value("waiting", Json::array());
+  if (waiting.is_array() && !waiting.empty()) {
+    result += "waiting for a container:";
+    for (const Json& job : waiting)
+      result += " " + (job.is_string() ? one_line(job.get<std::string>(), k_widest) : "-");
+    result += '\n';
+  }
+  const Json failures = status.value("failures", Json(0));
+  if (failures.is_number_integer() && failures != 0)
+    result += fmt::format("failures of the infrastructure in a row: {}\n", failures.dump());
+  if (status.value("given_up", Json(false)) == true) result += "it has given up and takes no more jobs\n";
+  return result;
+}
+
+}  // namespace glidepod::agent

@@ -1,0 +1,137 @@
+#include "pilot-agent/status.hpp"
+
+#include <doctest/doctest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "lib/base/file.hpp"
+#include "lib/base/json.hpp"
+
+using namespace glidepod;
+using namespace glidepod::agent;
+
+namespace {
+
+Snapshot some() {
+  Snapshot snapshot;
+  auto& running = snapshot.containers.emplace_back();
+  running.name = "payload-0";
+  running.state = State::running;
+  running.job = "12.0";
+  running.owner = "alice@pool";
+  running.image = "docker.io/library/python:3.12";
+  auto& switching = snapshot.containers.emplace_back();
+  switching.name = "payload-1";
+  switching.state = State::switching;
+  switching.job = "13.0";
+  switching.wanted = "reg.example/bob/app:1";
+  switching.step = "target by goodbye";
+  switching.trouble = "Back-off\n\x1b[31m pulling \xff";
+  snapshot.waiting = {"14.0"};
+  return snapshot;
+}
+
+struct Scene {
+  std::string folder = std::filesystem::temp_directory_path() / "status.XXXXXX";
+  Loop loop = Loop::create().value();
+  Snapshot snapshot = some();
+  int looks = 0;
+
+  Scene() { REQUIRE(::mkdtemp(folder.data()) != nullptr); }
+  ~Scene() { std::filesystem::remove_all(folder); }
+  std::string path() const { return folder + "/status.json"; }
+  StatusFile file() {
+    return StatusFile(loop, path(), "glidepod/pilot", [this] {
+      ++looks;
+      return snapshot;
+    });
+  }
+  void pass(int milliseconds) {
+    loop.after(Milliseconds(milliseconds), [this] { loop.stop(); });
+    REQUIRE(loop.run());
+  }
+  nlohmann::json read() const { return nlohmann::json::parse(read_file(path()).value()); }
+};
+
+}  // namespace
+
+TEST_CASE("status: the file has what the containers do, once for many changes, and for nobody else") {
+  Scene scene;
+  {
+    StatusFile file = scene.file();
+    for (int i = 0; i < 50; ++i) file.touch();
+    scene.pass(300);
+    CHECK(scene.looks == 1);
+    struct stat found {};
+    REQUIRE(::stat(scene.path().c_str(), &found) == 0);
+    CHECK((found.st_mode & 07777) == 0600);
+    const auto status = scene.read();
+    CHECK(status["pod"] == "glidepod/pilot");
+    REQUIRE(status["containers"].size() == 2);
+    CHECK(status["containers"][0]["state"] == "running");
+    CHECK(status["containers"][1]["wanted"] == "reg.example/bob/app:1");
+    CHECK(status["waiting"][0] == "14.0");
+    CHECK(std::filesystem::directory_iterator(scene.folder) != std::filesystem::directory_iterator());
+
+    SUBCASE("what has not changed is not written again") {
+      REQUIRE(::unlink(scene.path().c_str()) == 0);
+      file.touch();
+      scene.pass(300);
+      CHECK(scene.looks == 2);
+      CHECK_FALSE(std::filesystem::exists(scene.path()));
+    }
+    SUBCASE("since is the beginning of a state, not of a change within it") {
+      const std::string since = text_of(status["containers"][1], "since");
+      scene.snapshot.containers[1].step = "home by status";
+      scene.pass(1100);
+      file.touch();
+      scene.pass(300);
+      CHECK(text_of(scene.read()["containers"][1], "since") == since);
+      scene.snapshot.containers[1].state = State::idle;
+      file.touch();
+      scene.pass(300);
+      CHECK(text_of(scene.read()["containers"][1], "since") != since);
+    }
+  }
+  CHECK_FALSE(std::filesystem::exists(scene.path()));
+}
+
+TEST_CASE("status: a folder that is not there is no reason to fail") {
+  Scene scene;
+  StatusFile file(scene.loop, scene.folder + "/nowhere/status.json", "a/b",
+                  [&scene] { return scene.snapshot; });
+  file.touch();
+  scene.pass(300);
+}
+
+TEST_CASE("status: the table") {
+  Scene scene;
+  StatusFile file = scene.file();
+  scene.snapshot.failures = 2;
+  scene.snapshot.given_up = true;
+  file.touch();
+  scene.pass(300);
+  const auto now = parse_time(text_of(scene.read()["containers"][0], "since")).value();
+  const auto table = status_table(read_file(scene.path()).value(), now + std::chrono::seconds(48));
+  REQUIRE(table);
+  const std::string& text = table.value();
+  CHECK(text.find("pod glidepod/pilot, version") == 0);
+  CHECK(text.find("\npayload-0  running    48 s   12.0  alice@pool  docker.io/library/python:3.12  -\n") !=
+        std::string::npos);
+  CHECK(text.find("payload-1  switching  48 s   13.0  -           reg.example/bob/app:1          target by "
+                  "goodbye: Back-off\n") != std::string::npos);
+  CHECK(text.find("waiting for a container: 14.0\n") != std::string::npos);
+  CHECK(text.find("failures of the infrastructure in a row: 2\nit has given up") != std::string::npos);
+  // Names are the users'.
+  CHECK(text.find('\x1b') == std::string::npos);
+}
+
+TEST_CASE("status: what is no status is refused") {
+  for (const char* text : {"", "{", "[]", "{}", R"({"containers": 5})", R"({"containers": [5]})"})
+    CHECK_FALSE(status_table(text, {}).ok());
+  CHECK(status_table(R"({"containers": [{}], "waiting": 5, "failures": "x", "given_up": 7})", {}).ok());
+}
