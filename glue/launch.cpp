@@ -175,16 +175,15 @@ Result<Pipe> report_pipe() {
   return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
 
-Result<void> start(const wire::Launch& launch, const std::vector<Fd>& fds, const Filter& filter,
-                   const Fd& report, Launched* launched) {
+Result<Launched> start(const wire::Launch& launch, const std::vector<Fd>& fds, const Filter& filter,
+                       const Fd& report) {
   Prepared prepared = prepare(launch, {fds[0].get(), fds[1].get(), fds[2].get()},
                               launch.program_attached ? fds[3].get() : -1, filter);
   prepared.plan.report_fd = report.get();
-  launched->candidates = prepared.plan.candidates;
-  launched->pid = ::fork();
-  if (launched->pid < 0) return Error::system("fork");
-  if (launched->pid == 0) run_child(prepared.plan);
-  return {};
+  const pid_t pid = ::fork();
+  if (pid < 0) return Error::system("fork");
+  if (pid == 0) run_child(prepared.plan);
+  return Launched{pid, std::move(prepared.plan.candidates)};
 }
 
 void prepare_image(const wire::Launch& launch) {

@@ -33,17 +33,17 @@ Prepared prepare(const wire::Launch& launch, const std::array<int, 3>& stdio, in
 // A forked child on its way to the job's program.
 struct Launched {
   pid_t pid = -1;
-  Fd report;  // readable: a ChildReport, or its end once the program runs
   std::vector<std::string> candidates;
 };
 struct Pipe {
   Fd read, write;
 };
-// For a child's report: does not block, is closed by exec.
+// For a child's report: does not block, is closed by exec. Readable: a ChildReport, or its end once the
+// program runs.
 Result<Pipe> report_pipe();
 // Forks. fds are stdin, stdout, stderr and the program if one is attached; the report goes to report.
-Result<void> start(const wire::Launch& launch, const std::vector<Fd>& fds, const Filter& filter,
-                   const Fd& report, Launched* launched);
+Result<Launched> start(const wire::Launch& launch, const std::vector<Fd>& fds, const Filter& filter,
+                       const Fd& report);
 
 // Makes the image fit for a job: /tmp and /var/tmp, and the user's name.
 void prepare_image(const wire::Launch& launch);

@@ -123,15 +123,19 @@ Result<void> Server::begin(const std::vector<Fd>& fds) {
   // Watched before there is a child: one that could not be watched would run unseen.
   auto pipe = TRY(report_pipe());
   TRY(loop_.watch(pipe.read.get(), EPOLLIN, [this](std::uint32_t) { on_report(); }));
-  job_->main.report = std::move(pipe.read);
-  auto started = start(job_->launch, fds, *filter_, pipe.write, &job_->main);
-  if (!started) close_report();
-  return started;
+  job_->report = std::move(pipe.read);
+  auto started = start(job_->launch, fds, *filter_, pipe.write);
+  if (!started) {
+    close_report();
+    return started.error();
+  }
+  job_->main = *std::move(started);
+  return {};
 }
 
 void Server::on_report() {
   ChildReport report;
-  const Record told = read_record(job_->main.report, &report);
+  const Record told = read_record(job_->report, &report);
   if (told == Record::none) return;
   close_report();
   if (told == Record::whole) {
@@ -154,8 +158,8 @@ void Server::on_launch_overdue() {
 }
 
 void Server::close_report() {
-  loop_.forget(job_->main.report.get());
-  job_->main.report.reset();
+  loop_.forget(job_->report.get());
+  job_->report.reset();
 }
 
 void Server::on_signal(const wire::Signal& signal) {

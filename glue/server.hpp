@@ -48,6 +48,7 @@ struct Job {
   wire::Launch launch;
   Links links;
   Launched main;
+  Fd report;  // of main, until it has come to its program
   bool suspended = false;
   bool told = false;  // the agent has sent it a signal that is its owner's or HTCondor's word to end
   std::optional<ExitStatus> status;  // the main process has ended

@@ -21,7 +21,7 @@ constexpr Cleaning::Limits k_hurried = {.as_user = std::chrono::seconds(2),
 // job, the look that finds so is all there is, and JobEnded goes with it: an agent woken in between would
 // take the processor for a while, on a busy machine for milliseconds.
 void Server::main_ended() {
-  if (job_->main.report) on_report();  // it came to its end before that was looked at
+  if (job_->report) on_report();  // it came to its end before that was looked at
   if (!job_) return;
   link_.hold();
   if (!job_->failure) {
@@ -45,7 +45,7 @@ void Server::begin_end() {
   if (job_->stage >= Job::Stage::ending) return;
   loop_.cancel(job_->timer);
   loop_.cancel(job_->pursuit_timer);
-  if (job_->failure && job_->main.report) close_report();
+  if (job_->failure && job_->report) close_report();
   forget_sessions();
   stop_count();
   job_->stage = Job::Stage::ending;
@@ -62,7 +62,7 @@ void Server::end_some() {
   loop_.cancel(job_->timer);
   job_->account.processes_killed = job_->ending->killed();
   job_->account.clean = children_ == Children::none;
-  if (job_->main.report) {  // it hangs in the kernel, before its program
+  if (job_->report) {  // it hangs in the kernel, before its program
     close_report();
     job_->failure = Error("the job's process could not be started, nor ended");
   }

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 
 namespace glidepod {
@@ -36,16 +35,6 @@ void Loop::forget(int fd) {
   if (handlers_.erase(fd) != 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
 }
 
-Loop::TimerId Loop::after(Milliseconds delay, std::function<void()> handler) {
-  const TimerId id = ++last_timer_;
-  timers_.emplace(std::pair(now() + delay, id), std::move(handler));
-  return id;
-}
-
-void Loop::cancel(TimerId timer) {
-  std::erase_if(timers_, [timer](const auto& entry) { return entry.first.second == timer; });
-}
-
 Result<void> Loop::on_signals(const std::vector<int>& signals,
                               std::function<void(const signalfd_siginfo&)> handler) {
   sigset_t set;
@@ -64,21 +53,6 @@ Result<void> Loop::on_signals(const std::vector<int>& signals,
   });
 }
 
-int Loop::next_timeout(Milliseconds limit) const {
-  if (timers_.empty()) return static_cast<int>(limit.count());
-  const auto wait = std::chrono::ceil<Milliseconds>(timers_.begin()->first.first - now());
-  const auto due = std::clamp(wait, Milliseconds(0), Milliseconds(std::chrono::hours(1)));
-  return static_cast<int>((limit.count() < 0 ? due : std::min(due, limit)).count());
-}
-
-void Loop::run_due_timers() {
-  const auto until = now();
-  while (!timers_.empty() && timers_.begin()->first.first <= until) {
-    auto handler = std::move(timers_.extract(timers_.begin()).mapped());
-    handler();
-  }
-}
-
 Result<void> Loop::run_once(Milliseconds limit) {
   std::array<epoll_event, 64> events;
   const int count =
@@ -93,12 +67,6 @@ Result<void> Loop::run_once(Milliseconds limit) {
     (*handler)(events[i].events);
   }
   run_due_timers();
-  return {};
-}
-
-Result<void> Loop::run() {
-  running_ = true;
-  while (running_) TRY(run_once(Milliseconds(-1)));
   return {};
 }
 

@@ -39,10 +39,7 @@ void Core::lose_job(Container& container, EventKind event, Time now) {
 
 namespace {
 bool is_end_of(const std::optional<kube::Termination>& end, std::string_view instance) {
-  if (!end) return false;
-  const std::string_view id = end->container_id;
-  const auto slashes = id.find("://");
-  return slashes != std::string_view::npos && id.substr(slashes + 3) == instance;
+  return end && is_of({.container_id = end->container_id}, instance);
 }
 
 // How that container ended. Where its id is not known, the next end that the status shows is taken for it.

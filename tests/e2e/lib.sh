@@ -226,15 +226,22 @@ runs_in() {  # IMAGE NAME [USER]
     finished "$user" "$job" && equal "$(history_of "$job" ExitBySignal ExitCode)" "0 false 4" &&
         equal "$(output_of "$user" "$job")" "$2"
 }
-# A job whose image cannot be had is held, with these words.
-is_held() {  # IMAGE WORDS
-    local job result=0
-    job=$({ shell_job "$1" true; echo queue; } | submit_here alice)
-    wait_until 180 "the hold" status_is "$job.0" 5 || result=1
-    echo "   $(env_job "$job.0" HoldReason)"
-    contains "$(env_job "$job.0" HoldReason)" "$1" && contains "$(env_job "$job.0" HoldReason)" "$2" || result=1
+# Codes (empty: any) and parts of the reason of a job that is to be held, and is then removed; how often it started is
+# in `starts`.
+is_held() {  # JOB CODES WORDS...
+    local job=$1 codes=$2 word result=0
+    shift 2
+    wait_until 180 "the hold of $job" status_is "$job.0" 5 || { env_as alice tail -n 20 "$job.log"; return 1; }
+    echo "   held: $(env_job "$job.0" HoldReason)"
+    [[ -z $codes ]] || equal "$(env_job "$job.0" HoldReasonCode HoldReasonSubCode)" "$codes" || result=1
+    for word in "$@"; do contains "$(env_job "$job.0" HoldReason)" "$word" || result=1; done
+    starts=$(env_job "$job.0" NumJobStarts)
     env_as alice condor_rm "$job" >/dev/null
     return $result
+}
+# A job whose image cannot be had is held, with these words.
+image_is_refused() {  # IMAGE WORDS
+    is_held "$({ shell_job "$1" true; echo queue; } | submit_here alice)" "" "$1" "$2"
 }
 
 # Ends what is still under way.

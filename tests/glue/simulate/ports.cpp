@@ -47,28 +47,10 @@ void Loop::forget(int fd) {
   handlers_.erase(fd);
 }
 
-Loop::TimerId Loop::after(Milliseconds delay, std::function<void()> handler) {
-  const TimerId id = ++last_timer_;
-  timers_.emplace(std::pair(now() + delay, id), std::move(handler));
-  return id;
-}
-
-void Loop::cancel(TimerId timer) {
-  std::erase_if(timers_, [timer](const auto& entry) { return entry.first.second == timer; });
-}
-
 Result<void> Loop::on_signals(const std::vector<int>&, std::function<void(const signalfd_siginfo&)> handler) {
   return watch(World::k_signals, EPOLLIN, [handler = std::move(handler)](std::uint32_t) {
     for (const auto& info : World::current().take_signals(16)) handler(info);
   });
-}
-
-void Loop::run_due_timers() {
-  const auto until = now();
-  while (!timers_.empty() && timers_.begin()->first.first <= until) {
-    auto handler = std::move(timers_.extract(timers_.begin()).mapped());
-    handler();
-  }
 }
 
 Result<void> Loop::run_once(Milliseconds) {
@@ -95,12 +77,6 @@ Result<void> Loop::run_once(Milliseconds) {
   }
   run_due_timers();
   if (running_) world.end_turn(timers_.size());
-  return {};
-}
-
-Result<void> Loop::run() {
-  running_ = true;
-  while (running_) TRY(run_once(Milliseconds(-1)));
   return {};
 }
 

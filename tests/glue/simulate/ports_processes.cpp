@@ -126,18 +126,16 @@ Result<Pipe> report_pipe() {
   return Pipe{Fd(fd), Fd(fd + 1)};
 }
 
-Result<void> start(const wire::Launch& launch, const std::vector<Fd>&, const Filter&, const Fd& report,
-                   Launched* launched) {
+Result<Launched> start(const wire::Launch& launch, const std::vector<Fd>&, const Filter&, const Fd& report) {
   World& world = World::current();
   world.pass_call();
   if (is_short(world)) return no_resources();
   Process& main = world.tree.fork(Tree::k_glue, Process::Kind::job);
   world.truth.forked();
   main.reports_to = report.get() - 1;
-  launched->pid = main.pid;
   world.note(fmt::format("job {} has process {}", launch.job, main.pid));
   world.begin_job(main);
-  return {};
+  return Launched{main.pid, {}};
 }
 
 std::string refuse_session(const wire::OpenSession&, std::size_t) {
