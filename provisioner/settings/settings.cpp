@@ -261,7 +261,13 @@ class Table {
     seconds(
         g, "pull_limit", &s.pull_limit,
         "an image pull that takes longer has failed; after twice that without an image the pod is removed");
-    seconds(g, "register_limit", &s.register_limit, "a running pilot that takes longer to join has failed");
+    seconds(
+        g, "register_limit", &s.register_limit,
+        "a pilot that takes longer to join has failed; one that cannot start is removed after twice that");
+    seconds(g, "take_back_after", &s.take_back_after,
+            "pods without a node, and more than wanted for so long, are removed; 0: never");
+    seconds(g, "unschedulable_limit", &s.unschedulable_limit,
+            "a group none of whose pods got a node for so long is down to one; 0: never");
     integer(g, "finished_kept", &s.finished_kept, 0, "most finished pods to keep");
     integer(g, "failed_kept", &s.failed_kept, 0, "failed pods that are kept whatever their age");
     text(g, "status_file", &s.status_file,

@@ -174,6 +174,25 @@ TEST_CASE("kubernetes: only the pod that was seen is removed") {
   CHECK(scene.remove("a") == "");
 }
 
+TEST_CASE("kubernetes: what became known after the look removes nothing") {
+  Scene scene;
+  scene.look();
+  CHECK(scene.create("a") == "");
+  CHECK(scene.remove("a") == "409 Conflict: another uid");
+}
+
+TEST_CASE("kubernetes: pods that wait and would now be made otherwise are told") {
+  Scene scene;
+  CHECK(scene.create("a") == "");
+  CHECK(!scene.look().pods.at(0).outdated);
+  const auto made_as = scene.pods["a"]["metadata"]["annotations"]["glidepod.io/made-as"];
+  scene.pods["a"]["metadata"]["annotations"]["glidepod.io/made-as"] = "another";
+  CHECK(scene.look().pods.at(0).outdated);
+  scene.pods["a"]["metadata"]["annotations"].erase("glidepod.io/made-as");
+  CHECK(!scene.look().pods.at(0).outdated);
+  CHECK(made_as.get<std::string>().size() == 16);
+}
+
 TEST_CASE("kubernetes: a list that cannot be read is blindness, one pod that cannot is a problem") {
   Scene scene;
   CHECK(scene.create("a") == "");
