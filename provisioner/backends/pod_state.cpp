@@ -78,6 +78,18 @@ bool is_jobless(const Json& pilot) {
   return !ran || crash_loops(pilot);
 }
 
+// Ended by the node or for another pod: that says nothing of the pilot.
+bool is_evicted(const Json& status) {
+  for (const auto& condition : at(status, "conditions"))
+    if (text(condition, "type") == "DisruptionTarget" && text(condition, "status") == "True") return true;
+  const auto reason = text(status, "reason");
+  static constexpr std::string_view reasons[] = {
+      "Evicted",  "Preempting",   "NodeLost",   "NodeShutdown",
+      "Shutdown", "NodeAffinity", "Terminated", "UnexpectedAdmissionError"};
+  return reason.starts_with("OutOf") ||
+         std::find(std::begin(reasons), std::end(reasons), reason) != std::end(reasons);
+}
+
 Time condition_time(const Json& status, std::string_view type) {
   for (const auto& condition : at(status, "conditions"))
     if (text(condition, "type") == type) return read_time(at(condition, "lastTransitionTime"));
@@ -154,6 +166,7 @@ Result<Pod> read_pod(const Json& pod) {
   if (phase == "Succeeded" || phase == "Failed") {
     result.state = phase == "Failed" ? PodState::failed : PodState::succeeded;
     result.since = end_time(status, result.since);
+    result.evicted = phase == "Failed" && is_evicted(status);
   } else if (metadata.contains("deletionTimestamp")) {
     result.state = PodState::unknown;  // on its way out: it takes no more jobs, but room
   } else if (phase == "Running") {

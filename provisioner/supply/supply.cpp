@@ -170,7 +170,7 @@ Supply Tracker::observe(const std::vector<Pod>& pods, const std::vector<Slot>& s
     if (as == Standing::broken && !std::exchange(memory.broken, true))
       outcomes_[pod.group].failures.emplace_back(now, pod.image);
     if (ended) {
-      settle(memory, true, now);
+      settle(memory, !pod.evicted, now);
       supply.ended.push_back({pod.name, state == PodState::failed, pod.since, ++memory.sightings_ended});
     }
   }

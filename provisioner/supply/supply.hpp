@@ -36,6 +36,7 @@ struct Pod {
   PodState state = PodState::unschedulable;  // of a running pod: unregistered
   Time since;                                // when it came into this state, or was made
   bool jobless = false;   // for certain: its pilot has not run yet, or crashes again and again and is down
+  bool evicted = false;   // it failed because its node or another pod wanted it gone
   bool outdated = false;  // new pods of its group are made otherwise
   std::string made_as;    // how it was made: differs where another template or other settings made it
 };

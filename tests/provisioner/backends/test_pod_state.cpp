@@ -152,3 +152,15 @@ TEST_CASE("pod_state: a pilot that crashes again and again gets no more time wit
   CHECK(since(4) == k_created + Seconds(300));
   CHECK(since(5) == k_created);
 }
+
+TEST_CASE("pod_state: an eviction or preemption is told from a failure") {
+  const auto evicted = [](const char* status) { return pod(status).evicted; };
+  for (const auto* reason :
+       {"Evicted", "Preempting", "NodeLost", "Terminated", "OutOfcpu", "OutOfnvidia.com/gpu"})
+    CHECK(evicted(fmt::format(R"({{"phase": "Failed", "reason": "{}"}})", reason).c_str()));
+  CHECK(evicted(R"({"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "status": "True"}]})"));
+  CHECK(!evicted(R"({"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "status": "False"}]})"));
+  CHECK(!evicted(R"({"phase": "Failed", "reason": "DeadlineExceeded"})"));
+  CHECK(!evicted(R"({"phase": "Failed"})"));
+  CHECK(!evicted(R"({"phase": "Running", "reason": "Evicted"})"));
+}

@@ -161,3 +161,12 @@ TEST_CASE("supply: pods that new settings would make otherwise do not count, but
                       [](const auto& p) { return p.outdated; }) == 2);
   CHECK(scene.group(Seconds(601)).unknown == 3);
 }
+
+TEST_CASE("supply: a pod that was evicted before it joined is no failure of its image") {
+  Scene scene;
+  for (const auto* name : {"a", "b", "c"}) scene.add(name, PodState::unregistered);
+  scene.look();
+  for (auto& pod : scene.pods) pod.state = PodState::failed;
+  scene.pods[0].evicted = scene.pods[1].evicted = true;
+  CHECK(scene.group().failures.size() == 1);
+}
