@@ -300,6 +300,15 @@ List unknown_keys(const Ini& ini, const std::vector<Key>& known) {
   return result;
 }
 
+// What counts in place of a key that is accepted for PRP's files; nullptr where the key itself does.
+const char* used_instead(std::string_view section, std::string_view key) {
+  if (section == "lancium" && key == "lancium_job_ttl") return "sightings_before_removal is";
+  if (section != "htcondor") return nullptr;
+  if (key == "condor_host") return "pool is";
+  const bool of_backend = key == "namespace" || key == "app_name" || key == "k8s_domain";
+  return of_backend ? "that of [k8s] is" : nullptr;
+}
+
 }  // namespace
 
 Result<LoadedSettings> parse_settings(const Ini& ini) {
@@ -324,6 +333,12 @@ Result<LoadedSettings> parse_settings(const Ini& ini) {
     known.push_back({"htcondor", name, "", "", {}});
   std::sort(loaded.written.begin(), loaded.written.end());
   for (auto& text : unknown_keys(ini, known)) loaded.warnings.push_back({std::move(text)});
+  for (const auto& [section, keys] : ini.keys())
+    for (const auto& key : keys)
+      // PRP's files say the same in both places.
+      if (const auto* instead = used_instead(section, key);
+          instead && TRY(ini.get(section, key)) != TRY(ini.get("k8s", key)))
+        loaded.warnings.push_back({fmt::format("'{}' in [{}] is not used: {}", key, section, instead)});
   return loaded;
 }
 
