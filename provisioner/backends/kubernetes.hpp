@@ -8,6 +8,7 @@
 #include "provisioner/backends/backend.hpp"
 #include "provisioner/backends/pod_feed.hpp"
 #include "provisioner/backends/pods.hpp"
+#include "provisioner/demand/contract.hpp"
 
 namespace glidepod::provisioner {
 
@@ -29,6 +30,7 @@ class Kubernetes : public Backend {
   const std::string& image() const override { return maker_.image(); }
   std::string slot_constraint() const override;
   std::string slot_pod_attribute() const override { return "K8SPodName"; }
+  std::string jobs_taken() const override { return maker_.has_payloads() ? k_container_jobs : ""; }
 
  private:
   struct Look;

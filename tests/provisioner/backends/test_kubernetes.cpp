@@ -248,8 +248,13 @@ TEST_CASE("kubernetes: quotas each time, nodes now and then") {
   CHECK(seen.capacity.needs.at({.cpus = 4}).cpu_milli == 3000);
 }
 
-TEST_CASE("kubernetes: its pilots' ads") {
+TEST_CASE("kubernetes: its pilots' ads, and which jobs they take") {
   Scene scene;
+  CHECK(scene.kubernetes->jobs_taken().empty());
+  const auto pod =
+      Json::parse(R"({"kind": "Pod", "spec": {"containers": [{"name": "pilot"}, {"name": "payload-0"}]}})");
+  CHECK(Kubernetes(*scene.client, {}, PodMaker::create({}, &pod).value(), PodFeed::Mode::once).jobs_taken() ==
+        k_container_jobs);
   CHECK(scene.kubernetes->slot_constraint() ==
         "(K8SProvisionerType =?= \"PRPHTCondorProvisioner\") && (K8SProvisionerName =?= \"wn\") && "
         "(K8SNamespace =?= \"ns\") && (K8SDomain =?= \"optiputer.net\")");
