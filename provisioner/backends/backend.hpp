@@ -37,6 +37,8 @@ class Backend {
   // Which ads of the pool are its pilots', and the attribute that holds the pod's name.
   virtual std::string slot_constraint() const = 0;
   virtual std::string slot_pod_attribute() const = 0;
+  // Which jobs its pilots take, an expression over the job; empty: all.
+  virtual std::string jobs_taken() const { return {}; }
 };
 
 }  // namespace glidepod::provisioner

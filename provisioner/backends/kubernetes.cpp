@@ -87,13 +87,29 @@ void Kubernetes::read_node_sizes(const std::shared_ptr<Look>& look) {
 
 // The pods as they are now, not as they were when the look began: what it waited for may have taken a while.
 void Kubernetes::finish(const std::shared_ptr<Look>& look) {
-  for (const auto& [name, entry] : feed_.pods())
-    if (entry.pod)
-      look->seen.pods.push_back(entry.pod.value());
-    else
+  std::map<Group, std::string> made_as;
+  judged_.clear();
+  for (const auto& [name, entry] : feed_.pods()) {
+    judged_[name] = {entry.uid, entry.version};
+    if (!entry.pod) {
       look->seen.problems.push_back(entry.pod.error().message());
+      continue;
+    }
+    auto& pod = look->seen.pods.emplace_back(entry.pod.value());
+    pod.outdated = pod.jobless && is_outdated(pod, made_as);
+  }
   look->seen.capacity.nodes = nodes_;
   look->done(std::move(look->seen));
+}
+
+// The image is not asked for: admission may have put a mirror's in its place.
+bool Kubernetes::is_outdated(const Pod& pod, std::map<Group, std::string>& made_as) const {
+  if (pod.made_as.empty()) return false;
+  const auto [now, first] = made_as.try_emplace(pod.group);
+  if (first)
+    if (const auto made = maker_.make(pod.group, "any"))
+      now->second = made.value()["metadata"]["annotations"][k_made_as];
+  return pod.made_as != now->second;
 }
 
 Demand Kubernetes::fit(Demand demand, Capacity& capacity) const {
@@ -131,12 +147,11 @@ void Kubernetes::create(const Group& group, const std::string& name, std::functi
 }
 
 void Kubernetes::remove(const std::string& name, std::function<void(Result<void>)> done) {
-  const auto pod = feed_.pods().find(name);
+  const auto pod = judged_.find(name);
   // Another pod that got the name since is not meant, nor is this one if anything has happened to it: it may
   // have got its image and be at work.
-  Json conditions = {{"uid", pod == feed_.pods().end() ? "unknown" : pod->second.uid}};
-  if (pod != feed_.pods().end() && !pod->second.version.empty())
-    conditions["resourceVersion"] = pod->second.version;
+  Json conditions = {{"uid", pod == judged_.end() ? "unknown" : pod->second.first}};
+  if (pod != judged_.end() && !pod->second.second.empty()) conditions["resourceVersion"] = pod->second.second;
   const Json options = {{"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", conditions}};
   calls_.call({.method = "DELETE", .path = pods_path(name), .body = options.dump()},
               [done = std::move(done)](const Result<std::string>& answer) {

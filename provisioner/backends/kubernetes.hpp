@@ -8,6 +8,7 @@
 #include "provisioner/backends/backend.hpp"
 #include "provisioner/backends/pod_feed.hpp"
 #include "provisioner/backends/pods.hpp"
+#include "provisioner/demand/contract.hpp"
 
 namespace glidepod::provisioner {
 
@@ -23,24 +24,28 @@ class Kubernetes : public Backend {
   Demand fit(Demand demand, Capacity& capacity) const override;
   // Repeats what may be repeated for a minute; a pod that is there already is one that was made.
   void create(const Group& group, const std::string& name, std::function<void(Result<void>)> done) override;
-  // Only the very pod that was seen to have ended.
+  // Only the very pod that was seen, and as it was seen: it may be at work by now.
   void remove(const std::string& name, std::function<void(Result<void>)> done) override;
   void wind_up() override { calls_.wind_up(); }
   const std::string& image() const override { return maker_.image(); }
   std::string slot_constraint() const override;
   std::string slot_pod_attribute() const override { return "K8SPodName"; }
+  std::string jobs_taken() const override { return maker_.has_payloads() ? k_container_jobs : ""; }
 
  private:
   struct Look;
   void read_quota(const std::shared_ptr<Look>& look);
   void read_node_sizes(const std::shared_ptr<Look>& look);
   void finish(const std::shared_ptr<Look>& look);
+  bool is_outdated(const Pod& pod, std::map<Group, std::string>& made_as) const;
   std::string pods_path(std::string_view name = {}) const;
 
   kube::Calls calls_;
   KubernetesSettings settings_;
   PodMaker maker_;
   PodFeed feed_;
+  // What the last look saw, and so what the decisions are about: the feed may know more by now.
+  std::map<std::string, std::pair<std::string, std::string>> judged_;  // uid and version by name
   std::vector<Resources> nodes_;
   Time nodes_read_;
 };

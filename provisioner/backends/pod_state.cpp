@@ -12,6 +12,8 @@ namespace glidepod::provisioner {
 
 namespace {
 
+// So many starts of a pilot in one pod, and it is not given more time after each.
+constexpr std::int64_t k_crash_loop = 5;
 constexpr std::int64_t k_unlimited = std::int64_t{1} << 60;
 
 // Objects and arrays of the API may be missing or null.
@@ -53,14 +55,39 @@ PodState waiting_state(const Json& status) {
   return begun ? PodState::starting : PodState::pulling;
 }
 
-bool has_run(const Json& status) {
-  for (const auto* lists : {"initContainerStatuses", "containerStatuses"})
-    for (const auto& container : at(status, lists))
-      if (!at(at(container, "state"), "running").is_null() ||
-          !at(at(container, "state"), "terminated").is_null() ||
-          !at(at(container, "lastState"), "terminated").is_null())
-        return true;
-  return false;
+// The status of the pilot's container; null where there is none yet.
+const Json& pilot_status(const Json& pod) {
+  static const Json none;
+  const auto& containers = at(at(pod, "spec"), "containers");
+  const auto name = text(containers[pilot_index(containers)], "name");
+  for (const auto& container : at(at(pod, "status"), "containerStatuses"))
+    if (text(container, "name") == name) return container;
+  return none;
+}
+
+bool crash_loops(const Json& pilot) {
+  const auto& restarts = at(pilot, "restartCount");
+  return restarts.is_number_integer() && restarts.get<std::int64_t>() >= k_crash_loop;
+}
+
+// Without a pilot no job comes, and none outlives it.
+bool is_jobless(const Json& pilot) {
+  const auto& state = at(pilot, "state");
+  if (!at(state, "running").is_null()) return false;
+  const bool ran = !at(state, "terminated").is_null() || !at(at(pilot, "lastState"), "terminated").is_null();
+  return !ran || crash_loops(pilot);
+}
+
+// Ended by the node or for another pod: that says nothing of the pilot.
+bool is_evicted(const Json& status) {
+  for (const auto& condition : at(status, "conditions"))
+    if (text(condition, "type") == "DisruptionTarget" && text(condition, "status") == "True") return true;
+  const auto reason = text(status, "reason");
+  static constexpr std::string_view reasons[] = {
+      "Evicted",  "Preempting",   "NodeLost",   "NodeShutdown",
+      "Shutdown", "NodeAffinity", "Terminated", "UnexpectedAdmissionError"};
+  return reason.starts_with("OutOf") ||
+         std::find(std::begin(reasons), std::end(reasons), reason) != std::end(reasons);
 }
 
 Time condition_time(const Json& status, std::string_view type) {
@@ -80,18 +107,13 @@ Time end_time(const Json& status, Time otherwise) {
   return last == Time{} ? otherwise : last;
 }
 
-void place_running(Pod& result, const Json& pod) {
-  const auto name =
-      text(at(at(pod, "spec"), "containers")[pilot_index(at(at(pod, "spec"), "containers"))], "name");
-  result.state = PodState::starting;
-  for (const auto& container : at(at(pod, "status"), "containerStatuses")) {
-    if (text(container, "name") != name) continue;
-    const auto& state = at(container, "state");
-    if (is_pull_error(text(at(state, "waiting"), "reason"))) result.state = PodState::pull_error;
-    if (!state.contains("running")) return;
-    result.state = PodState::unregistered;
-    result.since = read_time(at(at(state, "running"), "startedAt"));
-  }
+void place_running(Pod& result, const Json& pilot) {
+  const auto& state = at(pilot, "state");
+  result.state =
+      is_pull_error(text(at(state, "waiting"), "reason")) ? PodState::pull_error : PodState::starting;
+  if (!state.contains("running")) return;
+  result.state = PodState::unregistered;
+  if (!crash_loops(pilot)) result.since = read_time(at(at(state, "running"), "startedAt"));
 }
 
 std::int64_t quantity(const Json& values, const char* name, std::int64_t unit, std::int64_t missing) {
@@ -137,23 +159,28 @@ Result<Pod> read_pod(const Json& pod) {
   if (!containers.is_array() || containers.empty()) return error("{}: no containers", result.name);
   result.image = text(containers[pilot_index(containers)], "image");
 
+  result.made_as = text(at(metadata, "annotations"), k_made_as);
   result.since = read_time(at(metadata, "creationTimestamp"));
+  const auto& pilot = pilot_status(pod);
   const auto phase = text(status, "phase");
   if (phase == "Succeeded" || phase == "Failed") {
     result.state = phase == "Failed" ? PodState::failed : PodState::succeeded;
     result.since = end_time(status, result.since);
+    result.evicted = phase == "Failed" && is_evicted(status);
   } else if (metadata.contains("deletionTimestamp")) {
     result.state = PodState::unknown;  // on its way out: it takes no more jobs, but room
   } else if (phase == "Running") {
-    place_running(result, pod);
+    place_running(result, pilot);
+    result.jobless = !pilot.is_null() && is_jobless(pilot);
   } else if (phase == "Unknown") {
     result.state = PodState::unknown;
   } else if (scheduled(pod)) {
     result.state = waiting_state(status);
-    result.never_ran = result.state == PodState::pull_error && !has_run(status);
+    result.jobless = is_jobless(pilot);
     result.since = std::max(result.since, condition_time(status, "PodScheduled"));
   } else {
     result.state = PodState::unschedulable;
+    result.jobless = true;
   }
   return result;
 }

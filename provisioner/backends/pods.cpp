@@ -97,19 +97,24 @@ Result<PodMaker> PodMaker::create(KubernetesSettings settings, const Json* pod_t
 Result<Json> PodMaker::make(const Group& group, const std::string& name) const {
   if (group.gpus > 0 && with_gpus_) return with_gpus_->make(group, name);
   auto pod = template_;
-  set_metadata(pod, group, name);
+  set_metadata(pod, group);
   set_images(pod);
   set_environment(pod, group);
   set_resources(pod, group);
   set_placement(pod, group);
   TRY(set_volumes(pod, group));
+  // Of all but its name: pods that wait and would now be made otherwise are told by it.
+  auto& metadata = pod["metadata"];
+  metadata["annotations"][k_made_as] =
+      fmt::format("{:016x}", stable_hash(pod.dump(-1, ' ', false, Json::error_handler_t::replace)));
+  metadata["name"] = name;
   return pod;
 }
 
-void PodMaker::set_metadata(Json& pod, const Group& group, const std::string& name) const {
+void PodMaker::set_metadata(Json& pod, const Group& group) const {
   auto& metadata = pod["metadata"];
-  metadata["name"] = name;
   metadata["namespace"] = settings_.name_space;
+  metadata.erase("name");
   metadata.erase("generateName");
   auto& labels = metadata["labels"];
   add_all(labels, settings_.labels);
@@ -148,7 +153,7 @@ void PodMaker::set_images(Json& pod) const {
 
 namespace {
 
-// PRP raises the disk, and what it tells the pilot of it, but not the label.
+// PRP raises the disk of the pod, not what its pilots match jobs by.
 std::int64_t disk_of(const Group& group, const KubernetesSettings& settings) {
   return std::max(group.disk_kb, settings.storage_mbs * 1024);
 }
@@ -173,7 +178,7 @@ void PodMaker::set_environment(Json& pod, const Group& group) const {
               {"NUM_CPUS", std::to_string(group.cpus)},
               {"NUM_GPUS", std::to_string(group.gpus)},
               {"MEMORY", std::to_string(group.memory_mb)},
-              {"DISK", std::to_string(disk_of(group, s))}};
+              {"DISK", std::to_string(group.disk_kb)}};
   if (!payloads_.empty()) all.emplace_back("GLIDEPOD_PAYLOAD_CONTAINERS", payload_names(pod));
   if (!s.force_namespace_matching.empty())
     all.emplace_back("FORCE_K8SNAMESPACE_MATCHING", s.force_namespace_matching);

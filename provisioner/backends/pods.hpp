@@ -20,6 +20,8 @@ class PodMaker {
 
   // The image that pilots get.
   const std::string& image() const { return image_; }
+  // Jobs run in containers of their own, not in the pilot's.
+  bool has_payloads() const { return !payloads_.empty(); }
   // The pod as JSON, ready to be created. Fails where a volume would have the name of one of the template's.
   Result<Json> make(const Group& group, const std::string& name) const;
 
@@ -29,7 +31,7 @@ class PodMaker {
   Json& pilot(Json& pod) const { return pod["spec"]["containers"][pilot_]; }
   std::string payload_names(const Json& pod) const;  // "payload-0 payload-1"
   void set_images(Json& pod) const;
-  void set_metadata(Json& pod, const Group& group, const std::string& name) const;
+  void set_metadata(Json& pod, const Group& group) const;
   void set_environment(Json& pod, const Group& group) const;
   void set_resources(Json& pod, const Group& group) const;
   void set_placement(Json& pod, const Group& group) const;
@@ -45,6 +47,9 @@ class PodMaker {
   // has more.
   std::shared_ptr<const PodMaker> with_gpus_;
 };
+
+// The annotation that says how a pod was made.
+inline constexpr const char* k_made_as = "glidepod.io/made-as";
 
 // The same name for the same cycle, group and number: a creation that is tried again makes no second pod. At
 // most 63 characters, as a host name must be.

@@ -84,14 +84,21 @@ void decide_group(Decision& decision, const Capacity& capacity, const Policy& po
                                            supply.used + supply.claimed, target, lowered));
     target = lowered;
   }
+  // One pod shows when there is room again; more would only take what others may wait for.
+  const bool homeless = supply.unschedulable > 0 && supply.unschedulable == supply.live() - supply.unknown;
+  if (const auto since = now - supply.unschedulable_since;
+      homeless && s.unschedulable_limit > Seconds(0) && since > s.unschedulable_limit && target > 1) {
+    decision.steps.push_back(fmt::format("no node for {} s: {} -> 1", since.count(), target));
+    target = 1;
+  }
   // Without the breaker, pods that fail wait like any other, as with PRP: nothing else would end the storm.
   const auto waiting = supply.unclaimed() + (s.breaker_failures == 0 ? supply.broken : 0);
+  decision.submit = std::max<std::int64_t>(target - waiting, 0);
   if (supply.live() >= policy.max_submit_pods_per_cluster) {
     decision.steps.push_back(fmt::format("max_submit_pods_per_cluster {}: has {}",
                                          policy.max_submit_pods_per_cluster, supply.live()));
-    target = 0;
+    decision.submit = 0;
   }
-  decision.submit = std::max<std::int64_t>(target - waiting, 0);
   if (waiting > 0) decision.steps.push_back(fmt::format("{} wait already", waiting));
   decision.verdict = decision.submit > 0 ? Verdict::submit : Verdict::enough;
 
@@ -254,7 +261,7 @@ Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity
     const auto last = b.open ? b.next_canary + policy.settings.breaker_longest_pause : b.closed;
     return last + policy.settings.breaker_window < now && !(b.open && decisions.contains(entry.first.first));
   });
-  plan.removals = removals(supply.ended, supply.stuck, policy, now);
+  plan.removals = removals(demand, supply, plan.decisions, plan.history, policy, now);
   return plan;
 }
 

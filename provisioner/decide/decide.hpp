@@ -55,6 +55,7 @@ struct Breaker {
 // What decide() needs to know of its earlier decisions.
 struct History {
   std::map<std::pair<Group, std::string>, Breaker> breakers;
+  std::map<Group, Time> surplus_since;  // groups of which more pods wait than are wanted
   std::uint64_t cycle = 0;
 };
 
@@ -84,7 +85,7 @@ struct Decision {
 };
 std::string_view to_string(Decision::Verdict verdict);
 
-// A pod to be removed; it has ended, or has never begun.
+// A pod to be removed; it has ended, or has no job for certain.
 struct Removal {
   std::string pod;
   std::string reason;

@@ -1,6 +1,7 @@
 #include "provisioner/decide/removal.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace glidepod::provisioner {
 
@@ -19,10 +20,51 @@ std::string why(const EndedPod& pod, const Policy& policy, std::int64_t newer_al
   return age > policy.finished_ttl ? fmt::format("finished {} s ago", age.count()) : "";
 }
 
+// Why this pod must go, whatever its group wants; empty where it may stay.
+std::string why_not(const JoblessPod& pod, const PolicySettings& policy, Time now) {
+  if (pod.outdated) return "made with other settings";
+  if (pod.state == PodState::unschedulable) return {};  // room may come at any time
+  const bool image = pod.state == PodState::pull_error || pod.state == PodState::pulling;
+  const auto age = now - pod.since;
+  if (age <= 2 * (image ? policy.pull_limit : policy.register_limit)) return {};
+  return fmt::format("{} for {} s", to_string(pod.state), age.count());
+}
+
+// What a group has more than it asks for, the newest first, once that has lasted long enough. What is not
+// known of the demand for a while changes nothing.
+void take_surplus(const std::map<Group, std::vector<JoblessPod>>& spare, const Demand& demand,
+                  const std::vector<Decision>& decisions, History& history, const PolicySettings& policy,
+                  Time now, std::vector<Removal>& result) {
+  if (demand.schedds_failed > 0 || policy.take_back_after == Seconds(0)) return;
+  const auto before = std::exchange(history.surplus_since, {});
+  for (const auto& d : decisions) {
+    const auto found = spare.find(d.group);
+    if (found == spare.end()) continue;
+    auto pods = found->second;
+    // One that waits for its image waits for jobs, too, while there are any.
+    if (d.target > 0)
+      std::erase_if(pods, [](const JoblessPod& pod) { return pod.state != PodState::unschedulable; });
+    auto above = static_cast<std::int64_t>(pods.size());
+    if (d.target > 0) above = std::min(above, d.supply.unclaimed() - d.target);
+    if (above <= 0) continue;
+    const auto known = before.find(d.group);
+    const auto since = history.surplus_since[d.group] = known == before.end() ? now : known->second;
+    if (now - since < policy.take_back_after) continue;
+    std::sort(pods.begin(), pods.end(), [](const JoblessPod& a, const JoblessPod& b) {
+      return std::pair(b.since, std::string_view(b.name)) < std::pair(a.since, std::string_view(a.name));
+    });
+    pods.resize(static_cast<std::size_t>(above));
+    for (const auto& pod : pods)
+      result.push_back({pod.name, fmt::format("{} wanted for {} s", d.target, (now - since).count())});
+  }
+}
+
 }  // namespace
 
-std::vector<Removal> removals(std::vector<EndedPod> ended, const std::vector<StuckPod>& stuck,
-                              const Policy& policy, Time now) {
+std::vector<Removal> removals(const Demand& demand, const Supply& supply,
+                              const std::vector<Decision>& decisions, History& history, const Policy& policy,
+                              Time now) {
+  auto ended = supply.ended;
   // The newest first; equal times by name, so that the same pods are kept in every cycle.
   std::sort(ended.begin(), ended.end(), [](const EndedPod& a, const EndedPod& b) {
     return std::pair(b.ended, std::string_view(a.name)) < std::pair(a.ended, std::string_view(b.name));
@@ -33,9 +75,15 @@ std::vector<Removal> removals(std::vector<EndedPod> ended, const std::vector<Stu
     auto reason = why(pod, policy, newer[pod.failed]++, now);
     if (!reason.empty()) result.push_back({pod.name, std::move(reason)});
   }
-  for (const auto& pod : stuck)
-    if (const auto age = now - pod.since; age > 2 * policy.settings.pull_limit)
-      result.push_back({pod.name, fmt::format("no image for {} s", age.count())});
+  std::map<Group, std::vector<JoblessPod>> spare;
+  for (const auto& pod : supply.jobless) {
+    auto reason = why_not(pod, policy.settings, now);
+    if (!reason.empty())
+      result.push_back({pod.name, std::move(reason)});
+    else if (pod.state == PodState::unschedulable || pod.state == PodState::pull_error)
+      spare[pod.group].push_back(pod);
+  }
+  take_surplus(spare, demand, decisions, history, policy.settings, now, result);
   // Those that take room, then the oldest, go first where not all can go.
   std::reverse(result.begin(), result.end());
   const auto most = static_cast<std::size_t>(std::max<std::int64_t>(policy.removals_per_cycle, 0));

@@ -6,10 +6,12 @@
 
 namespace glidepod::provisioner {
 
-// Which of the pods that ended are removed now: by age and number, failed ones kept longer; or by how often
-// they were seen, where the policy says so. And those that could not get their image for twice the pull
-// limit: they would hold their place for ever.
-std::vector<Removal> removals(std::vector<EndedPod> ended, const std::vector<StuckPod>& stuck,
-                              const Policy& policy, Time now);
+// Which pods are removed now. Of those that ended: by age and number, failed ones kept longer; or by how
+// often they were seen, where the policy says so. Of those that have no job for certain: those that new
+// settings would make otherwise, those that take twice the time after which they have failed, and those above
+// what a group has been asking for.
+std::vector<Removal> removals(const Demand& demand, const Supply& supply,
+                              const std::vector<Decision>& decisions, History& history, const Policy& policy,
+                              Time now);
 
 }  // namespace glidepod::provisioner

@@ -115,7 +115,8 @@ Result<Group> group_of(const Ad& ad, const PolicySettings& policy) {
 
 Result<std::pair<std::string, std::vector<std::string>>> job_query(const HtcondorSettings& settings,
                                                                    const std::string& name_space,
-                                                                   CondorDemand::Namespace matching) {
+                                                                   CondorDemand::Namespace matching,
+                                                                   const std::string& taken) {
   // Universe 5 is vanilla, of which container and docker are kinds; local, scheduler and grid jobs need no
   // pilot.
   std::string constraint = "(JobStatus == 1) && (JobUniverse == 5)";
@@ -132,8 +133,8 @@ Result<std::pair<std::string, std::vector<std::string>>> job_query(const Htcondo
     constraint += fmt::format(" && (RequestK8SNamespace =?= {})", condor::quote(name_space));
     add("RequestK8SNamespace");
   }
-  const auto requirements = std::string(trim(settings.additional_requirements));
-  if (!requirements.empty()) {
+  for (const auto& requirements : {taken, std::string(trim(settings.additional_requirements))}) {
+    if (requirements.empty()) continue;
     const auto names = condor::referenced_attributes(requirements);
     if (!names) return names.error().in("[htcondor] additional_requirements");
     for (const auto& name : names.value()) add(name);
@@ -143,11 +144,11 @@ Result<std::pair<std::string, std::vector<std::string>>> job_query(const Htcondo
 }
 
 CondorDemand::CondorDemand(condor::CommandRunner& runner, HtcondorSettings settings, PolicySettings policy,
-                           std::string name_space, Namespace matching)
+                           std::string name_space, Namespace matching, const std::string& taken)
     : settings_(std::move(settings)),
       policy_(std::move(policy)),
       pool_(runner, settings_.pool, std::chrono::duration_cast<Milliseconds>(settings_.schedd_time_limit)),
-      query_(job_query(settings_, name_space, matching)) {}
+      query_(job_query(settings_, name_space, matching, taken)) {}
 
 struct CondorDemand::Fetch {
   Demand demand;

@@ -42,9 +42,10 @@ class DemandSource {
 class CondorDemand : public DemandSource {
  public:
   enum class Namespace : std::uint8_t { matched, ignored };
-  // name_space is what jobs must ask for by RequestK8SNamespace, where that is matched.
+  // name_space is what jobs must ask for by RequestK8SNamespace, where that is matched; taken is which jobs
+  // the pilots take, an expression over the job (empty: all).
   CondorDemand(condor::CommandRunner& runner, HtcondorSettings settings, PolicySettings policy,
-               std::string name_space, Namespace matching);
+               std::string name_space, Namespace matching, const std::string& taken = {});
   void fetch(std::function<void(Demand)> done) override;
 
  private:
@@ -67,7 +68,8 @@ class CondorDemand : public DemandSource {
 // used.
 Result<std::pair<std::string, std::vector<std::string>>> job_query(const HtcondorSettings& settings,
                                                                    const std::string& name_space,
-                                                                   CondorDemand::Namespace matching);
+                                                                   CondorDemand::Namespace matching,
+                                                                   const std::string& taken = {});
 
 // The group that a job (or an aggregate of jobs) belongs to: unset, undefined and small sizes take PRP's
 // defaults, others are rounded up to their bucket, volumes and labels that jobs may not ask for are left out.

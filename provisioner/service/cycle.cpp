@@ -140,7 +140,8 @@ void Cycle::next_work(const std::shared_ptr<Work>& work) {
         ++(action.creates ? work->result.created : work->result.removed);
         if (action.creates) tracker_.created(action.pod, action.group, backend_.image());
       } else {
-        work->failed.insert(action.group);
+        ++(action.creates ? work->result.not_created : work->result.not_removed);
+        if (action.creates) work->failed.insert(action.group);
         work->result.problems.push_back(
             end.error().in(fmt::format("{} {}", action.creates ? "make" : "remove", action.pod)).message());
       }

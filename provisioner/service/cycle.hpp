@@ -22,7 +22,7 @@ struct Observation {
 
 // What became of a plan.
 struct Applied {
-  std::int64_t created = 0, removed = 0;
+  std::int64_t created = 0, removed = 0, not_created = 0, not_removed = 0;
   std::vector<std::string> problems;
 };
 

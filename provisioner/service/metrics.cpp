@@ -60,6 +60,17 @@ void histogram(std::string& text, const std::string& name, const std::string& la
   sample(text, name + "_count", with(""), values.count);
 }
 
+// As the pods' labels have it, and what it means.
+std::string group_labels(const Group& group) {
+  auto text = fmt::format("group=\"{}\",cpus=\"{}\",memory_mb=\"{}\",disk_kb=\"{}\",gpus=\"{}\"",
+                          group.hash(), group.cpus, group.memory_mb, group.disk_kb, group.gpus);
+  const std::pair<const char*, const std::string*> rare[] = {
+      {"gpu_types", &group.gpu_types}, {"disk_volumes", &group.disk_volumes}, {"labels", &group.labels}};
+  for (const auto& [name, value] : rare)
+    if (!value->empty()) text += fmt::format(",{}=\"{}\"", name, label(*value));
+  return text;
+}
+
 // One metric of each of the groups that have most of what it counts.
 void by_group(std::string& text, const Plan& plan, std::string_view name, std::string_view help,
               const std::function<std::int64_t(const Decision&)>& value) {
@@ -72,7 +83,7 @@ void by_group(std::string& text, const Plan& plan, std::string_view name, std::s
   std::int64_t others = 0;
   for (std::size_t i = 0; i < order.size(); ++i)
     if (i < k_most_groups)
-      sample(text, name, fmt::format("group=\"{}\"", label(order[i]->group.name())), value(*order[i]));
+      sample(text, name, group_labels(order[i]->group), value(*order[i]));
     else
       others += value(*order[i]);
   if (order.size() > k_most_groups) sample(text, name, "group=\"others\"", others);
@@ -136,13 +147,16 @@ void Metrics::decided(const Observation& seen, const Plan& plan) {
 void Metrics::applied(const Plan& plan, const Applied& applied, Time ended, double seconds) {
   created_ += static_cast<std::uint64_t>(applied.created);
   removed_ += static_cast<std::uint64_t>(applied.removed);
-  failed_ += applied.problems.size();
+  not_created_ += static_cast<std::uint64_t>(applied.not_created);
+  not_removed_ += static_cast<std::uint64_t>(applied.not_removed);
   if (plan.blind.empty()) last_cycle_ = ended;
-  cycle_seconds_.add(seconds);
+  cycle_duration_.add(seconds);
 }
 
 std::string Metrics::text() const {
   std::string text;
+  head(text, "build_info", "gauge", "1, with the program's version");
+  sample(text, "build_info", "version=\"" GLIDEPOD_VERSION "\"", 1);
   single(text, "leader", "gauge", "1: this instance makes pods, 0: another one does", leads_ ? 1 : 0);
   text += cycle_;
   head(text, "cycles_total", "counter", "Cycles by result");
@@ -150,24 +164,27 @@ std::string Metrics::text() const {
   sample(text, "cycles_total", "result=\"blind\"", blind_cycles_);
   single(text, "last_cycle_timestamp_seconds", "gauge", "When a cycle that was not blind ended last",
          last_cycle_.time_since_epoch().count());
-  head(text, "cycle_seconds", "histogram", "How long a cycle takes");
-  histogram(text, "cycle_seconds", {}, cycle_seconds_);
+  head(text, "cycle_duration_seconds", "histogram", "How long a cycle takes");
+  histogram(text, "cycle_duration_seconds", {}, cycle_duration_);
   head(text, "decisions_total", "counter", "Decisions by verdict");
   for (std::size_t i = 0; i < k_verdicts.size(); ++i)
     sample(text, "decisions_total", fmt::format("verdict=\"{}\"", to_string(k_verdicts[i])), decisions_[i]);
   single(text, "pods_created_total", "counter", "Pods made", created_);
-  single(text, "pods_removed_total", "counter", "Ended pods removed", removed_);
-  single(text, "pods_failed_total", "counter", "Pods that could not be made or removed", failed_);
+  single(text, "pods_removed_total", "counter", "Pods removed", removed_);
+  head(text, "pod_requests_failed_total", "counter", "Pods that could not be made or removed, by which");
+  sample(text, "pod_requests_failed_total", "operation=\"create\"", not_created_);
+  sample(text, "pod_requests_failed_total", "operation=\"remove\"", not_removed_);
   head(text, "settings_read_total", "counter", "Readings of changed settings");
   sample(text, "settings_read_total", "result=\"used\"", settings_good_);
   sample(text, "settings_read_total", "result=\"refused\"", settings_bad_);
-  head(text, "api_requests_total", "counter", "Requests to the Kubernetes API by HTTP status; 0: no answer");
+  head(text, "api_requests_total", "counter",
+       "Requests to the Kubernetes API by HTTP status code; 0: no answer");
   for (const auto& [what, count] : api.requests)
-    sample(text, "api_requests_total", fmt::format("method=\"{}\",status=\"{}\"", what.first, what.second),
+    sample(text, "api_requests_total", fmt::format("method=\"{}\",code=\"{}\"", what.first, what.second),
            count);
-  head(text, "api_request_seconds", "histogram", "How long such a request takes");
+  head(text, "api_request_duration_seconds", "histogram", "How long such a request takes");
   for (const auto& [method, values] : api.seconds)
-    histogram(text, "api_request_seconds", fmt::format("method=\"{}\"", method), values);
+    histogram(text, "api_request_duration_seconds", fmt::format("method=\"{}\"", method), values);
   return text;
 }
 

@@ -26,11 +26,12 @@ class Metrics {
  private:
   bool leads_ = false;
   std::string cycle_;  // what the last cycle saw and decided, as text
-  std::uint64_t cycles_ = 0, blind_cycles_ = 0, created_ = 0, removed_ = 0, failed_ = 0;
+  std::uint64_t cycles_ = 0, blind_cycles_ = 0, created_ = 0, removed_ = 0, not_created_ = 0,
+                not_removed_ = 0;
   std::uint64_t settings_good_ = 0, settings_bad_ = 0;
   std::array<std::uint64_t, 7> decisions_{};  // by verdict
   Time last_cycle_;
-  Histogram cycle_seconds_;
+  Histogram cycle_duration_;
 };
 
 }  // namespace glidepod::provisioner

@@ -91,7 +91,8 @@ Result<std::unique_ptr<Parts>> Parts::make(Loop& loop, const ServiceOptions& opt
   policy.finished_ttl = settings.kubernetes.job_ttl;
   options.backend->limit(policy, settings);
   parts->demand = std::make_unique<CondorDemand>(parts->runner, settings.htcondor, settings.policy,
-                                                 settings.kubernetes.name_space, options.backend->name_space);
+                                                 settings.kubernetes.name_space, options.backend->name_space,
+                                                 parts->backend->jobs_taken());
   parts->cycle = std::make_unique<Cycle>(*parts->demand, parts->runner, *parts->backend, settings.htcondor,
                                          pilots.app_name, std::move(policy));
   return parts;

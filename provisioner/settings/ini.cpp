@@ -97,7 +97,9 @@ Result<void> Ini::read(std::string_view text, std::string_view name) {
       if (gathering.value) ++gathering.blank_lines;
       continue;
     }
-    if (gathering.value && (gathering.joined || indentation(raw) > gathering.indent)) {
+    // As for ConfigParser, only an indented line goes on: a backslash before the next key or section, too, is
+    // the value's last line.
+    if (gathering.value && indentation(raw) > gathering.indent) {
       gathering.add(line);
       continue;
     }

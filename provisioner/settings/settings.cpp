@@ -261,7 +261,13 @@ class Table {
     seconds(
         g, "pull_limit", &s.pull_limit,
         "an image pull that takes longer has failed; after twice that without an image the pod is removed");
-    seconds(g, "register_limit", &s.register_limit, "a running pilot that takes longer to join has failed");
+    seconds(
+        g, "register_limit", &s.register_limit,
+        "a pilot that takes longer to join has failed; one that cannot start is removed after twice that");
+    seconds(g, "take_back_after", &s.take_back_after,
+            "pods without a node, and more than wanted for so long, are removed; 0: never");
+    seconds(g, "unschedulable_limit", &s.unschedulable_limit,
+            "a group none of whose pods got a node for so long is down to one; 0: never");
     integer(g, "finished_kept", &s.finished_kept, 0, "most finished pods to keep");
     integer(g, "failed_kept", &s.failed_kept, 0, "failed pods that are kept whatever their age");
     text(g, "status_file", &s.status_file,
@@ -294,6 +300,15 @@ List unknown_keys(const Ini& ini, const std::vector<Key>& known) {
   return result;
 }
 
+// What counts in place of a key that is accepted for PRP's files; nullptr where the key itself does.
+const char* used_instead(std::string_view section, std::string_view key) {
+  if (section == "lancium" && key == "lancium_job_ttl") return "sightings_before_removal is";
+  if (section != "htcondor") return nullptr;
+  if (key == "condor_host") return "pool is";
+  const bool of_backend = key == "namespace" || key == "app_name" || key == "k8s_domain";
+  return of_backend ? "that of [k8s] is" : nullptr;
+}
+
 }  // namespace
 
 Result<LoadedSettings> parse_settings(const Ini& ini) {
@@ -318,6 +333,12 @@ Result<LoadedSettings> parse_settings(const Ini& ini) {
     known.push_back({"htcondor", name, "", "", {}});
   std::sort(loaded.written.begin(), loaded.written.end());
   for (auto& text : unknown_keys(ini, known)) loaded.warnings.push_back({std::move(text)});
+  for (const auto& [section, keys] : ini.keys())
+    for (const auto& key : keys)
+      // PRP's files say the same in both places.
+      if (const auto* instead = used_instead(section, key);
+          instead && TRY(ini.get(section, key)) != TRY(ini.get("k8s", key)))
+        loaded.warnings.push_back({fmt::format("'{}' in [{}] is not used: {}", key, section, instead)});
   return loaded;
 }
 

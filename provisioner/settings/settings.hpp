@@ -94,8 +94,10 @@ struct PolicySettings {
   std::int64_t breaker_failures = 3;
   Seconds breaker_window{1800};
   Seconds breaker_first_pause{300}, breaker_longest_pause{7200};
-  Seconds pull_limit{600};      // longer on image pulls than this counts as a failure
-  Seconds register_limit{900};  // longer running without an ad in the pool counts as a failure
+  Seconds pull_limit{600};           // longer on image pulls than this counts as a failure
+  Seconds register_limit{900};       // longer running without an ad in the pool counts as a failure
+  Seconds take_back_after{600};      // so long more pods wait than are wanted, then they are removed
+  Seconds unschedulable_limit{600};  // without a node for longer, one pod of a group waits for room
   std::int64_t finished_kept = 100, failed_kept = 20;
   std::string status_file = "provisioner-status.json";
 };

@@ -85,7 +85,13 @@ std::vector<ScenarioKey> stream_keys(JobStream& j) {
           {"until", "when the last come; 0: they never end", seconds(&j.until)},
           {"burst", "jobs at the start", integer(&j.burst)},
           {"per_hour", "then evenly", real(&j.per_hour, 1e6)},
-          {"runtime", "mean", seconds(&j.runtime)}};
+          {"runtime", "mean", seconds(&j.runtime)},
+          {"leave", "those that still wait leave the queue; 0: never", seconds(&j.leave)},
+          {"fits", "no: no node holds a pod for them", [&j](const std::string& value) -> Result<void> {
+             if (value != "yes" && value != "no") return error("must be one of: yes, no");
+             j.fits = value == "yes";
+             return {};
+           }}};
 }
 
 Result<void> read(const Ini& ini, const std::string& section, const std::vector<std::string>& names,

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <deque>
 #include <queue>
+#include <set>
 
 namespace glidepod::provisioner {
 
@@ -67,6 +68,9 @@ class World {
     supplies_.resize(groups_.size());
     outcomes_.resize(groups_.size());
     unmatched_.resize(groups_.size());
+    unplaceable_.resize(groups_.size(), false);
+    for (std::size_t i = 0; i < scenario.streams.size(); ++i)
+      if (!scenario.streams[i].fits) unplaceable_[group_of_[i]] = true;
     arrived_.resize(scenario.streams.size(), 0);
     idle_.resize(scenario.streams.size(), 0);
   }
@@ -90,9 +94,23 @@ class World {
     for (std::int64_t i = 0; i < count; ++i) {
       pods_.push_back({.group = index, .born = now_, .since = now_});
       ++supplies_[index].states[PodState::unschedulable];
-      pending_.push_back(pods_.size() - 1);
+      jobless_.insert(pods_.size() - 1);
+      if (!unplaceable_[index]) pending_.push_back(pods_.size() - 1);
       ++submitted_;
     }
+    schedule(now_);
+  }
+
+  // Only pods that supply() told of.
+  void remove(const std::string& name) {
+    const auto index = static_cast<std::size_t>(std::stoull(name));
+    const auto waits = std::find(pending_.begin(), pending_.end(), index);
+    if (waits != pending_.end())
+      pending_.erase(waits);
+    else if (!unplaceable_[pods_[index].group])
+      --placed_;
+    move(index, PodState::succeeded, now_);
+    pods_[index].ended = true;
     schedule(now_);
   }
 
@@ -132,6 +150,15 @@ class World {
       pods.wasted = static_cast<std::int64_t>(o.wasted.size());
       pods.used = static_cast<std::int64_t>(o.used.size());
       result.groups[groups_[g]] = std::move(pods);
+    }
+    for (const auto index : jobless_) {
+      const auto& pod = pods_[index];
+      const Time since(pod.born);
+      result.jobless.push_back({std::to_string(index), groups_[pod.group], pod.state, since});
+      if (pod.state != PodState::unschedulable) continue;
+      auto& group = result.groups[groups_[pod.group]];
+      const bool first = group.unschedulable++ == 0;
+      group.unschedulable_since = first ? since : std::min(group.unschedulable_since, since);
     }
     result.claimed_by_owner = claimed_by_owner_;
     return result;
@@ -174,6 +201,10 @@ class World {
     if (pod.state == PodState::unmatched) idle_hours_ += hours;
     --states[pod.state];
     ++states[state];
+    if (state == PodState::unschedulable || state == PodState::pull_error)
+      jobless_.insert(index);
+    else
+      jobless_.erase(index);
     pod.state = state;
     pod.since = now;
     ++pod.version;
@@ -270,6 +301,10 @@ class World {
     for (std::size_t i = 0; i < scenario_.streams.size(); ++i) {
       const auto& stream = scenario_.streams[i];
       if (now < stream.start) continue;
+      if (stream.leave > Seconds(0) && now >= stream.leave) {
+        idle_[i] -= static_cast<std::int64_t>(std::erase(queues_[group_of_[i]], i));
+        continue;
+      }
       const auto until = stream.until > Seconds(0) ? std::min(now, stream.until) : now;
       const auto hours =
           std::chrono::duration<double, std::ratio<3600>>(std::max(until - stream.start, Seconds(0))).count();
@@ -303,6 +338,8 @@ class World {
   std::vector<std::deque<std::pair<std::size_t, std::uint32_t>>> unmatched_;
   std::vector<std::int64_t> arrived_;
   std::deque<std::size_t> pending_;
+  std::set<std::size_t> jobless_;
+  std::vector<bool> unplaceable_;  // of a group
   std::vector<SimulatedPod> pods_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::map<std::string, std::int64_t> claimed_by_owner_;
@@ -324,6 +361,7 @@ std::vector<Sample> simulate(const Scenario& scenario, const OnPlan& on_plan) {
     auto plan = decide(demand, supply, {}, scenario.policy, Time(now), std::move(history));
     if (on_plan) on_plan(demand, supply, plan);
     for (const auto& decision : plan.decisions) world.create(decision.group, decision.submit);
+    for (const auto& removal : plan.removals) world.remove(removal.pod);
     history = std::move(plan.history);
     samples.push_back(world.sample(std::move(supply)));
   }

@@ -18,6 +18,8 @@ struct JobStream {
   std::int64_t burst = 0;      // at the start, at once
   double per_hour = 0;         // then evenly
   Seconds runtime{1800};       // mean; exponential
+  bool fits = true;            // no: no node holds a pod for them
+  Seconds leave{0};            // those that wait leave the queue; 0: never
 };
 
 // How pods fare in the simulated cluster and pool. Times are means of what is drawn evenly from half to one

@@ -158,12 +158,19 @@ Supply Tracker::observe(const std::vector<Pod>& pods, const std::vector<Slot>& s
     const auto as = memory.registered && state == PodState::unregistered
                         ? Standing::unmatched
                         : standing(state, now - pod.since, policy);
-    count(group, as);
+    const bool jobless = pod.jobless && found == in_pool.end();
+    // One that is about to run is let run, whatever made it.
+    const bool outdated = jobless && pod.outdated && (state != PodState::pulling || as == Standing::broken);
+    count(group, outdated ? Standing::unknown : as);
+    if (jobless) supply.jobless.push_back({pod.name, pod.group, state, pod.since, outdated});
+    if (jobless && !outdated && state == PodState::unschedulable) {
+      const bool first = group.unschedulable++ == 0;
+      group.unschedulable_since = first ? pod.since : std::min(group.unschedulable_since, pod.since);
+    }
     if (as == Standing::broken && !std::exchange(memory.broken, true))
       outcomes_[pod.group].failures.emplace_back(now, pod.image);
-    if (state == PodState::pull_error && pod.never_ran) supply.stuck.push_back({pod.name, pod.since});
     if (ended) {
-      settle(memory, true, now);
+      settle(memory, !pod.evicted, now);
       supply.ended.push_back({pod.name, state == PodState::failed, pod.since, ++memory.sightings_ended});
     }
   }

@@ -35,7 +35,10 @@ struct Pod {
   std::string image;
   PodState state = PodState::unschedulable;  // of a running pod: unregistered
   Time since;                                // when it came into this state, or was made
-  bool never_ran = false;                    // no container of it has started yet
+  bool jobless = false;   // for certain: its pilot has not run yet, or crashes again and again and is down
+  bool evicted = false;   // it failed because its node or another pod wanted it gone
+  bool outdated = false;  // new pods of its group are made otherwise
+  std::string made_as;    // how it was made: differs where another template or other settings made it
 };
 
 // A slot of a pilot in the pool.
@@ -53,6 +56,8 @@ struct GroupSupply {
   std::int64_t claimed = 0;
   std::int64_t broken = 0;  // cannot pull, or took too long to start or to register
   std::int64_t unknown = 0;
+  std::int64_t unschedulable = 0;  // of those that wait; the oldest of them was made then:
+  Time unschedulable_since;
   // Of the present image only, each within its window:
   std::vector<Time> failures;       // when a pod became broken or ended without having registered
   std::vector<Time> registrations;  // when a pod was first seen in the pool
@@ -72,10 +77,13 @@ struct EndedPod {
   std::int64_t sightings = 0;  // cycles that saw it ended
 };
 
-// A pod that has its place on a node but not its image, and so cannot have had a job.
-struct StuckPod {
+// A pod that has no job for certain: it can be taken back.
+struct JoblessPod {
   std::string name;
+  Group group;
+  PodState state = PodState::unschedulable;
   Time since;
+  bool outdated = false;
 };
 
 // The pods there are, as of one moment.
@@ -83,7 +91,7 @@ struct Supply {
   std::map<Group, GroupSupply> groups;
   std::map<std::string, std::int64_t> claimed_by_owner;  // pods with a job of this owner
   std::vector<EndedPod> ended;
-  std::vector<StuckPod> stuck;
+  std::vector<JoblessPod> jobless;
   std::string blind;  // not empty: the pods or their ads could not be seen
   std::vector<std::string> problems;
 };

@@ -174,6 +174,25 @@ TEST_CASE("kubernetes: only the pod that was seen is removed") {
   CHECK(scene.remove("a") == "");
 }
 
+TEST_CASE("kubernetes: what became known after the look removes nothing") {
+  Scene scene;
+  scene.look();
+  CHECK(scene.create("a") == "");
+  CHECK(scene.remove("a") == "409 Conflict: another uid");
+}
+
+TEST_CASE("kubernetes: pods that wait and would now be made otherwise are told") {
+  Scene scene;
+  CHECK(scene.create("a") == "");
+  CHECK(!scene.look().pods.at(0).outdated);
+  const auto made_as = scene.pods["a"]["metadata"]["annotations"]["glidepod.io/made-as"];
+  scene.pods["a"]["metadata"]["annotations"]["glidepod.io/made-as"] = "another";
+  CHECK(scene.look().pods.at(0).outdated);
+  scene.pods["a"]["metadata"]["annotations"].erase("glidepod.io/made-as");
+  CHECK(!scene.look().pods.at(0).outdated);
+  CHECK(made_as.get<std::string>().size() == 16);
+}
+
 TEST_CASE("kubernetes: a list that cannot be read is blindness, one pod that cannot is a problem") {
   Scene scene;
   CHECK(scene.create("a") == "");
@@ -229,8 +248,13 @@ TEST_CASE("kubernetes: quotas each time, nodes now and then") {
   CHECK(seen.capacity.needs.at({.cpus = 4}).cpu_milli == 3000);
 }
 
-TEST_CASE("kubernetes: its pilots' ads") {
+TEST_CASE("kubernetes: its pilots' ads, and which jobs they take") {
   Scene scene;
+  CHECK(scene.kubernetes->jobs_taken().empty());
+  const auto pod =
+      Json::parse(R"({"kind": "Pod", "spec": {"containers": [{"name": "pilot"}, {"name": "payload-0"}]}})");
+  CHECK(Kubernetes(*scene.client, {}, PodMaker::create({}, &pod).value(), PodFeed::Mode::once).jobs_taken() ==
+        k_container_jobs);
   CHECK(scene.kubernetes->slot_constraint() ==
         "(K8SProvisionerType =?= \"PRPHTCondorProvisioner\") && (K8SProvisionerName =?= \"wn\") && "
         "(K8SNamespace =?= \"ns\") && (K8SDomain =?= \"optiputer.net\")");

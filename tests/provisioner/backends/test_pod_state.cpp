@@ -114,25 +114,53 @@ TEST_CASE("pod_state: the tightest of the quotas counts, those with scopes do no
   CHECK_FALSE(read_quotas(Json::parse(R"({"items": []})")));
 }
 
-TEST_CASE("pod state: whether a pod that cannot pull has ever run anything") {
-  const auto never_ran = [](const char* phase, const std::string& statuses) {
-    return read_pod(
-               Json::parse(
-                   R"({"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": [{"name": "pilot"}]},
-      "status": {"phase": ")" +
-                   std::string(phase) + R"(", )" + statuses + "}}"))
-        ->never_ran;
+TEST_CASE("pod_state: a pod has no job for certain while its pilot has not run, or crashes again and again") {
+  const auto jobless = [](const char* phase, const std::string& pilot, const char* init = "[]") {
+    return pod(fmt::format(R"({{"phase": "{}", "initContainerStatuses": {},
+        "containerStatuses": [{{"name": "pilot"{}}}, {{"name": "payload-0", "state": {{"running": {{}}}}}}]}})",
+                           phase, init, pilot))
+        .jobless;
   };
-  const std::string error =
-      R"("containerStatuses": [{"name": "pilot", "state": {"waiting": {"reason": "ErrImagePull"}})";
-  CHECK(never_ran("Pending", error + "}]"));
-  CHECK(never_ran("Pending",
-                  error + R"(, "lastState": {}}], "initContainerStatuses": [{"state": {"waiting": {}}}])"));
-  CHECK(!never_ran("Pending",
-                   error + R"(}], "initContainerStatuses": [{"state": {"terminated": {"exitCode": 0}}}])"));
-  CHECK(!never_ran("Pending", error + R"(, "lastState": {"terminated": {"exitCode": 1}}}])"));
-  CHECK(!never_ran("Running", error + "}]"));
-  CHECK(!never_ran(
-      "Pending",
-      R"("containerStatuses": [{"name": "pilot", "state": {"waiting": {"reason": "ContainerCreating"}}}])"));
+  const auto* pulls = R"(, "state": {"waiting": {"reason": "ImagePullBackOff"}})";
+  const auto* crashed = R"(, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+      "lastState": {"terminated": {"exitCode": 1}}, "restartCount": )";
+  const auto* runs = R"(, "state": {"running": {"startedAt": "2026-01-01T00:05:00Z"}}, "restartCount": )";
+  CHECK(pod(R"({"phase": "Pending"})", false).jobless);
+  CHECK(pod(R"({"phase": "Pending"})").jobless);
+  CHECK(jobless("Pending", pulls));
+  CHECK(jobless("Pending", pulls, R"([{"name": "i", "state": {"terminated": {"exitCode": 0}}}])"));
+  CHECK(jobless("Running", pulls));
+  CHECK(jobless("Running", crashed + std::string("5")));
+  // It may come back and be well.
+  CHECK(!jobless("Running", crashed + std::string("4")));
+  CHECK(!jobless("Running", runs + std::string("0")));
+  CHECK(!jobless("Running", runs + std::string("5")));
+  CHECK(!jobless("Pending", runs + std::string("0")));
+  CHECK(!jobless("Running", R"(, "state": {"terminated": {"exitCode": 0}})"));
+  CHECK(!jobless("Failed", pulls));
+  CHECK(!pod(R"({"phase": "Running"})").jobless);
+  CHECK(!pod(R"({"phase": "Pending"})", true, R"(, "deletionTimestamp": "2026-01-01T00:00:00Z")").jobless);
+}
+
+TEST_CASE("pod_state: a pilot that crashes again and again gets no more time with each start") {
+  const auto since = [](int restarts) {
+    return pod(fmt::format(R"({{"phase": "Running", "containerStatuses": [{{"name": "pilot",
+        "state": {{"running": {{"startedAt": "2026-01-01T00:05:00Z"}}}}, "restartCount": {}}}]}})",
+                           restarts))
+        .since;
+  };
+  CHECK(since(4) == k_created + Seconds(300));
+  CHECK(since(5) == k_created);
+}
+
+TEST_CASE("pod_state: an eviction or preemption is told from a failure") {
+  const auto evicted = [](const char* status) { return pod(status).evicted; };
+  for (const auto* reason :
+       {"Evicted", "Preempting", "NodeLost", "Terminated", "OutOfcpu", "OutOfnvidia.com/gpu"})
+    CHECK(evicted(fmt::format(R"({{"phase": "Failed", "reason": "{}"}})", reason).c_str()));
+  CHECK(evicted(R"({"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "status": "True"}]})"));
+  CHECK(!evicted(R"({"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "status": "False"}]})"));
+  CHECK(!evicted(R"({"phase": "Failed", "reason": "DeadlineExceeded"})"));
+  CHECK(!evicted(R"({"phase": "Failed"})"));
+  CHECK(!evicted(R"({"phase": "Running", "reason": "Evicted"})"));
 }

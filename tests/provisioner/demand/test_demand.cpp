@@ -2,7 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
+#include "lib/base/file.hpp"
+#include "lib/base/text.hpp"
 #include "lib/condor/ad_stream.hpp"
+#include "provisioner/demand/contract.hpp"
 #include "tests/condor/fake_runner.hpp"
 
 using namespace glidepod;
@@ -128,6 +133,54 @@ TEST_CASE("demand: the constraint and the attributes it needs") {
   settings.additional_requirements = "true) || (true";
   CHECK(job_query(settings, "ns", CondorDemand::Namespace::matched).error().message() ==
         "[htcondor] additional_requirements: ')' closes nothing");
+}
+
+namespace {
+
+// A macro of the pilot's configuration as HTCondor would expand it, without line ends.
+std::string macro(const std::map<std::string, std::string>& all, const std::string& name) {
+  auto text = all.at(name);
+  for (auto at = text.find("$("); at != std::string::npos; at = text.find("$(")) {
+    const auto end = text.find(')', at);
+    text.replace(at, end + 1 - at, macro(all, text.substr(at + 2, end - at - 2)));
+  }
+  return text;
+}
+
+std::map<std::string, std::string> read_macros(const std::string& file) {
+  std::map<std::string, std::string> result;
+  std::string joined;
+  for (const auto& line : split(read_file(file).value(), '\n')) {
+    joined += trim(line);
+    if (joined.ends_with('\\')) {
+      joined.pop_back();
+      continue;
+    }
+    if (const auto equals = joined.find(" = "); !joined.starts_with("#") && equals != std::string::npos)
+      result[joined.substr(0, equals)] = joined.substr(equals + 3);
+    joined.clear();
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("demand: what is counted for pilots with payload containers is what their START takes") {
+  auto macros = read_macros(GLIDEPOD_PILOT_CONFIG "/50-containers.config");
+  macros.merge(read_macros(GLIDEPOD_PILOT_CONFIG "/57-native.config"));
+  auto start = macro(macros, "GLIDEPOD_START_NATIVE") + " && " + macro(macros, "GLIDEPOD_START_IMAGE");
+  for (auto at = start.find("TARGET."); at != std::string::npos; at = start.find("TARGET."))
+    start.erase(at, 7);
+  CHECK(start == k_container_jobs);
+  // And START has no other clause that is about the job alone.
+  CHECK(read_macros(GLIDEPOD_PILOT_CONFIG "/60-start.config").at("START") ==
+        "$(GLIDEPOD_START_NATIVE) && $(GLIDEPOD_START_IMAGE) && $(GLIDEPOD_START_CONTAINER) && "
+        "$(GLIDEPOD_START_LIFETIME) && $(GLIDEPOD_START_NAMESPACE) && ($ENV(ADDITIONAL_REQUIREMENTS:True))");
+  const auto query = job_query({}, "ns", CondorDemand::Namespace::ignored, k_container_jobs).value();
+  CHECK(query.first == fmt::format("(JobStatus == 1) && (JobUniverse == 5) && ({})", k_container_jobs));
+  for (const auto* name : {"PreCmd", "JobStarterDebug", "SingularityImage", "ContainerImage"})
+    CHECK(std::count(query.second.begin(), query.second.end(), name) == 1);
+  for (const auto& name : query.second) CHECK(name.find("docker") == std::string::npos);
 }
 
 TEST_CASE("demand: groups of all schedds add up, with their owners") {

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <set>
 
 #include "lib/base/text.hpp"
@@ -46,34 +48,43 @@ TEST_CASE("metrics: what a cycle saw, decided and did") {
   seen.supply.groups[group].states = {{PodState::pull_error, 3}, {PodState::claimed, 2}};
   seen.supply.groups[group].wasted = 1;
   metrics.decided(seen, plan);
-  metrics.applied(plan, {.created = 5, .removed = 1, .problems = {"x"}}, Time(Seconds(77)), 0.3);
+  metrics.applied(plan, {.created = 5, .removed = 1, .not_created = 2, .not_removed = 3, .problems = {"x"}},
+                  Time(Seconds(77)), 0.3);
   metrics.api.add("POST", 201, std::chrono::milliseconds(30));
   metrics.api.add("POST", 403, std::chrono::milliseconds(300));
   const auto text = metrics.text();
-  for (const auto* line : {"leader 1",
-                           "blind 0",
-                           "groups 2",
-                           "idle_jobs 20",
-                           "schedds 2",
-                           "pods{state=\"pull error\"} 3",
-                           "pods{state=\"claimed\"} 2",
-                           "pods{state=\"failed\"} 0",
-                           "pods_wasted 1",
-                           "groups_decided{verdict=\"submit\"} 2",
-                           "decisions_total{verdict=\"submit\"} 2",
-                           "pods_created_total 5",
-                           "pods_removed_total 1",
-                           "pods_failed_total 1",
-                           "cycles_total{result=\"decided\"} 1",
-                           "last_cycle_timestamp_seconds 77",
-                           "cycle_seconds_bucket{le=\"0.25\"} 0",
-                           "cycle_seconds_bucket{le=\"0.5\"} 1",
-                           "cycle_seconds_bucket{le=\"+Inf\"} 1",
-                           "cycle_seconds_count 1",
-                           "api_requests_total{method=\"POST\",status=\"403\"} 1",
-                           "api_request_seconds_bucket{method=\"POST\",le=\"0.05\"} 1",
-                           "group_pods{group=\"1;4096;8000000;;0;;zone:\\\"a\\\\b\\\"\\n\"} 4",
-                           "group_idle_jobs{group=\"2;4096;8000000;;0;;\"} 10"})
+  // For promtool: tests/lint/run metrics.
+  if (const auto* file = ::getenv("GLIDEPOD_METRICS")) std::ofstream(file) << text;
+  const auto hash = group.hash();
+  for (const auto& line : List{"leader 1",
+                               "build_info{version=\"" GLIDEPOD_VERSION "\"} 1",
+                               "blind 0",
+                               "groups 2",
+                               "idle_jobs 20",
+                               "schedds 2",
+                               "pods{state=\"pull error\"} 3",
+                               "pods{state=\"claimed\"} 2",
+                               "pods{state=\"failed\"} 0",
+                               "pods_wasted 1",
+                               "groups_decided{verdict=\"submit\"} 2",
+                               "decisions_total{verdict=\"submit\"} 2",
+                               "pods_created_total 5",
+                               "pods_removed_total 1",
+                               "pod_requests_failed_total{operation=\"create\"} 2",
+                               "pod_requests_failed_total{operation=\"remove\"} 3",
+                               "cycles_total{result=\"decided\"} 1",
+                               "last_cycle_timestamp_seconds 77",
+                               "cycle_duration_seconds_bucket{le=\"0.25\"} 0",
+                               "cycle_duration_seconds_bucket{le=\"0.5\"} 1",
+                               "cycle_duration_seconds_bucket{le=\"+Inf\"} 1",
+                               "cycle_duration_seconds_count 1",
+                               "api_requests_total{method=\"POST\",code=\"403\"} 1",
+                               "api_request_duration_seconds_bucket{method=\"POST\",le=\"0.05\"} 1",
+                               "group_pods{group=\"" + hash +
+                                   "\",cpus=\"1\",memory_mb=\"4096\",disk_kb=\"8000000\",gpus=\"0\",labels="
+                                   "\"zone:\\\"a\\\\b\\\"\\n\"} 4",
+                               "group_idle_jobs{group=\"" + plan.decisions[1].group.hash() +
+                                   "\",cpus=\"2\",memory_mb=\"4096\",disk_kb=\"8000000\",gpus=\"0\"} 10"})
     CHECK(has(text, line));
 }
 

@@ -52,7 +52,12 @@ TEST_CASE("ini: values go on over indented lines and over backslashes") {
   CHECK(value("[s]\na = x\n\n  y\n\n\nb = 1\n", "s", "a") == "x\n\ny");
   CHECK(value("[s]\na = x\n# note\n  y\n  ; note\n", "s", "a") == "x\ny");
   CHECK(value("[s]\na = \\\n  x && \\\n  y\nb = 1\n", "s", "a") == "x && y");
-  CHECK(value("[s]\na = x \\\ny\nb = 1\n", "s", "a") == "x y");
+  CHECK(failure("[s]\na = x \\\ny\nb = 1\n") == "f:3: 'y' is not of the form key = value");
+  for (const auto* text :
+       {"[s]\na = x && \\\n  y \\\n[t]\nb = 1\n", "[t]\na = x \\\nb = 1\n[s]\na = x && \\\n y \\\n"}) {
+    CHECK(value(text, "s", "a") == "x && y");
+    CHECK(value(text, "t", "b") == "1");
+  }
   CHECK(value("[s]\na = x \\\n\nb = 1\n", "s", "b") == "1");
   CHECK(value("[s]\n  a = x\n  b = y\n", "s", "b") == "y");
 }

@@ -170,3 +170,20 @@ TEST_CASE("settings: what changed between two readings") {
   CHECK(changes(secret, other).size() == 2);
   CHECK(secret.written[0].find("token") == std::string::npos);
 }
+
+TEST_CASE("settings: what is accepted and not used is told, with what is used") {
+  Ini ini;
+  REQUIRE(ini.read("[DEFAULT]\napp_name = x\n[htcondor]\nnamespace = a\ncondor_host = b\nk8s_domain = "
+                   "d\n[k8s]\nk8s_domain = d\n"
+                   "[lancium]\nlancium_job_ttl = 5\napp_name = y\n",
+                   "f")
+              .ok());
+  const auto loaded = parse_settings(ini);
+  REQUIRE(loaded.ok());
+  std::string texts;
+  for (const auto& warning : loaded->warnings) texts += warning.text + "\n";
+  CHECK(texts ==
+        "'condor_host' in [htcondor] is not used: pool is\n"
+        "'namespace' in [htcondor] is not used: that of [k8s] is\n"
+        "'lancium_job_ttl' in [lancium] is not used: sightings_before_removal is\n");
+}

@@ -142,6 +142,47 @@ TEST_CASE("simulate: a day of 100 groups and 10,000 pods stays within its caps a
           samples.back().wasted_pods);
 }
 
+TEST_CASE(
+    "simulate: jobs that no node holds cost the others an hour at most, and nothing once they have left") {
+  // 3,000 of them had filled max_idle, and after they had left nobody else got a pod.
+  auto s = scenario(
+      "[scenario]\nlength = 6h\n[policy]\nmax_idle = 20\n"
+      "[jobs huge]\ncpus = 64\nburst = 3000\nfits = no\nleave = 3h\n"
+      "[jobs small]\nstart = 10m\nburst = 200\nruntime = 5m\n");
+  std::int64_t removed = 0, removed_late = 0, most_live = 0;
+  Seconds done{0};
+  const auto samples = simulate(s, [&](const Demand&, const Supply& supply, const Plan& plan) {
+    const auto count = static_cast<std::int64_t>(plan.removals.size());
+    removed += count;
+    for (const auto& [group, pods] : supply.groups)
+      if (group.cpus == 64) most_live = std::max(most_live, pods.live());
+    removed_late += removed > 19 ? count : 0;
+  });
+  for (const auto& sample : samples)
+    if (done == Seconds(0) && sample.done == 200) done = sample.at;
+  CHECK(done > Seconds(0));
+  CHECK(done < Seconds(3 * 3600));
+  CHECK(most_live == 20);
+  // No storm: all but one once, the last one after the jobs.
+  CHECK(removed == 20);
+  CHECK(removed_late == 1);
+  CHECK(live(samples.back()) == 0);
+  // As it was.
+  s.policy.settings.take_back_after = s.policy.settings.unschedulable_limit = Seconds(0);
+  CHECK(simulate(s).back().done == 0);
+}
+
+TEST_CASE("simulate: a second burst is answered as the first one") {
+  const auto samples = simulate(scenario(
+      "[scenario]\nlength = 10h\n[model]\nroom = 30\n[jobs a]\nburst = 400\nruntime = 10m\nleave = 1h\n"
+      "[jobs b]\nstart = 5h\nburst = 400\nruntime = 10m\n"));
+  const auto before =
+      std::find_if(samples.begin(), samples.end(), [](const Sample& s) { return s.at >= Seconds(5 * 3600); });
+  CHECK(live(*(before - 1)) == 0);
+  CHECK(samples.back().done - before->done == 400);
+  CHECK(live(samples.back()) == 0);
+}
+
 TEST_CASE("simulate: the example serves all its jobs in spite of its troubles") {
   const auto text = read_file(GLIDEPOD_SCENARIO);
   REQUIRE(text.ok());

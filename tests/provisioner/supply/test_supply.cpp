@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 using namespace glidepod;
 using namespace glidepod::provisioner;
 
@@ -128,4 +130,43 @@ TEST_CASE("supply: failures of another image do not count") {
   const auto got = scene.group();
   CHECK(got.broken == 1);
   CHECK(got.failures.empty());
+}
+
+TEST_CASE("supply: a pod without a job is one that the pool has no ad of") {
+  Scene scene;
+  for (const auto* name : {"a", "b", "c"}) scene.add(name, PodState::starting).jobless = true;
+  scene.pods[0].jobless = false;
+  scene.slots = {{"b", false, ""}};
+  const auto supply = scene.look();
+  REQUIRE(supply.jobless.size() == 1);
+  CHECK(supply.jobless[0].name == "c");
+}
+
+TEST_CASE("supply: pods that new settings would make otherwise do not count, but for those about to run") {
+  Scene scene;
+  for (const auto state : {PodState::unschedulable, PodState::pull_error, PodState::pulling})
+    for (const bool outdated : {false, true}) {
+      auto& pod = scene.add(fmt::format("{} {}", to_string(state), outdated), state);
+      pod.jobless = true;
+      pod.outdated = outdated;
+    }
+  auto supply = scene.look();
+  auto& got = supply.groups[Group{}];
+  CHECK(got.waiting == 3);
+  CHECK(got.broken == 1);
+  CHECK(got.unknown == 2);
+  CHECK(got.unschedulable == 1);
+  CHECK(got.unschedulable_since == k_start);
+  CHECK(std::count_if(supply.jobless.begin(), supply.jobless.end(),
+                      [](const auto& p) { return p.outdated; }) == 2);
+  CHECK(scene.group(Seconds(601)).unknown == 3);
+}
+
+TEST_CASE("supply: a pod that was evicted before it joined is no failure of its image") {
+  Scene scene;
+  for (const auto* name : {"a", "b", "c"}) scene.add(name, PodState::unregistered);
+  scene.look();
+  for (auto& pod : scene.pods) pod.state = PodState::failed;
+  scene.pods[0].evicted = scene.pods[1].evicted = true;
+  CHECK(scene.group().failures.size() == 1);
 }
