@@ -239,7 +239,12 @@ void Core::check_switch(Container& container, Time now) {
     container.calm_at.reset();
     return next_step(container, step, now);
   }
-  if (calm && container.instance.empty()) return judge(container, EventKind::time, now);
+  if (calm && container.instance.empty()) {
+    judge(container, EventKind::time, now);
+    // A status that has yet to come is not waited for by the clock.
+    if (container.calm_at && now >= *container.calm_at) container.calm_at.reset();
+    return;
+  }
   // The status names the running container otherwise than the pod does. The pilot's own image is known by
   // what the status says of the pilot's own container; from there the next step can be proven by goodbye.
   if (step.unclear_until && now >= *step.unclear_until) {
