@@ -8,6 +8,7 @@
 #include "provisioner/backends/backend.hpp"
 #include "provisioner/backends/pod_feed.hpp"
 #include "provisioner/backends/pods.hpp"
+#include "provisioner/pullers/pullers.hpp"
 
 namespace glidepod::provisioner {
 
@@ -25,7 +26,10 @@ class Kubernetes : public Backend {
   void create(const Group& group, const std::string& name, std::function<void(Result<void>)> done) override;
   // Only the very pod that was seen to have ended.
   void remove(const std::string& name, std::function<void(Result<void>)> done) override;
-  void wind_up() override { calls_.wind_up(); }
+  void wind_up() override {
+    calls_.wind_up();
+    if (pullers_) pullers_->wind_up();
+  }
   const std::string& image() const override { return maker_.image(); }
   std::string slot_constraint() const override;
   std::string slot_pod_attribute() const override { return "K8SPodName"; }
@@ -41,6 +45,7 @@ class Kubernetes : public Backend {
   KubernetesSettings settings_;
   PodMaker maker_;
   PodFeed feed_;
+  std::unique_ptr<Pullers> pullers_;  // none: images are not pulled beside the pods
   std::vector<Resources> nodes_;
   Time nodes_read_;
 };
