@@ -154,7 +154,10 @@ void Pullers::remove(const Puller& puller) {
                .body = options.dump()},
               [this, name = puller.name](const Result<std::string>& answer) {
                 busy_.erase(name);
-                if (answer) return;  // the watch tells of the rest
+                // The watch tells of its end.
+                const auto gone = pullers_.find(name);
+                if (answer && gone != pullers_.end()) gone->second.ending = true;
+                if (answer || kube::Failure::of(answer.error()).status == 404) return;
                 spdlog::info("event=puller_not_removed pod={} why={}", name,
                              glidepod::quoted(answer.error().message()));
               });
