@@ -322,6 +322,18 @@ void Agent::run(const Patch& action) {
                                         });
 }
 
+void Agent::run(const Want& action) {
+  want_ = api_->annotate(pod_, kube::k_wanted_images, action.text, action.deadline,
+                         [this](const Result<kube::Pod>& pod) {
+                           want_.reset();
+                           if (pod)
+                             core_.on_wanted(now());
+                           else
+                             core_.on_wanted(kube::Failure::of(pod.error()), now());
+                           pump();
+                         });
+}
+
 void Agent::run(const Launch& action) {
   const auto client = clients_.find(action.client);
   const auto glue = glues_.find(action.glue);

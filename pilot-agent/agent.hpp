@@ -88,6 +88,7 @@ class Agent {
   // Carries out what the core wants, until it wants nothing more.
   void pump();
   void run(const Patch& action);
+  void run(const Want& action);
   void run(const Launch& action);
   void run(const AskImage& action);
   void run(const SignalJob& action);
@@ -125,6 +126,7 @@ class Agent {
   std::unique_ptr<kube::Client::Operation> last_patch_;
   std::unique_ptr<kube::Client::Operation> watch_;
   std::map<std::uint64_t, std::unique_ptr<kube::Client::Operation>> patches_;
+  std::unique_ptr<kube::Client::Operation> want_;  // the annotation, being written
   registry::Client registry_;
   std::map<ClientId, std::unique_ptr<registry::Client::Operation>> questions_;
   std::string version_;  // to watch from; empty: from the present state

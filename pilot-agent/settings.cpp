@@ -51,6 +51,10 @@ void Settings::declare(Config& config) {
   config.integer(
       "give_up_after", &give_up_after, 0, 1000,
       "failures of the infrastructure in a row, after which the pilot takes no more jobs; 0: never");
+  config.choice("pullers", &pullers, {"false", "true"},
+                "true: images that may not be on the node are pulled beside the pod, by the provisioner");
+  config.duration("puller_answer", &puller_answer,
+                  "until the provisioner says that it is at it; then a payload container pulls");
   config.duration("vacate_patience", &vacate_patience, "with a starter asked to give its job back");
   config.text("hold_command", &hold_command, "has a starter hold its job: ADDRESS_FILE CODE SUBCODE REASON");
   config.text("starter_address", &starter_address, "where a starter writes its address; its number follows");
@@ -82,6 +86,8 @@ Policy Settings::policy() const {
   policy.beat = beat;
   policy.beat_patience = beat_patience;
   policy.ending_patience = ending_patience;
+  policy.pullers = pullers == 1;
+  policy.puller_answer = puller_answer;
   policy.give_up_after = static_cast<int>(give_up_after);
   policy.first = first == 0 ? Policy::First::prove : Policy::First::use;
   return policy;

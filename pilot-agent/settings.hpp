@@ -33,6 +33,8 @@ struct Settings {
   std::chrono::seconds ending_patience{90};
   int first = 0;
   std::int64_t give_up_after = 5;
+  int pullers = 0;
+  std::chrono::seconds puller_answer{20};
   std::chrono::seconds vacate_patience{120};
   std::string hold_command = "/usr/libexec/glidepod/hold-job";
   std::string starter_address = "/var/log/condor/.starter_address.";

@@ -126,6 +126,12 @@ std::unique_ptr<Client::Operation> Client::patch_image(const PodName& pod, std::
   return pod_call(patch(pod, image_patch(container, image)), deadline, std::move(handler));
 }
 
+std::unique_ptr<Client::Operation> Client::annotate(const PodName& pod, std::string_view key,
+                                                    std::string_view value, SteadyTime deadline,
+                                                    PodHandler handler) {
+  return pod_call(patch(pod, annotation_patch(key, value)), deadline, std::move(handler));
+}
+
 std::unique_ptr<Client::Operation> Client::fail_pod(const PodName& pod, SteadyTime deadline,
                                                     PodHandler handler) {
   return pod_call(patch(pod, R"({"spec":{"activeDeadlineSeconds":1}})"), deadline, std::move(handler));

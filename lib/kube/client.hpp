@@ -62,6 +62,9 @@ class Client {
   // Changes the image of one container and nothing else.
   std::unique_ptr<Operation> patch_image(const PodName& pod, std::string_view container,
                                          std::string_view image, SteadyTime deadline, PodHandler handler);
+  // Writes one annotation and nothing else.
+  std::unique_ptr<Operation> annotate(const PodName& pod, std::string_view key, std::string_view value,
+                                      SteadyTime deadline, PodHandler handler);
   // Has the kubelet end the pod now, with phase Failed and reason DeadlineExceeded: it sets the one field
   // that a pod's own update may change and that does so, activeDeadlineSeconds.
   std::unique_ptr<Operation> fail_pod(const PodName& pod, SteadyTime deadline, PodHandler handler);

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "lib/kube/pulls.hpp"
 #include "lib/kube/quantity.hpp"
 
 namespace glidepod::kube {
@@ -112,6 +113,9 @@ Result<Pod> pod_of(const Json& json) {
   pod.name = TRY(text(metadata, "name"));
   pod.uid = TRY(text(metadata, "uid"));
   pod.resource_version = TRY(text(metadata, "resourceVersion"));
+  const Json& annotations = *TRY(part(metadata, "annotations", Json::value_t::object));
+  pod.wanted_images = TRY(text(annotations, k_wanted_images));
+  pod.pulled_images = TRY(text(annotations, k_pulled_images));
   const Json& spec = *TRY(part(json, "spec", Json::value_t::object));
   for (const Json& container : *TRY(part(spec, "containers", Json::value_t::array)))
     pod.containers.push_back(TRY(container_spec(container)));
@@ -178,6 +182,11 @@ Result<Status> status_from(const Json& object) {
 std::string image_patch(std::string_view container, std::string_view image) {
   const Json patch = {{"spec", {{"containers", Json::array({{{"name", container}, {"image", image}}})}}}};
   // Bytes that are no UTF-8 are the only thing dump() could throw for.
+  return patch.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string annotation_patch(std::string_view key, std::string_view value) {
+  const Json patch = {{"metadata", {{"annotations", {{std::string(key), value}}}}}};
   return patch.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -49,8 +49,9 @@ struct Pod {
   std::string resource_version;
   std::vector<ContainerSpec> containers;
   std::vector<ContainerStatus> statuses;
-  std::int64_t grace_seconds = 30;  // terminationGracePeriodSeconds
-  bool pull_secrets = false;        // whether imagePullSecrets name any
+  std::int64_t grace_seconds = 30;           // terminationGracePeriodSeconds
+  bool pull_secrets = false;                 // whether imagePullSecrets name any
+  std::string wanted_images, pulled_images;  // annotations: pulls.hpp
 
   // nullptr if there is none of this name.
   const ContainerStatus* status(std::string_view container) const;
@@ -77,6 +78,8 @@ std::int64_t version_number(std::string_view resource_version);
 
 // The strategic merge patch that changes one container's image and nothing else.
 std::string image_patch(std::string_view container, std::string_view image);
+// The same for one annotation.
+std::string annotation_patch(std::string_view key, std::string_view value);
 
 // "sha256:..." of an image_id that names a repository, else empty: a bare "sha256:..." is the image's
 // configuration and cannot be pulled.

@@ -15,6 +15,11 @@ struct Patch {
   std::string container, image;
   Time deadline;
 };
+// The annotation that says which images are wanted on the node; on_wanted() is told. One at a time.
+struct Want {
+  std::string text;
+  Time deadline;
+};
 struct Launch {
   GlueId glue = 0;
   JobId job = 0;
@@ -91,7 +96,7 @@ struct Note {
   Level level = Level::info;
   std::string text;
 };
-using Action = std::variant<Patch, Launch, AskImage, SignalJob, SendBeat, Answer, Fail, Vacate, Hold,
+using Action = std::variant<Patch, Want, Launch, AskImage, SignalJob, SendBeat, Answer, Fail, Vacate, Hold,
                             OpenSession, CloseSession, Refuse, FinishGlue, DropGlue, KillGlue, GiveUp, Note>;
 
 }  // namespace glidepod::agent

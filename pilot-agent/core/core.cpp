@@ -61,7 +61,9 @@ void Core::unsettle(Container& container, Time now) {
 void Core::settle(Time now) {
   if (finishing_) return;
   check_first(now);
+  fail_unpulled();
   dispatch(now);
+  ask_for_pulls(now);
   if (given_up_ || policy_.give_up_after == 0 || failures_ < policy_.give_up_after) return;
   given_up_ = true;
   act(GiveUp{fmt::format("{} failures in a row, the last: {}", failures_, last_failure_)});
@@ -126,6 +128,7 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
   if (pod_known_ || pod.containers.empty()) return;
   home_container_ = pod.containers.front().name;
   credentials_ = pod.pull_secrets ? Credentials::some : Credentials::none;
+  pulls_.begin(pod.wanted_images, credentials_);
   home_.image = pod.containers.front().image;
   look_at_home(pod);
   const kube::ContainerStatus* own = pod.status(home_container_);
@@ -161,6 +164,7 @@ void Core::on_pod(const kube::Pod& pod, Time now) {
   if (version < version_) return;
   version_ = version;
   look_at_home(pod);
+  pulls_.told(pod.pulled_images, now);
   for (Container& container : containers_) {
     const kube::ContainerStatus* status = pod.status(container.name);
     if (status == nullptr) continue;

@@ -15,6 +15,7 @@
 #include "lib/wire/messages.hpp"
 #include "pilot-agent/core/actions.hpp"
 #include "pilot-agent/core/proof.hpp"
+#include "pilot-agent/core/pulls.hpp"
 #include "pilot-agent/core/snapshot.hpp"
 #include "pilot-agent/core/state.hpp"
 #include "pilot-agent/core/transitions.hpp"
@@ -62,6 +63,8 @@ class Core {
   void on_pod(const kube::Pod& pod, Time now);
   void on_patched(std::uint64_t attempt, const kube::Pod& pod, Time now);
   void on_patched(std::uint64_t attempt, const kube::Failure& failure, Time now);
+  void on_wanted(Time now);
+  void on_wanted(const kube::Failure& failure, Time now);
 
   void on_time(Time now);
   // The pilot ends: jobs are killed, glues sent home, requests refused.
@@ -81,6 +84,7 @@ class Core {
   // Is told of every transition, for tests.
   using Observer = std::function<void(const Container&, const Transition&)>;
   void observe(Observer observer) { observer_ = std::move(observer); }
+  void observe_pulls(Pulls::Observer observer) { pulls_.observe(std::move(observer)); }
 
  private:
   // A job whose glue vanished: the pod's status will tell why.
@@ -120,6 +124,12 @@ class Core {
              EventKind event, Time now);
   void launch(Container& container, const Waiting& waiting, std::string_view how,
               std::chrono::microseconds bound_in, EventKind event, Time now);
+
+  // beside.cpp: images that are pulled beside the pod
+  bool may_switch(const std::string& image, Time now);
+  void fail_unpulled();
+  std::string why_queued(const Request& request) const;
+  void ask_for_pulls(Time now);
 
   // images.cpp: what an image runs by itself
   enum class Command : std::uint8_t { known, asked, failed };
@@ -189,6 +199,7 @@ class Core {
   }
 
   Policy policy_;
+  Pulls pulls_{policy_};
   bool names_given_ = false;
   bool pod_known_ = false;
   bool finishing_ = false;

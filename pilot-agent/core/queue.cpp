@@ -91,6 +91,7 @@ bool Core::place(Waiting& waiting, Time now) {
       return true;
     }
   }
+  if (!request.any_image && !may_switch(goal_of(request), now)) return false;
   Container* container = coldest(State::idle);
   if (container == nullptr) container = coldest(State::broken);
   if (container == nullptr) return false;

@@ -31,6 +31,8 @@ Snapshot Core::snapshot() const {
     one.trouble = step->trouble;
   }
   for (const Waiting& waiting : queue_) result.waiting.push_back(waiting.request.job);
+  for (const auto& [image, pull] : pulls_.all())
+    result.pulls.push_back({image, std::string(name_of(pull.state)), pull.trouble});
   result.failures = failures_;
   result.given_up = given_up_;
   return result;
@@ -45,6 +47,8 @@ std::string Snapshot::to_string() const {
         one.name, name_of(one.state), word(one.instance.substr(0, 12)), word(one.image), word(one.digest),
         one.settled ? "yes" : "no", word(one.job), word(one.owner), word(one.wanted), word(one.step),
         word(one.trouble));
+  for (const Beside& pull : pulls)
+    text += fmt::format("pull={} state={} trouble={}\n", word(pull.image), pull.state, word(pull.trouble));
   return text + fmt::format("waiting={} failures={} given_up={}\n", waiting.size(), failures,
                             given_up ? "yes" : "no");
 }

@@ -23,7 +23,11 @@ struct Snapshot {
   };
   std::vector<One> containers;
   std::vector<std::string> waiting;  // the jobs in the queue
-  int failures = 0;                  // of the infrastructure in a row
+  struct Beside {
+    std::string image, state, trouble;
+  };
+  std::vector<Beside> pulls;  // images that are wanted on the node
+  int failures = 0;           // of the infrastructure in a row
   bool given_up = false;
 
   // One line a container, key=value.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/kube/image_reference.hpp"
+#include "lib/kube/waiting.hpp"
 #include "pilot-agent/core/core.hpp"
 #include "pilot-agent/trouble.hpp"
 #include "pilot-agent/words.hpp"
@@ -69,6 +70,7 @@ void Core::step_done(Container& container, EventKind event, Time now) {
   container.be_fresh();
   container.image = container.told_image;
   proven_ |= step.attempt != 0;
+  if (!container.image.empty()) pulls_.seen(container.image);
   if (step.same_image || step.leg == Leg::check) container.earlier.clear();
   if (step.leg == Leg::home) note("event=home container={}", container.name);
   if (container.image != step.target) {  // half-way
@@ -208,6 +210,8 @@ void Core::judge(Container& container, EventKind event, Time now) {
     note("event=trouble container={} image={} job={} reason={}", container.name, word(step.reference),
          word(step.waiting->request.job), quoted(trouble.message));
   step.trouble = trouble.message;
+  if (step.leg == Leg::target && kube::waiting_of(status.reason) == kube::Waiting::pull)
+    pulls_.missed(step.target);
   if (trouble.kind == Trouble::Kind::user && step.leg == Leg::target) {
     const bool alone = step.proof == Proof::goodbye && container.glue == 0;
     if (alone || is_about(trouble.message, container.admitted))
@@ -239,7 +243,12 @@ void Core::check_switch(Container& container, Time now) {
     container.calm_at.reset();
     return next_step(container, step, now);
   }
-  if (calm && container.instance.empty()) return judge(container, EventKind::time, now);
+  if (calm && container.instance.empty()) {
+    judge(container, EventKind::time, now);
+    // A status that has yet to come is not waited for by the clock.
+    if (container.calm_at && now >= *container.calm_at) container.calm_at.reset();
+    return;
+  }
   // The status names the running container otherwise than the pod does. The pilot's own image is known by
   // what the status says of the pilot's own container; from there the next step can be proven by goodbye.
   if (step.unclear_until && now >= *step.unclear_until) {

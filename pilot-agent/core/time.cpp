@@ -8,6 +8,8 @@ namespace glidepod::agent {
 
 void Core::on_time(Time now) {
   if (finishing_) return;
+  pulls_.on_time(now);
+  fail_unpulled();
   for (auto waiting = queue_.begin(); waiting != queue_.end();) {
     if (now < waiting->arrived + policy_.bind_deadline) {
       ++waiting;
@@ -15,9 +17,7 @@ void Core::on_time(Time now) {
     }
     const Request request = waiting->request;
     waiting = queue_.erase(waiting);
-    fail(request, wire::Fault::infrastructure,
-         pod_known_ ? fmt::format("no payload container became free in {} s", policy_.bind_deadline.count())
-                    : std::string("the Kubernetes API has not been reached yet"));
+    fail(request, wire::Fault::infrastructure, why_queued(request));
   }
   for (Container& container : containers_) {
     // The kubelet waits before it starts the same string again, or what it is told to start cannot be.
@@ -50,7 +50,7 @@ void Core::on_time(Time now) {
 }
 
 bool Core::watching() const {
-  if (owes_first() && home_.image_id.empty()) return true;
+  if ((owes_first() && home_.image_id.empty()) || pulls_.waiting()) return true;
   return !lost_jobs_.empty() || std::ranges::any_of(containers_, [](const Container& container) {
     if (container.learning_until) return true;
     const auto* step = std::get_if<Switching>(&container.state);
@@ -76,6 +76,7 @@ std::optional<Time> Core::next_deadline() const {
   if (finishing_) return first;
   for (const Waiting& waiting : queue_) consider(waiting.arrived + policy_.bind_deadline);
   for (const LostJob& lost : lost_jobs_) consider(lost.until);
+  consider(pulls_.next_deadline());
   const bool switching = std::ranges::any_of(
       containers_, [](const Container& container) { return container.kind() == State::switching; });
   const bool resting = std::ranges::any_of(containers_, [](const Container& container) {

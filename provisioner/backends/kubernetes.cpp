@@ -29,7 +29,14 @@ Kubernetes::Kubernetes(kube::Client& client, KubernetesSettings settings, PodMak
       settings_(std::move(settings)),
       maker_(std::move(maker)),
       feed_(client, calls_, pods_path(), fmt::format("prp-htcondor-portal=wn,k8s-app={}", settings_.app_name),
-            mode) {}
+            mode) {
+  if (!settings_.pullers || mode == PodFeed::Mode::once) return;
+  const PullLimits limits{settings_.pullers_per_node, settings_.pullers_in_all, settings_.pullers_per_minute};
+  pullers_ = std::make_unique<Pullers>(
+      client, PullerPodSettings{settings_.name_space, settings_.app_name, settings_.puller_deadline.count()},
+      limits);
+  feed_.listen(pullers_->pilots_listener());
+}
 
 std::string Kubernetes::pods_path(std::string_view name) const {
   return fmt::format("/api/v1/namespaces/{}/pods{}{}", settings_.name_space, name.empty() ? "" : "/", name);
@@ -39,6 +46,7 @@ void Kubernetes::look(Time now, std::function<void(Seen)> done) {
   auto look = std::make_shared<Look>();
   look->now = now;
   look->done = std::move(done);
+  if (pullers_) pullers_->read(now);
   feed_.read(now, [this, look](const Result<void>& read) {
     if (read) return read_quota(look);
     look->seen.blind = read.error().message();

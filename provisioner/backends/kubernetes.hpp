@@ -9,6 +9,7 @@
 #include "provisioner/backends/pod_feed.hpp"
 #include "provisioner/backends/pods.hpp"
 #include "provisioner/demand/contract.hpp"
+#include "provisioner/pullers/pullers.hpp"
 
 namespace glidepod::provisioner {
 
@@ -26,7 +27,10 @@ class Kubernetes : public Backend {
   void create(const Group& group, const std::string& name, std::function<void(Result<void>)> done) override;
   // Only the very pod that was seen, and as it was seen: it may be at work by now.
   void remove(const std::string& name, std::function<void(Result<void>)> done) override;
-  void wind_up() override { calls_.wind_up(); }
+  void wind_up() override {
+    calls_.wind_up();
+    if (pullers_) pullers_->wind_up();
+  }
   const std::string& image() const override { return maker_.image(); }
   std::string slot_constraint() const override;
   std::string slot_pod_attribute() const override { return "K8SPodName"; }
@@ -46,6 +50,7 @@ class Kubernetes : public Backend {
   PodFeed feed_;
   // What the last look saw, and so what the decisions are about: the feed may know more by now.
   std::map<std::string, std::pair<std::string, std::string>> judged_;  // uid and version by name
+  std::unique_ptr<Pullers> pullers_;  // none: images are not pulled beside the pods
   std::vector<Resources> nodes_;
   Time nodes_read_;
 };

@@ -31,12 +31,20 @@ void PodFeed::read(Time now, std::function<void(Result<void>)> done) {
   watch_.reset();
   const auto pods = std::make_shared<std::map<std::string, Entry>>();
   kube::read_list(calls_, {path_, "labelSelector=" + http::url_encoded(selector_), k_page},
-                  {[pods] { pods->clear(); }, [pods](const Json& pod) { put(*pods, pod); },
+                  {[this, pods] {
+                     pods->clear();
+                     if (listener_.begin) listener_.begin();
+                   },
+                   [this, pods](const Json& pod) {
+                     put(*pods, pod);
+                     if (listener_.changed) listener_.changed(pod);
+                   },
                    [this, now, pods, done = std::move(done)](Result<std::string> version) {
                      if (!version) return done(std::move(version).error().in("list of pods"));
                      pods_ = std::move(*pods);
                      version_ = std::move(version).value();
                      listed_ = now;
+                     if (listener_.listed) listener_.listed();
                      if (mode_ == Mode::followed && !version_.empty()) follow();
                      done({});
                    }});
@@ -46,8 +54,15 @@ void PodFeed::follow() {
   watch_ = std::make_unique<kube::Watch>(
       client_,
       kube::Watch::Source{path_, "labelSelector=" + http::url_encoded(selector_), version_, k_stream_limit},
-      kube::Watch::Handlers{[this](const Json& pod) { put(pods_, pod); },
-                            [this](const Json& pod) { pods_.erase(text_of(metadata_of(pod), "name")); },
+      kube::Watch::Handlers{[this](const Json& pod) {
+                              put(pods_, pod);
+                              if (listener_.changed) listener_.changed(pod);
+                            },
+                            [this](const Json& pod) {
+                              const auto name = text_of(metadata_of(pod), "name");
+                              pods_.erase(name);
+                              if (listener_.gone) listener_.gone(name);
+                            },
                             // What was missed the next list mends.
                             [this](const kube::Failure&) { watch_.reset(); }});
 }

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "lib/kube/list.hpp"
@@ -21,10 +22,19 @@ class PodFeed {
     std::string uid, version;
   };
 
+  // Who wants to know of every pod at once.
+  struct Listener {
+    std::function<void()> begin;  // they are listed: forget all
+    std::function<void(const nlohmann::json& pod)> changed;
+    std::function<void(const std::string& name)> gone;
+    std::function<void()> listed;
+  };
+
   // Both must outlive it.
   PodFeed(kube::Client& client, kube::Calls& calls, std::string path, std::string selector, Mode mode)
       : client_(client), calls_(calls), path_(std::move(path)), selector_(std::move(selector)), mode_(mode) {}
 
+  void listen(Listener listener) { listener_ = std::move(listener); }
   // Calls done, from the loop, once pods() is up to date; or with the reason why that cannot be had.
   void read(Time now, std::function<void(Result<void>)> done);
   const std::map<std::string, Entry>& pods() const { return pods_; }
@@ -38,6 +48,7 @@ class PodFeed {
   kube::Calls& calls_;
   std::string path_, selector_;
   Mode mode_;
+  Listener listener_;
   std::map<std::string, Entry> pods_;
   std::string version_;
   Time listed_;

@@ -180,6 +180,7 @@ void PodMaker::set_environment(Json& pod, const Group& group) const {
               {"MEMORY", std::to_string(group.memory_mb)},
               {"DISK", std::to_string(group.disk_kb)}};
   if (!payloads_.empty()) all.emplace_back("GLIDEPOD_PAYLOAD_CONTAINERS", payload_names(pod));
+  if (s.pullers) all.emplace_back("GLIDEPOD_PULLERS", "true");
   if (!s.force_namespace_matching.empty())
     all.emplace_back("FORCE_K8SNAMESPACE_MATCHING", s.force_namespace_matching);
   if (!s.additional_requirements.empty())

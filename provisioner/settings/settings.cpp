@@ -202,6 +202,12 @@ class Table {
     text(k, "gpu_type_label", &s.gpu_type_label, "node label that RequestGPUTypes is about; empty: ignored");
     seconds(k, "pod_lifetime", &s.pod_lifetime, "activeDeadlineSeconds of a pod; 0: none");
     list(k, "image_pull_secrets", &s.image_pull_secrets, "secrets for pulling the pilot image");
+    yes_or_no(k, "pullers", &s.pullers,
+              "jobs' images that are not on a node are pulled by pods of their own");
+    integer(k, "pullers_per_node", &s.pullers_per_node, 1, "most of these pods on a node");
+    integer(k, "pullers_in_all", &s.pullers_in_all, 1, "most of them in all");
+    integer(k, "pullers_per_minute", &s.pullers_per_minute, 1, "most of them made in a minute, a node");
+    seconds(k, "puller_deadline", &s.puller_deadline, "how long one may take");
   }
 
   void add_lancium(LanciumSettings& s) {

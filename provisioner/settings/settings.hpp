@@ -62,6 +62,9 @@ struct KubernetesSettings : PilotSettings {
   std::string gpu_type_label = "nvidia.com/gpu.product";  // empty: GPU types do not matter
   Seconds pod_lifetime{0};                                // activeDeadlineSeconds; 0: none
   List image_pull_secrets;
+  bool pullers = false;  // images of jobs that are not on a node are pulled by pods of their own
+  std::int64_t pullers_per_node = 8, pullers_in_all = 100, pullers_per_minute = 20;
+  Seconds puller_deadline{600};
 };
 
 // [lancium]

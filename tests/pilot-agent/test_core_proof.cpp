@@ -280,3 +280,17 @@ TEST_CASE("proof: the container's id in the names of control groups") {
     CHECK(container_id_in(row.cgroup, row.own) == row.found);
   }
 }
+
+TEST_CASE("proof: a status that has yet to come does not keep the clock busy") {
+  Harness h;
+  h.ids_known = false;
+  h.ask(k_image_a);
+  h.lose();
+  h.status(0).state = ContainerStatus::State::waiting;
+  h.patched();
+  h.hello();
+  h.pass(90s);
+  CHECK(h.state() == State::switching);
+  REQUIRE(h.core.next_deadline().has_value());
+  CHECK(*h.core.next_deadline() > h.now);
+}

@@ -9,21 +9,22 @@
 
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
+#include "pilot-agent/core/pulls.hpp"
 
 using namespace glidepod;
 using namespace glidepod::agent;
 
 namespace {
-std::set<std::string> in_code() {
+template <typename Table>
+std::set<std::string> in_code(const Table& table) {
   std::set<std::string> result;
-  for (const Transition& t : transitions())
+  for (const auto& t : table)
     result.insert(fmt::format("{} {} {}", name_of(t.from), name_of(t.event), name_of(t.to)));
   return result;
 }
 
-std::set<std::string> in_docs() {
+std::set<std::string> in_docs(const std::string& head) {
   const std::string text = read_file(AGENT_README, 1 << 20).value();
-  const std::string head = "| from | by | to |";
   const auto begin = text.find(head);
   REQUIRE(begin != std::string::npos);
   std::set<std::string> result;
@@ -40,8 +41,13 @@ std::set<std::string> in_docs() {
 }  // namespace
 
 TEST_CASE("transitions: the table for people is the one that the code has") {
-  CHECK(in_docs() == in_code());
-  CHECK(in_code().size() == transitions().size());  // none twice
+  CHECK(in_docs("| from | by | to |") == in_code(transitions()));
+  CHECK(in_code(transitions()).size() == transitions().size());  // none twice
+}
+
+TEST_CASE("transitions: the same of images that are pulled beside the pod") {
+  CHECK(in_docs("| of a pull, from | by | to |") == in_code(pull_transitions()));
+  CHECK(in_code(pull_transitions()).size() == pull_transitions().size());
 }
 
 TEST_CASE("transitions: every state can be left and reached") {

@@ -41,6 +41,12 @@ void Api::set_status(kube::ContainerStatus status) {
   publish(std::move(next));
 }
 
+void Api::set_pulled(std::string text) {
+  kube::Pod next = *pod();
+  next.pulled_images = std::move(text);
+  publish(std::move(next));
+}
+
 void Api::touch() {
   publish(*pod());
 }
@@ -50,10 +56,20 @@ std::string Api::admitted(const std::string& image) const {
   return std::string(Images::k_mirror) + image;
 }
 
-void Api::store(const std::string& container, const std::string& image) {
+void Api::store(const Change& change) {
   kube::Pod next = *pod();
+  if (change.wanted) {
+    world_.say("api: wanted are {}", *change.wanted);
+    if (next.wanted_images == *change.wanted) return;
+    next.wanted_images = *change.wanted;
+    publish(std::move(next));
+    provisioner_last_ = std::max(provisioner_last_, world_.now() + world_.takes(5, 300));
+    world_.clock.at(provisioner_last_, [this, pod = pod()] { world_.provisioner.told(*pod); });
+    return;
+  }
+  const std::string& container = change.container;
   const auto found = std::ranges::find(next.containers, container, &kube::ContainerSpec::name);
-  const std::string admitted_image = admitted(image);
+  const std::string admitted_image = admitted(change.image);
   world_.say("api: {} is to have {}", container, admitted_image);
   if (found->image == admitted_image) return;  // no new version
   found->image = admitted_image;
@@ -61,15 +77,14 @@ void Api::store(const std::string& container, const std::string& image) {
   publish(std::move(next));
 }
 
-void Api::request(const std::string& container, const std::string& image, Milliseconds timeout,
-                  std::function<void(const Answer&)> handler) {
+void Api::request(const Change& change, Milliseconds timeout, std::function<void(const Answer&)> handler) {
   World& w = world_;
   const Weather& weather = w.weather;
   const auto fail = [&w, handler](Milliseconds wait, Failure failure) {
     w.clock.after(wait, [handler, failure = std::move(failure)] { handler(failure); });
   };
-  const auto effect = [this, container, image] {
-    if (!container.empty()) store(container, image);
+  const auto effect = [this, change] {
+    if (change.any()) store(change);
   };
   if (down || w.fault(weather.request_lost))
     return fail(std::min(timeout, w.random.delay(1, 15'000)), transport("reset"));
@@ -82,13 +97,13 @@ void Api::request(const std::string& container, const std::string& image, Millis
     if (code == 429) failure.retry_after = std::chrono::seconds(w.random.between(1, 5));
     return fail(w.takes(2, 100), std::move(failure));
   }
-  if (!container.empty() && w.fault(weather.refused)) {
+  if (change.any() && w.fault(weather.refused)) {
     static constexpr std::array codes = {403, 404, 410, 422};
     const int code = codes[static_cast<std::size_t>(w.random.between(0, 3))];
     w.properties.refused = true;
     return fail(w.takes(2, 100), status(code, w.random.chance(300) ? "policy denied request" : "refused"));
   }
-  if (!container.empty() && w.fault(weather.late_effect)) {
+  if (change.any() && w.fault(weather.late_effect)) {
     const Milliseconds given_up = std::min(timeout, w.random.delay(500, 15'000));
     w.clock.after(given_up + w.random.delay(1, 30'000), [&w, effect] {
       w.properties.late = true;

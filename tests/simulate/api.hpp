@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,16 +23,22 @@ class Api {
   void create(kube::Pod pod);
   PodVersion pod() const { return versions_.back(); }
   void set_status(kube::ContainerStatus status);
-  void touch();  // a new version that says the same
+  void set_pulled(std::string text);  // the provisioner's annotation
+  void touch();                       // a new version that says the same
   bool down = false;
 
   // What admission makes of an image.
   std::string admitted(const std::string& image) const;
   using Answer = std::variant<PodVersion, kube::Failure>;
-  // One attempt: a request that asks for this image, or (empty container) only for the pod. The handler is
-  // called once, by then or a little later. What the request does may come after that.
-  void request(const std::string& container, const std::string& image, Milliseconds timeout,
-               std::function<void(const Answer&)> handler);
+  // What a request changes: a container's image, the annotation that says what is wanted, or nothing.
+  struct Change {
+    std::string container = {}, image = {};
+    std::optional<std::string> wanted = {};
+    bool any() const { return wanted || !container.empty(); }
+  };
+  // One attempt. The handler is called once, by then or a little later. What the request does may come after
+  // that.
+  void request(const Change& change, Milliseconds timeout, std::function<void(const Answer&)> handler);
 
   // A stream of versions after this one; told until cut. One at a time.
   void watch(std::uint64_t after, std::function<void(PodVersion)> changed, std::function<void()> cut);
@@ -40,13 +47,13 @@ class Api {
   static std::uint64_t version(const kube::Pod& pod) { return std::stoull(pod.resource_version); }
 
  private:
-  void store(const std::string& container, const std::string& image);
+  void store(const Change& change);
   void publish(kube::Pod pod);
   void stream(const PodVersion& version);
   World& world_;
   std::vector<PodVersion> versions_;
   std::uint64_t stream_ = 0;  // the present one
-  SteadyTime stream_last_{}, kubelet_last_{}, kubelet_late_until_{};
+  SteadyTime stream_last_{}, kubelet_last_{}, provisioner_last_{}, kubelet_late_until_{};
   bool streaming_ = false;
   std::function<void(PodVersion)> changed_;
   std::function<void()> cut_;

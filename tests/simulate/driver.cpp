@@ -1,5 +1,7 @@
 #include "tests/simulate/driver.hpp"
 
+#include <algorithm>
+
 #include "tests/simulate/world.hpp"
 
 namespace glidepod::simulate {
@@ -23,6 +25,14 @@ void Driver::start() {
     if (!allowed(transition))
       world_.properties.broken("only transitions of the table happen",
                                fmt::format("{} by {} to {}", name_of(transition.from),
+                                           name_of(transition.event), name_of(transition.to)));
+  });
+  core_->observe_pulls([this](const std::string& image, const PullTransition& transition) {
+    world_.coverage.count(transition);
+    const auto table = pull_transitions();
+    if (std::ranges::find(table, transition) == table.end())
+      world_.properties.broken("only transitions of the table happen",
+                               fmt::format("pull of {}: {} by {} to {}", image, name_of(transition.from),
                                            name_of(transition.event), name_of(transition.to)));
   });
   world_.say("agent: starts{}", was_before_ ? ", as one did before it" : "");
@@ -140,7 +150,7 @@ void Driver::run(const Patch& action) {
     return world_.properties.broken("actions refer to what there is", action.container);
   world_.properties.patched(*world_.kubelet.find(action.container), action.image);
   world_.tempt();
-  exchange(action.container, action.image, action.deadline, 1, false,
+  exchange({action.container, action.image}, action.deadline, 1, false,
            [this, attempt = action.attempt](const Api::Answer& answer) {
              const auto* pod = std::get_if<PodVersion>(&answer);
              if (pod) version_ = (*pod)->resource_version;
@@ -155,6 +165,20 @@ void Driver::run(const Patch& action) {
              });
              if (pod) world_.properties.told(**pod);
            });
+}
+
+void Driver::run(const Want& action) {
+  world_.say("core: Want {}", action.text);
+  exchange({{}, {}, action.text}, action.deadline, 1, false, [this](const Api::Answer& answer) {
+    const auto* failure = std::get_if<kube::Failure>(&answer);
+    world_.say("agent: the answer to Want: {}", failure ? failure->to_string() : "taken");
+    tell([&](Core& core, Time now) {
+      if (failure)
+        core.on_wanted(*failure, now);
+      else
+        core.on_wanted(now);
+    });
+  });
 }
 
 void Driver::run(const Launch& action) {

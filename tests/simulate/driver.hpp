@@ -52,6 +52,7 @@ class Driver {
   };
   void pump();
   void run(const agent::Patch& action);
+  void run(const agent::Want& action);
   void run(const agent::Launch& action);
   void run(const agent::AskImage& action);
   void run(const agent::SignalJob& action);
@@ -72,8 +73,7 @@ class Driver {
   void to_glue(agent::GlueId glue, std::function<void(Glue&)> what);
   // driver_api.cpp
   using PodHandler = std::function<void(const Api::Answer&)>;
-  void exchange(std::string container, std::string image, agent::Time deadline, int attempt, bool unclear,
-                PodHandler done);
+  void exchange(Api::Change change, agent::Time deadline, int attempt, bool unclear, PodHandler done);
   void get_first_pod();
   void adjust_watch();
   void watch_next();

@@ -14,12 +14,10 @@ constexpr Milliseconds k_first_get_pause{30'000};
 constexpr std::chrono::hours k_first_get_deadline{24};
 }  // namespace
 
-void Driver::exchange(std::string container, std::string image, Time deadline, int attempt, bool unclear,
-                      PodHandler done) {
+void Driver::exchange(Api::Change change, Time deadline, int attempt, bool unclear, PodHandler done) {
   const auto left = std::chrono::ceil<Milliseconds>(deadline - world_.now());
   const Milliseconds timeout = std::clamp(left, Milliseconds(1), k_attempt_timeout);
-  const auto answered = [this, container, image, deadline, attempt, unclear,
-                         done](const Api::Answer& answer) {
+  const auto answered = [this, change, deadline, attempt, unclear, done](const Api::Answer& answer) {
     const auto* there = std::get_if<Failure>(&answer);
     if (!there) return done(answer);
     Failure failure = *there;
@@ -28,15 +26,15 @@ void Driver::exchange(std::string container, std::string image, Time deadline, i
     const Milliseconds wait =
         http::backoff(attempt, static_cast<double>(world_.random.between(0, 100)) / 100, failure);
     if (!failure.retriable() || world_.now() + wait >= deadline) return done(failure);
-    world_.clock.after(wait, mine([this, container, image, deadline, attempt, next, done] {
-                         exchange(container, image, deadline, attempt + 1, next, done);
+    world_.clock.after(wait, mine([this, change, deadline, attempt, next, done] {
+                         exchange(change, deadline, attempt + 1, next, done);
                        }));
   };
-  world_.api.request(container, image, timeout, mine(answered));
+  world_.api.request(change, timeout, mine(answered));
 }
 
 void Driver::get_first_pod() {
-  exchange({}, {}, world_.now() + k_first_get_deadline, 1, false, [this](const Api::Answer& answer) {
+  exchange({}, world_.now() + k_first_get_deadline, 1, false, [this](const Api::Answer& answer) {
     if (const auto* pod = std::get_if<PodVersion>(&answer)) {
       world_.say("agent: the first pod, version {}", (*pod)->resource_version);
       const auto earlier = was_before_ ? Core::Earlier::some : Core::Earlier::none;
@@ -69,7 +67,7 @@ void Driver::watch_next() {
     });
   };
   if (watch_version_.empty()) {
-    return world_.api.request({}, {}, k_attempt_timeout, still([this](const Api::Answer& answer) {
+    return world_.api.request({}, k_attempt_timeout, still([this](const Api::Answer& answer) {
                                 if (const auto* failure = std::get_if<Failure>(&answer))
                                   return watch_failed(*failure);
                                 const PodVersion pod = std::get<PodVersion>(answer);

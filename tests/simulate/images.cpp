@@ -131,6 +131,13 @@ bool Images::may_run_nothing(const std::string& image) const {
   return false;
 }
 
+bool Images::never_there(std::string_view reference) const {
+  const std::string image(without_mirror(reference));
+  for (int i = 0; i < contents(); ++i)
+    if (content(i).kind != Content::Kind::gone && means(image, i)) return false;
+  return digest_in(image).empty() ? tags_.contains(image) : in_registry(image).has_value();
+}
+
 bool Images::can_be_at_fault(const std::string& image) const {
   for (int i = 0; i < contents(); ++i)
     if (content(i).kind != Content::Kind::good && means(image, i)) return true;

@@ -51,6 +51,8 @@ class Images {
   // pilot started.
   bool means(const std::string& image, int content) const;
   bool can_be_at_fault(const std::string& image) const;
+  // Whether no registry has it, nor ever had.
+  bool never_there(std::string_view reference) const;
   bool may_run_nothing(const std::string& image) const;
 
  private:

@@ -165,8 +165,7 @@ int run(const Options& options) {
                   seeds.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(seeds.size(), 12)), " "),
         failures[seeds.front()].about);
   fmt::print("simulate: {} schedules from seed {}, {} steps, {} of {} transitions, {:.1f} s: {} failed\n",
-             total.schedules, options.seed, total.steps, total.coverage.seen(),
-             glidepod::agent::transitions().size(),
+             total.schedules, options.seed, total.steps, total.coverage.seen(), Coverage::all(),
              std::chrono::duration<double>(Clock::now() - begin).count(), total.failed);
   const std::size_t missing = total.schedules >= k_enough ? total.coverage.print_missing() : 0;
   if (failures.empty()) return missing == 0 ? 0 : 1;

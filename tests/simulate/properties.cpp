@@ -19,7 +19,11 @@ void Properties::broken(std::string_view property, std::string_view about) {
   about_ = about;
 }
 
-void Properties::patched(const Box& box, const std::string&) {
+void Properties::patched(const Box& box, const std::string& image) {
+  const Weather& weather = world_.weather;
+  const bool hasty = weather.policy.bind_deadline < agent::Policy().bind_deadline;
+  if (weather.provisioner && weather.calm() && !hasty && world_.images.never_there(image))
+    broken("a container is not touched for an image that a puller cannot have", box.name + " " + image);
   // Before the status names the pilot's own image, home has but its plain name.
   if (home_told_)
     young_.erase(box.name);

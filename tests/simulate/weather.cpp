@@ -27,7 +27,11 @@ Weather::Weather(Random& random, bool late) {
   faults = random.chance(850);
   if (random.aside(6).chance(50)) policy.bind_deadline = std::chrono::seconds(random.aside(7).between(2, 30));
   if (random.aside(1).chance(50)) policy.pull_patience = std::chrono::seconds(700);
+  Random beside = random.aside(9);
+  policy.pullers = beside.chance(400);
+  provisioner = policy.pullers && beside.chance(850);
   if (!faults) return;
+  if (provisioner && beside.chance(600)) pullers_astray = static_cast<int>(beside.between(50, 900));
   request_lost = some(300);
   answer_lost = some(300);
   late_effect = some(200);

@@ -21,19 +21,21 @@ struct Weather {
   bool bare_ids = false;      // imageID without a repository, as of images that were loaded from a file
   bool ids_told = true;       // the agent can tell which container a glue is in
   bool always_pull = false;   // a tag is asked of the registry at every start
+  bool provisioner = false;   // one that has images pulled beside the pod
   bool lively_reuse = false;  // owners come back with the same image
   agent::Policy policy;
   Milliseconds storm{0};  // how long faults and jobs go on
 
   // Per thousand requests to the API.
   int request_lost = 0, answer_lost = 0, late_effect = 0, refused = 0, busy = 0;
-  int slow = 0;         // per thousand, of anything that takes time
-  int late_status = 0;  // per thousand statuses
-  int bad_images = 0;   // per thousand contents
-  int pull_fails = 0;   // per thousand pulls
-  int vanishing = 0;    // per thousand clients
-  int signals = 0;      // per thousand clients
-  int clumsy_jobs = 0;  // per thousand: jobs that cannot start, leave a mess, or take the memory
+  int slow = 0;            // per thousand, of anything that takes time
+  int late_status = 0;     // per thousand statuses
+  int bad_images = 0;      // per thousand contents
+  int pull_fails = 0;      // per thousand pulls
+  int pullers_astray = 0;  // per thousand questions to the provisioner
+  int vanishing = 0;       // per thousand clients
+  int signals = 0;         // per thousand clients
+  int clumsy_jobs = 0;     // per thousand: jobs that cannot start, leave a mess, or take the memory
   bool tags_move = false;
   // Things that happen at any moment, and more often just after something began.
   bool glue_dies = false, out_of_memory = false, stopped_outside = false, agent_dies = false;

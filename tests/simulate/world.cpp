@@ -19,6 +19,7 @@ World::World(std::uint64_t seed, Coverage& c, Options options)
       kubelet(*this),
       driver(*this),
       starters(*this),
+      provisioner(*this),
       tell_(options.tell) {}
 
 void World::line(const std::string& text) {

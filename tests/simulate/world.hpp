@@ -12,6 +12,7 @@
 #include "tests/simulate/images.hpp"
 #include "tests/simulate/kubelet.hpp"
 #include "tests/simulate/properties.hpp"
+#include "tests/simulate/provisioner.hpp"
 #include "tests/simulate/random.hpp"
 #include "tests/simulate/starters.hpp"
 #include "tests/simulate/weather.hpp"
@@ -40,6 +41,7 @@ class World {
   Kubelet kubelet;
   Driver driver;
   Starters starters;
+  Provisioner provisioner;
   bool storm = true;  // faults may happen
 
   SteadyTime now() const { return clock.now(); }

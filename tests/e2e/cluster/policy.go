@@ -181,7 +181,21 @@ func testOwnPod(plugin *validating.Plugin) {
 	expect(plugin, "not the grace period", only, func(r *request) { r.after.Spec.TerminationGracePeriodSeconds = &number })
 	expect(plugin, "not a label", metadata, func(r *request) { r.after.Labels["x"] = "y" })
 	expect(plugin, "nor without labels", metadata, func(r *request) { r.after.Labels = nil })
-	expect(plugin, "not an annotation", metadata, func(r *request) { r.after.Annotations = map[string]string{"x": "y"} })
+	const wanted, pulled = "glidepod.io/wanted-images", "glidepod.io/pulled-images"
+	const annotation = "may only change the annotation"
+	annotations := func(before, after map[string]string) func(r *request) {
+		return func(r *request) { r.before.Annotations, r.after.Annotations = before, after }
+	}
+	told := map[string]string{pulled: "[]", "x": "y"}
+	expect(plugin, "a pilot says which images it wants", "", annotations(nil, map[string]string{wanted: "[]"}))
+	expect(plugin, "beside what stands there", "", annotations(told, map[string]string{pulled: "[]", "x": "y", wanted: "[1]"}))
+	expect(plugin, "and takes it back", "", annotations(map[string]string{wanted: "[]"}, nil))
+	expect(plugin, "not that in an endless text", "so many images", annotations(nil, map[string]string{wanted: strings.Repeat("x", 16385)}))
+	expect(plugin, "not what became of them", annotation, annotations(nil, map[string]string{pulled: "[]"}))
+	expect(plugin, "nor otherwise", annotation, annotations(told, map[string]string{pulled: "[1]", "x": "y"}))
+	expect(plugin, "nor is it removed", annotation, annotations(told, map[string]string{"x": "y"}))
+	expect(plugin, "not another annotation", annotation, annotations(nil, map[string]string{"x": "y"}))
+	expect(plugin, "nor is one removed", annotation, annotations(told, nil))
 	expect(plugin, "not a finalizer", metadata, func(r *request) { r.after.Finalizers = []string{"x/y"} })
 	expect(plugin, "not an owner", metadata, func(r *request) { r.after.OwnerReferences = []metav1.OwnerReference{{Name: "x"}} })
 	expect(plugin, "not another pod", own, with(func(r *request) { r.after.Name = "neighbour" }))
@@ -221,6 +235,24 @@ func testRegistries(plugin *validating.Plugin) {
 	} {
 		expect(plugin, "allow-list: "+row.image, row.denial, image(1, row.image))
 	}
+}
+
+// testPullers makes pods as the provisioner does.
+func testPullers(plugin *validating.Plugin) {
+	puller := func(image string) func(r *request) {
+		return func(r *request) {
+			r.operation = admission.Create
+			r.user = user.DefaultInfo{Name: "system:serviceaccount:glidepod:glidepod-provisioner"}
+			r.after.Labels["app.kubernetes.io/name"] = "glidepod-puller"
+			r.after.Spec.Containers = []core.Container{{Name: "pull", Image: image}}
+		}
+	}
+	expect(plugin, "a puller of what a pilot may run", "", puller("registry.example.org/physics/x:1"))
+	expect(plugin, "not of anything else", "images from here are not allowed: registry.example.org/x:1", puller("registry.example.org/x:1"))
+	expect(plugin, "other pods of the provisioner are not concerned", "", func(r *request) {
+		puller("registry.example.org/x:1")(r)
+		r.after.Labels["app.kubernetes.io/name"] = "glidepod-pilot"
+	})
 }
 
 // testOldest compiles every expression as the oldest supported API server would.
@@ -269,9 +301,11 @@ func main() {
 		return &core.ConfigMap{ObjectMeta: name, Data: data}
 	}
 	testOwnPod(newPlugin(objects...))
-	testRegistries(newPlugin(append(objects, registries(map[string]string{
+	limited := newPlugin(append(objects, registries(map[string]string{
 		"allowed": "docker.io/library\n registry.example.org/physics \n\nlocalhost:5000\n",
-	}))...))
+	}))...)
+	testRegistries(limited)
+	testPullers(limited)
 	expect(newPlugin(append(objects, registries(nil))...), "an empty allow-list allows nothing", "not allowed", image(1, "alpine"))
 	fmt.Printf("%d passed, %d failed\n", passed, failed)
 	if failed > 0 {

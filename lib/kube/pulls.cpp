@@ -1,0 +1,95 @@
+#include "lib/kube/pulls.hpp"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "lib/base/text.hpp"
+#include "lib/kube/image_reference.hpp"
+
+namespace glidepod::kube {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t k_longest_ask = 64, k_longest_reason = 64, k_longest_message = 1000;
+// The longest names that there are, and a message each, every letter of it escaped.
+constexpr std::size_t k_longest_text = k_most_wanted * 8192;
+constexpr std::array<std::string_view, 4> k_states = {"pulling", "ready", "failed", "lost"};
+
+std::string text_in(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() || !found->is_string() ? std::string() : found->get<std::string>();
+}
+
+bool good_ask(std::string_view ask) {
+  return !ask.empty() && ask.size() <= k_longest_ask && std::ranges::all_of(ask, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  });
+}
+
+std::optional<WantedImage> wanted_in(const Json& object) {
+  if (!object.is_object()) return std::nullopt;
+  WantedImage wanted{text_in(object, "image"), text_in(object, "ask")};
+  if (!good_ask(wanted.ask) || !ImageReference::parse(wanted.image)) return std::nullopt;
+  return wanted;
+}
+
+std::optional<PulledImage> pulled_in(const Json& object) {
+  auto wanted = wanted_in(object);
+  if (!wanted) return std::nullopt;
+  const auto state = std::ranges::find(k_states, text_in(object, "state"));
+  if (state == k_states.end()) return std::nullopt;
+  return PulledImage{*std::move(wanted), static_cast<PulledImage::State>(state - k_states.begin()),
+                     one_line(text_in(object, "reason"), k_longest_reason),
+                     one_line(text_in(object, "message"), k_longest_message)};
+}
+
+template <typename T, typename Read>
+std::vector<T> read_list(std::string_view text, Read read) {
+  std::vector<T> result;
+  if (text.size() > k_longest_text) return result;
+  const Json list = Json::parse(text, nullptr, false);
+  if (!list.is_array()) return result;
+  for (std::size_t i = 0; i < std::min(list.size(), k_most_wanted); ++i)
+    if (auto one = read(list[i])) result.push_back(*std::move(one));
+  return result;
+}
+
+std::string text_of(const Json& list) {
+  return list.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string wanted_text(const std::vector<WantedImage>& wanted) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < std::min(wanted.size(), k_most_wanted); ++i)
+    list.push_back({{"image", wanted[i].image}, {"ask", wanted[i].ask}});
+  return text_of(list);
+}
+
+std::string pulled_text(const std::vector<PulledImage>& pulled) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < std::min(pulled.size(), k_most_wanted); ++i) {
+    const auto& [wanted, state, reason, message] = pulled[i];
+    Json one = {{"image", wanted.image},
+                {"ask", wanted.ask},
+                {"state", k_states.at(static_cast<std::size_t>(state))}};
+    if (!reason.empty()) one["reason"] = one_line(reason, k_longest_reason);
+    if (!message.empty()) one["message"] = one_line(message, k_longest_message);
+    list.push_back(std::move(one));
+  }
+  return text_of(list);
+}
+
+std::vector<WantedImage> read_wanted(std::string_view text) {
+  return read_list<WantedImage>(text, wanted_in);
+}
+
+std::vector<PulledImage> read_pulled(std::string_view text) {
+  return read_list<PulledImage>(text, pulled_in);
+}
+
+}  // namespace glidepod::kube

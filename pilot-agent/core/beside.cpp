@@ -1,0 +1,61 @@
+// Requests whose image is pulled beside the pod (pulls.hpp): they wait in the queue and hold no container.
+
+#include "lib/kube/image_reference.hpp"
+#include "pilot-agent/core/core.hpp"
+
+namespace glidepod::agent {
+
+// By digest wherever that is known, and then without a tag, which counts for nothing.
+bool Core::may_switch(const std::string& image, Time now) {
+  if (image.empty()) return true;  // the pilot's own
+  std::string name = exact_name(image);
+  if (const auto reference = kube::ImageReference::parse(name); reference && !reference->digest.empty())
+    name = reference->local_name();
+  return pulls_.may_switch(image, name, now);
+}
+
+// Of images that cannot be had; no container was touched.
+void Core::fail_unpulled() {
+  for (const Pulls::Verdict& verdict : pulls_.take_verdicts()) {
+    if (verdict.fault == wire::Fault::infrastructure) count_failure(verdict.message);
+    std::erase_if(queue_, [&](const Waiting& waiting) {
+      const bool is_it = !waiting.request.any_image && goal_of(waiting.request) == verdict.image;
+      if (is_it) fail(waiting.request, verdict.fault, verdict.message);
+      return is_it;
+    });
+  }
+}
+
+// Of a request that is still in the queue when its time is over.
+std::string Core::why_queued(const Request& request) const {
+  if (!pod_known_) return "the Kubernetes API has not been reached yet";
+  const auto seconds = policy_.bind_deadline.count();
+  const auto pull = pulls_.all().find(request.any_image ? std::string() : goal_of(request));
+  if (pull == pulls_.all().end() || pull->second.state == PullState::silent)
+    return fmt::format("no payload container became free in {} s", seconds);
+  const std::string& trouble = pull->second.trouble;
+  return fmt::format("not ready in {} s: {}", seconds,
+                     trouble.empty() ? std::string("no answer from the node") : trouble);
+}
+
+// What nobody waits for is not wanted any more.
+void Core::ask_for_pulls(Time now) {
+  std::set<std::string, std::less<>> images;
+  for (const Waiting& waiting : queue_)
+    if (!waiting.request.any_image) images.insert(goal_of(waiting.request));
+  pulls_.keep_only(images);
+  if (auto want = pulls_.to_tell(now)) act(*std::move(want));
+  for (Note& line : pulls_.take_notes()) act(std::move(line));
+}
+
+void Core::on_wanted(Time now) {
+  pulls_.patched();
+  settle(now);
+}
+
+void Core::on_wanted(const kube::Failure& failure, Time now) {
+  pulls_.refused(failure, now);
+  settle(now);
+}
+
+}  // namespace glidepod::agent

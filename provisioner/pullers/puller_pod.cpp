@@ -1,0 +1,160 @@
+#include "provisioner/pullers/puller_pod.hpp"
+
+#include <fmt/format.h>
+
+#include "lib/kube/pod.hpp"
+#include "lib/kube/waiting.hpp"
+
+namespace glidepod::provisioner {
+
+using State = kube::PulledImage::State;
+
+namespace {
+
+constexpr const char* k_container = "pull";
+
+const Json& at(const Json& object, const char* key) {
+  static const Json none;
+  if (!object.is_object()) return none;
+  const auto found = object.find(key);
+  return found == object.end() ? none : *found;
+}
+std::string text(const Json& object, const char* key) {
+  const Json& value = at(object, key);
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+// The first container of this kind.
+const Json& container_of(const Json& pod, bool payload) {
+  static const Json none;
+  for (const auto& container : at(at(pod, "spec"), "containers"))
+    if (text(container, "name").starts_with("payload-") == payload) return container;
+  return none;
+}
+
+}  // namespace
+
+std::string puller_selector(std::string_view app_name) {
+  return fmt::format("app.kubernetes.io/name={},app.kubernetes.io/instance={}", k_puller_name, app_name);
+}
+
+Json make_puller(const PullPlan::New& wanted, const PullerPodSettings& settings) {
+  const Json no_rights = {{"allowPrivilegeEscalation", false},
+                          {"readOnlyRootFilesystem", true},
+                          {"capabilities", {{"drop", {"ALL"}}}}};
+  const Json little = {{"requests", {{"cpu", "1m"}, {"memory", "8Mi"}, {"ephemeral-storage", "8Mi"}}},
+                       {"limits", {{"cpu", "100m"}, {"memory", "64Mi"}, {"ephemeral-storage", "64Mi"}}}};
+  Json puller = {
+      {"name", k_container},
+      {"image", wanted.key.image},
+      {"command", {"/glidepod/bin/glue", "--version"}},
+      {"resources", little},
+      {"securityContext", no_rights},
+      {"volumeMounts",
+       {{{"name", "shared"}, {"mountPath", "/glidepod/bin"}, {"subPath", "bin"}, {"readOnly", true}}}}};
+  if (!wanted.key.policy.empty()) puller["imagePullPolicy"] = wanted.key.policy;
+  const Json install = {{"name", "install"},
+                        {"image", wanted.pilot_image},
+                        {"imagePullPolicy", "IfNotPresent"},
+                        {"command", {"/usr/libexec/glidepod/glue", "--install", "/glidepod"}},
+                        {"resources", little},
+                        {"securityContext", no_rights},
+                        {"volumeMounts", {{{"name", "shared"}, {"mountPath", "/glidepod"}}}}};
+  Json pod = {{"apiVersion", "v1"},
+              {"kind", "Pod"},
+              {"metadata",
+               {{"name", wanted.name},
+                {"namespace", settings.name_space},
+                {"labels",
+                 {{"app.kubernetes.io/name", k_puller_name},
+                  {"app.kubernetes.io/instance", settings.app_name},
+                  {"app.kubernetes.io/component", "puller"},
+                  {"app.kubernetes.io/part-of", "glidepod"},
+                  {"app.kubernetes.io/managed-by", "glidepod-provisioner"}}}}},
+              {"spec",
+               {{"nodeName", wanted.key.node},
+                {"restartPolicy", "Never"},
+                {"activeDeadlineSeconds", settings.seconds},
+                {"terminationGracePeriodSeconds", 1},
+                {"automountServiceAccountToken", false},
+                {"enableServiceLinks", false},
+                {"securityContext",
+                 {{"runAsNonRoot", true},
+                  {"runAsUser", 65532},
+                  {"runAsGroup", 65532},
+                  {"fsGroup", 65532},
+                  {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
+                {"tolerations", {{{"operator", "Exists"}}}},  // it goes where its pilot is
+                {"initContainers", Json::array({install})},
+                {"containers", Json::array({puller})},
+                {"volumes", {{{"name", "shared"}, {"emptyDir", {{"sizeLimit", "32Mi"}}}}}}}}};
+  for (const auto& secret : wanted.key.secrets) pod["spec"]["imagePullSecrets"].push_back({{"name", secret}});
+  return pod;
+}
+
+Puller read_puller(const Json& pod) {
+  Puller result;
+  const Json &metadata = at(pod, "metadata"), &spec = at(pod, "spec"), &status = at(pod, "status");
+  result.name = text(metadata, "name");
+  result.uid = text(metadata, "uid");
+  result.node = text(spec, "nodeName");
+  result.ending = !at(metadata, "deletionTimestamp").is_null();
+  for (const auto& container : at(spec, "containers"))
+    if (text(container, "name") == k_container) result.image = text(container, "image");
+  // The image is there as soon as anything but its pull is told of its container. Whether it starts is for a
+  // payload container to find out.
+  for (const auto& container : at(status, "containerStatuses")) {
+    if (text(container, "name") != k_container) continue;
+    const Json& state = at(container, "state");
+    const Json& waiting = at(state, "waiting");
+    if (!at(state, "running").is_null() || !text(container, "imageID").empty()) result.state = State::ready;
+    if (const Json& ended = at(state, "terminated"); !ended.is_null())
+      // A kubelet that never began it says so, too.
+      result.state = text(ended, "reason") == "ContainerStatusUnknown" ? State::lost : State::ready;
+    switch (kube::waiting_of(text(waiting, "reason"))) {
+      case kube::Waiting::pull:
+      case kube::Waiting::never:
+        result.state = State::failed;
+        result.reason = text(waiting, "reason");
+        result.message = text(waiting, "message");
+        break;
+      case kube::Waiting::create:
+      case kube::Waiting::back_off:
+        result.state = State::ready;
+        break;
+      case kube::Waiting::config:
+      case kube::Waiting::other:
+        break;
+    }
+  }
+  const std::string phase = text(status, "phase");
+  if (phase == "Succeeded") result.state = State::ready;
+  if (phase == "Failed" && result.state != State::ready) {
+    result.state = State::lost;
+    result.reason = text(status, "reason").empty() ? "Failed" : text(status, "reason");
+    result.message = text(status, "message");
+  }
+  return result;
+}
+
+std::optional<PullingPilot> read_pulling_pilot(const Json& pod) {
+  const Json &metadata = at(pod, "metadata"), &spec = at(pod, "spec");
+  const Json& annotations = at(metadata, "annotations");
+  PullingPilot result;
+  result.wanted = kube::read_wanted(text(annotations, kube::k_wanted_images));
+  result.told = kube::read_pulled(text(annotations, kube::k_pulled_images));
+  result.name = text(metadata, "name");
+  result.uid = text(metadata, "uid");
+  result.version = kube::version_number(text(metadata, "resourceVersion"));
+  result.node = text(spec, "nodeName");
+  const bool runs =
+      text(at(pod, "status"), "phase") == "Running" && at(metadata, "deletionTimestamp").is_null();
+  if (!runs || result.node.empty() || (result.wanted.empty() && result.told.empty())) return std::nullopt;
+  result.pilot_image = text(container_of(pod, false), "image");
+  result.policy = text(container_of(pod, true), "imagePullPolicy");
+  for (const auto& secret : at(spec, "imagePullSecrets"))
+    if (const auto name = text(secret, "name"); !name.empty()) result.secrets.push_back(name);
+  return result;
+}
+
+}  // namespace glidepod::provisioner

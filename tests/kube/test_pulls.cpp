@@ -1,0 +1,57 @@
+#include "lib/kube/pulls.hpp"
+
+#include <doctest/doctest.h>
+
+#include "lib/kube/pod.hpp"
+
+using namespace glidepod;
+using namespace glidepod::kube;
+
+TEST_CASE("pulls: what is written is read") {
+  const std::vector<WantedImage> wanted = {{"docker.io/library/a:1", "g1-p1"},
+                                           {"b@sha256:" + std::string(64, 'b'), "x"}};
+  CHECK(read_wanted(wanted_text(wanted)) == wanted);
+  const std::vector<PulledImage> pulled = {
+      {wanted[0], PulledImage::State::failed, "ErrImagePull", "a \"word\""},
+      {wanted[1], PulledImage::State::ready, "", ""}};
+  CHECK(read_pulled(pulled_text(pulled)) == pulled);
+  CHECK(wanted_text({}) == "[]");
+}
+
+TEST_CASE("pulls: what is not as it should be is left out") {
+  for (const char* text : {"", "{}", "null", "[", "\"a\"", "[1, null, []]", R"([{"image": "a"}])",
+                           R"([{"image": "a", "ask": ""}])", R"([{"image": 7, "ask": "x"}])",
+                           R"([{"image": "a", "ask": "X\n"}])", R"([{"image": "a//b", "ask": "x"}])",
+                           R"([{"image": "a b", "ask": "x"}])", R"([{"image": "-a;rm", "ask": "x"}])",
+                           R"([{"image": "a\u0000", "ask": "x"}])", R"([{"image": "", "ask": "x"}])"}) {
+    CAPTURE(text);
+    CHECK(read_wanted(text).empty());
+  }
+  CHECK(read_wanted(R"([{"image": "a//b", "ask": "x"}, {"image": "a", "ask": "y"}])").size() == 1);
+  CHECK(read_pulled(R"([{"image": "a", "ask": "x", "state": "maybe"}])").empty());
+}
+
+TEST_CASE("pulls: lengths are bounded") {
+  std::vector<WantedImage> many(10'000, {"docker.io/library/a:1", "x"});
+  CHECK(read_wanted(wanted_text(many)).size() == k_most_wanted);
+  std::string by_hand = "[";
+  for (int i = 0; i < 10'000; ++i) by_hand += R"({"image": "a", "ask": "x"},)";
+  CHECK(read_wanted(by_hand + R"({"image": "a", "ask": "x"}])").empty());
+  CHECK(read_wanted("[" + std::string(100'000, '[')).empty());
+  CHECK(read_wanted(wanted_text({{std::string(5000, 'a'), "x"}})).empty());
+  CHECK(read_wanted(wanted_text({{"a", std::string(65, 'x')}})).empty());
+  const auto long_words = read_pulled(pulled_text(
+      {{{"a", "x"}, PulledImage::State::failed, std::string(9000, 'r'), std::string(9000, 'm')}}));
+  REQUIRE(long_words.size() == 1);
+  CHECK(long_words[0].message.size() <= 1010);
+  // Read and written again it stays what it is.
+  CHECK(read_pulled(pulled_text(long_words)) == long_words);
+}
+
+TEST_CASE("pulls: the annotations of a pod") {
+  const auto pod = parse_pod(
+      R"({"metadata": {"annotations": {"glidepod.io/wanted-images": "[1]", "glidepod.io/pulled-images": "[2]"}}})");
+  CHECK(pod.value().wanted_images == "[1]");
+  CHECK(pod.value().pulled_images == "[2]");
+  CHECK(annotation_patch("a/b", "c") == R"({"metadata":{"annotations":{"a/b":"c"}}})");
+}

@@ -1,0 +1,260 @@
+// Images that are pulled beside the pod: jobs wait for them without a container.
+#include "tests/pilot-agent/core_harness.hpp"
+
+using namespace glidepod;
+using namespace glidepod::agent;
+using kube::PulledImage;
+using kube::WantedImage;
+using State = agent::State;
+using Told = PulledImage::State;
+
+namespace {
+Policy beside() {
+  Policy policy;
+  policy.pullers = true;
+  return policy;
+}
+
+struct Beside : Harness {
+  explicit Beside(int count = 1, Policy policy = beside()) : Harness(count, policy) {}
+  std::vector<WantedImage> wanted() const { return kube::read_wanted(last<Want>().text); }
+  std::vector<std::string> images() const {
+    std::vector<std::string> result;
+    for (const WantedImage& one : wanted()) result.push_back(one.image);
+    return result;
+  }
+  // The newest question is taken, and answered so.
+  void taken() {
+    core.on_wanted(now);
+    take();
+  }
+  void told(Told state, const std::string& reason = {}, const std::string& message = {}) {
+    told({wanted().back(), state, reason, message});
+  }
+  void told(const PulledImage& answer) {
+    pod.pulled_images = kube::pulled_text({answer});
+    tell();
+  }
+  void failing(const std::string& message) { told(Told::failed, "ErrImagePull", message); }
+};
+}  // namespace
+
+TEST_CASE("pulls: an image that is not known to be there is asked for, and switched to when it is") {
+  Beside h;
+  const ClientId client = h.ask(k_image_a);
+  CHECK(h.images() == std::vector{k_image_a});
+  CHECK(h.count<Patch>() == 0);
+  CHECK(h.state() == State::idle);
+  CHECK(h.core.watching());
+  h.taken();
+  h.told(Told::pulling);
+  h.pass(100s);
+  CHECK(h.count<Patch>() == 0);
+  h.told(Told::ready);
+  CHECK(h.last<Patch>().image == k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  CHECK(h.last<Launch>().client == client);
+  CHECK(h.count<Want>() == 1);
+  h.end_job();
+  // Known from now on: nobody is asked.
+  h.ask(k_image_a, wire::Verb::exec, "bob");
+  CHECK(h.count<Want>() == 1);
+  CHECK(h.count<Patch>() == 2);
+}
+
+TEST_CASE(
+    "pulls: nobody is asked where there are no pullers, nor for the pilot's own image, nor by a probe") {
+  Beside off(1, Policy{});
+  off.ask(k_image_a);
+  CHECK(off.count<Want>() == 0);
+  CHECK(off.count<Patch>() == 1);
+  Beside h(2);
+  h.ask("reg.example/pilot:1");
+  h.ask("");
+  CHECK(h.count<Want>() == 0);
+  CHECK(h.count<Launch>() == 2);
+}
+
+TEST_CASE("pulls: an image that does not exist costs its job, with the registry's words, and no container") {
+  Beside h;
+  h.ask(k_image_a);
+  h.ask(k_image_a, wire::Verb::test);
+  h.taken();
+  h.failing("rpc error: manifest unknown");
+  CHECK(h.count<Fail>() == 2);
+  CHECK(h.last<Fail>().fault == wire::Fault::user);
+  CHECK(h.last<Fail>().message == "rpc error: manifest unknown");
+  CHECK(h.count<Patch>() == 0);
+  CHECK(h.state() == State::idle);
+  CHECK(h.images().empty());  // taken back, so that its puller goes
+  CHECK_FALSE(h.core.watching());
+  // Whoever asks again may find it pushed meanwhile.
+  h.taken();
+  h.ask(k_image_a);
+  CHECK(h.images() == std::vector{k_image_a});
+  h.tell();  // the old answer still stands there
+  CHECK(h.count<Fail>() == 2);
+}
+
+TEST_CASE("pulls: trouble that may pass is waited for, and then judged as a container's own") {
+  Beside h;
+  h.ask(k_image_a);
+  h.taken();
+  h.failing("dial tcp: i/o timeout");
+  h.pass(119s);
+  CHECK(h.count<Fail>() == 0);
+  h.failing("dial tcp: connection refused");
+  h.pass(1s);
+  CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+  CHECK(h.last<Fail>().message == "dial tcp: connection refused");
+  CHECK(h.count<Patch>() == 0);
+  CHECK(h.core.snapshot().failures == 1);
+
+  Beside passes;
+  passes.ask(k_image_a);
+  passes.taken();
+  passes.failing("dial tcp: i/o timeout");
+  passes.pass(60s);
+  passes.told(Told::ready);
+  CHECK(passes.count<Patch>() == 1);
+}
+
+TEST_CASE("pulls: without an answer a container pulls, and for a while nobody is asked again") {
+  Beside h(2);
+  h.ask(k_image_a);
+  h.pass(19s);
+  CHECK(h.count<Patch>() == 0);
+  h.pass(1s);
+  CHECK(h.last<Patch>().image == k_image_a);
+  h.ask(k_image_b);
+  CHECK(h.last<Patch>().image == k_image_b);
+  CHECK(h.count<Want>() == 1);
+  CHECK_FALSE(h.noted("unexpected"));
+}
+
+TEST_CASE("pulls: help that is refused or lost is not waited for") {
+  Beside lost;
+  lost.ask(k_image_a);
+  lost.taken();
+  lost.told(Told::pulling);
+  lost.told(Told::lost, "Evicted");
+  CHECK(lost.count<Patch>() == 1);
+
+  Beside refused;
+  refused.ask(k_image_a);
+  kube::Failure failure;
+  failure.kind = kube::Failure::Kind::status;
+  failure.status = 403;
+  refused.core.on_wanted(failure, refused.now);
+  refused.take();
+  CHECK(refused.count<Patch>() == 1);
+  CHECK(refused.count<Want>() == 1);  // and not again at once
+}
+
+TEST_CASE("pulls: one that is stuck leaves time for a container to do it") {
+  Beside h;
+  h.ask(k_image_a);
+  h.taken();
+  h.told(Told::pulling);
+  h.pass(449s);
+  CHECK(h.count<Patch>() == 0);
+  h.pass(1s);
+  CHECK(h.count<Patch>() == 1);
+  CHECK(h.count<Fail>() == 0);
+}
+
+TEST_CASE("pulls: an answer to another question, or of another image, is none") {
+  Beside h;
+  h.ask(k_image_a);
+  h.taken();
+  const WantedImage own = h.wanted().back();
+  h.told({{k_image_b, own.ask}, Told::failed, "ErrImagePull", "manifest unknown"});
+  h.told({{own.image, "other-p1"}, Told::failed, "ErrImagePull", "manifest unknown"});
+  h.told({{own.image, "other-p1"}, Told::ready, "", ""});
+  CHECK(h.count<Fail>() == 0);
+  CHECK(h.count<Patch>() == 0);
+}
+
+TEST_CASE("pulls: what nobody waits for any more is taken back") {
+  Beside h;
+  const ClientId client = h.ask(k_image_a);
+  h.taken();
+  h.told(Told::pulling);
+  h.core.on_client_gone(client, h.now);
+  h.take();
+  CHECK(h.images().empty());
+  CHECK_FALSE(h.core.watching());
+}
+
+TEST_CASE("pulls: a neighbour's switch does not wait") {
+  Beside h(1);
+  h.ask(k_image_b);
+  h.taken();
+  h.told(Told::ready);
+  h.switch_to(0, k_image_b, k_digest_b);
+  h.end_job();
+  h.ask(k_image_a);
+  h.ask(k_image_b, wire::Verb::exec, "bob");
+  CHECK(h.count<Patch>() == 2);
+  CHECK(h.last<Patch>().image.ends_with("@" + k_digest_b));
+}
+
+TEST_CASE("pulls: an error says that an image is not there any more") {
+  Beside h;
+  h.ask(k_image_a);
+  h.taken();
+  h.told(Told::ready);
+  h.patched();
+  h.goodbye();
+  h.waits(0, "ErrImagePull", "manifest unknown");
+  CHECK(h.count<Fail>() == 1);
+  h.ask(k_image_a);
+  CHECK(h.count<Want>() == 2);
+}
+
+TEST_CASE("pulls: a content is asked for without the tag beside it") {
+  Beside h;
+  h.ask("docker.io/library/a:1@" + k_digest_a);
+  CHECK(h.images() == std::vector{"docker.io/library/a@" + k_digest_a});
+}
+
+TEST_CASE("pulls: one question at a time is written, and no more than so many images") {
+  Beside h;
+  h.ask(k_image_a);
+  h.ask(k_image_b);
+  CHECK(h.count<Want>() == 1);
+  h.taken();
+  CHECK(h.count<Want>() == 2);
+  CHECK(h.images() == std::vector{k_image_a, k_image_b});
+  h.taken();
+  for (int i = 0; i < 20; ++i) {
+    h.ask("docker.io/library/many:" + std::to_string(i));
+    h.taken();
+  }
+  CHECK(h.wanted().size() == kube::k_most_wanted);
+  CHECK(h.count<Patch>() == 1);  // of those beyond, the first has the only container
+}
+
+TEST_CASE("pulls: what an earlier agent wanted is taken back") {
+  Core core(beside());
+  kube::Pod pod;
+  pod.containers.push_back({"pilot", "reg.example/pilot:1", {}});
+  pod.wanted_images = kube::wanted_text({{k_image_a, "g1-p1"}});
+  core.on_first_pod(pod, Core::Earlier::some, Time{1000s});
+  std::string text;
+  for (const Action& action : core.take_actions())
+    if (const auto* want = std::get_if<Want>(&action)) text = want->text;
+  CHECK(text == "[]");
+}
+
+TEST_CASE("pulls: a request whose time is over says what its image had") {
+  Policy policy = beside();
+  policy.pull_patience = 700s;
+  Beside h(1, policy);
+  h.ask(k_image_a);
+  h.taken();
+  h.failing("dial tcp: i/o timeout");
+  CHECK(h.core.snapshot().to_string().find("state=failing") != std::string::npos);
+  h.pass(600s);
+  CHECK(h.last<Fail>().message == "not ready in 600 s: dial tcp: i/o timeout");
+}
