@@ -57,7 +57,10 @@ void StatusFile::write() {
                  {"failures", snapshot.failures},
                  {"given_up", snapshot.given_up},
                  {"waiting", snapshot.waiting},
+                 {"pulls", Json::array()},
                  {"containers", Json::array()}};
+  for (const Snapshot::Beside& pull : snapshot.pulls)
+    status["pulls"].push_back({{"image", pull.image}, {"state", pull.state}, {"trouble", pull.trouble}});
   for (const Snapshot::One& one : snapshot.containers) {
     auto& [what, since] = since_[one.name];
     if (const auto is = fmt::format("{} {}", name_of(one.state), one.job); what != is) {
@@ -102,6 +105,10 @@ Result<std::string> status_table(const std::string& content, WallTime now) {
   std::string result = fmt::format("pod {}, version {}, last change {}\n", cell(status, "pod"),
                                    cell(status, "version"), cell(status, "time")) +
                        columns(rows);
+  for (const Json& pull : status.value("pulls", Json::array())) {
+    result += fmt::format("image {}, pulled beside the pod: {}", cell(pull, "image"), cell(pull, "state"));
+    result += text_of(pull, "trouble").empty() ? "\n" : ": " + cell(pull, "trouble") + "\n";
+  }
   const auto waiting = status.value("waiting", Json::array());
   if (waiting.is_array() && !waiting.empty()) {
     result += "waiting for a container:";

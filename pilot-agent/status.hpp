@@ -16,9 +16,9 @@ namespace glidepod::agent {
 // What the pilot's containers do, in a file for people, and what `pilot-agent status` makes of it:
 //
 //   {"pod": "NAMESPACE/NAME", "version": "0.1.0", "time": TIME, "failures": 0, "given_up": false,
-//    "waiting": ["12.0"], "containers": [{"name": "payload-0", "state": "running", "since": TIME, "job":
-//    "11.0", "owner": "alice@pool", "image": NAME, "digest": "sha256:...", "id": CONTAINER, "wanted": NAME,
-//    "step": TEXT, "trouble": TEXT}]}
+//    "waiting": ["12.0"], "pulls": [{"image": NAME, "state": "pulling", "trouble": TEXT}], "containers":
+//    [{"name": "payload-0", "state": "running", "since": TIME, "job": "11.0", "owner": "alice@pool", "image":
+//    NAME, "digest": "sha256:...", "id": CONTAINER, "wanted": NAME, "step": TEXT, "trouble": TEXT}]}
 //
 // TIMEs are RFC 3339; what is not known is an empty string.
 class StatusFile {

@@ -32,6 +32,7 @@ Snapshot some() {
   switching.step = "target by goodbye";
   switching.trouble = "Back-off\n\x1b[31m pulling \xff";
   snapshot.waiting = {"14.0"};
+  snapshot.pulls = {{"reg.example/carol/big:1", "pulling", ""}};
   return snapshot;
 }
 
@@ -124,6 +125,7 @@ TEST_CASE("status: the table") {
         std::string::npos);
   CHECK(text.find("payload-1  switching  48 s   13.0  -           reg.example/bob/app:1          target by "
                   "goodbye: Back-off\n") != std::string::npos);
+  CHECK(text.find("image reg.example/carol/big:1, pulled beside the pod: pulling\n") != std::string::npos);
   CHECK(text.find("waiting for a container: 14.0\n") != std::string::npos);
   CHECK(text.find("failures of the infrastructure in a row: 2\nit has given up") != std::string::npos);
   // Names are the users'.
