@@ -8,7 +8,7 @@
 #include "provisioner/backends/backend.hpp"
 #include "provisioner/backends/pod_feed.hpp"
 #include "provisioner/backends/pods.hpp"
-#include "provisioner/pullers/pullers.hpp"
+#include "provisioner/backends/pullers.hpp"
 
 namespace glidepod::provisioner {
 
