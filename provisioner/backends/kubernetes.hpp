@@ -8,8 +8,8 @@
 #include "provisioner/backends/backend.hpp"
 #include "provisioner/backends/pod_feed.hpp"
 #include "provisioner/backends/pods.hpp"
+#include "provisioner/backends/pullers.hpp"
 #include "provisioner/demand/contract.hpp"
-#include "provisioner/pullers/pullers.hpp"
 
 namespace glidepod::provisioner {
 

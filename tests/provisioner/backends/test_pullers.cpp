@@ -1,4 +1,4 @@
-#include "provisioner/pullers/pullers.hpp"
+#include "provisioner/backends/pullers.hpp"
 
 #include <doctest/doctest.h>
 
