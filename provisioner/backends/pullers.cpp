@@ -44,10 +44,10 @@ PodFeed::Listener Pullers::pilots_listener() {
             pilots_.clear();
           },
           [this](const Json& pod) {
-            auto pilot = read_pulling_pilot(pod);
-            if (pilot)
-              pilots_.insert_or_assign(pilot->name, *std::move(pilot));
-            else if (pilots_.erase(text_in(pod, "name")) == 0)
+            const auto name = text_in(pod, "name");
+            if (auto pilot = read_pulling_pilot(pod))
+              pilots_.insert_or_assign(name, *std::move(pilot));
+            else if (pilots_.erase(name) == 0)
               return;
             soon();
           },

@@ -203,6 +203,7 @@ TEST_CASE("pullers: a hostile pilot's wishes make no more than the limits") {
   scene.rest();
   CHECK(scene.created == 0);
   std::vector<kube::WantedImage> many;
+  many.reserve(16);
   for (int i = 0; i < 16; ++i)
     many.push_back({"docker.io/library/a:" + std::to_string(i), "x" + std::to_string(i)});
   for (int round = 0; round < 6; ++round) {
