@@ -8,10 +8,12 @@ patch_image() {  # POD CONTAINER IMAGE
 }
 create beside '.spec.containers += [container("second"; "sleep 1000"), container("third"; "sleep 1000")]'
 check "three containers run" runs beside
+# Names that no other part has had pulled.
+check "two images are in the registry alone" eval 'env_push demo/busybox:2 "$env_registry/demo/beside:1" && env_push demo/tools:1 "$env_registry/demo/beside:2"'
 in_env kill -STOP "$registry_pid"
-check "one is to have an image that has to be pulled" patch_image beside main "$env_registry/demo/busybox:2"
+check "one is to have an image that has to be pulled" patch_image beside main "$env_registry/demo/beside:1"
 check "  and waits for it" container_comes_to 10 beside '.state | has("waiting")' true
-check "another one, too" patch_image beside second "$env_registry/demo/tools:1"
+check "another one, too" patch_image beside second "$env_registry/demo/beside:2"
 check "the third gets one that is there" patch_image beside third localhost/demo/tools:1
 check "  at once" container_comes_to 10 beside '"\(.state | has("running")) \(.restartCount)"' "true 1" third
 check "while the first still waits" container_is beside '.state | has("waiting")' true
