@@ -50,10 +50,10 @@ start_bad_api() {
 start_provisioner() {
     local manifests=$env_manifests/provisioner
     env_in_pool cat /var/lib/glidepod/tokens/provisioner/provisioner >"$soak/provisioner-token" &&
-        sed "s|central-manager|$env_pool_address|; s|registry.example.org|$env_registry|; s/^sleep_time=.*/sleep_time=1/" \
+        sed "s|central-manager.glidepod-system|$env_pool_address|; s|registry.example.org|$env_registry|; s/^sleep_time=.*/sleep_time=1/" \
             "$manifests/provisioner.conf" >"$soak/provisioner.conf" || return
     printf '[k8s]\nmax_submit_pods_per_cluster=0\n' >>"$soak/provisioner.conf"
-    env_kubectl apply -f "$manifests/access.yaml" >/dev/null &&
+    sed "s/glidepod-system/$env_namespace/" "$manifests/access.yaml" | env_kubectl apply -f - >/dev/null &&
         env_kubectl create configmap provisioner --from-file "$soak/provisioner.conf" --from-file "$manifests/pilot-pod.json" >/dev/null &&
         env_kubectl create secret generic provisioner-token --from-file "provisioner=$soak/provisioner-token" >/dev/null || return
     env_kubectl create -f - >/dev/null <<END || return
