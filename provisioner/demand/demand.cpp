@@ -59,8 +59,9 @@ Result<std::string> gpu_types(const std::string& text) {
 }
 
 // "key:value,..." whose keys are allowed.
+template <typename IsValue>
 Result<std::string> allowed_pairs(const std::string& text, std::string_view attribute, const List& allowed,
-                                  bool (*is_value)(std::string_view)) {
+                                  const IsValue& is_value) {
   std::set<std::string> pairs;
   for (const auto& part : split(text, ',')) {
     const auto pair = std::string(trim(part));
@@ -73,10 +74,13 @@ Result<std::string> allowed_pairs(const std::string& text, std::string_view attr
   return canonical(std::move(pairs));
 }
 
-// Where a volume may be mounted: anywhere that is no part of the system or of the pilot.
-bool is_mount_path(std::string_view path) {
-  for (const std::string_view taken : {"/glidepod", "/etc", "/usr", "/var", "/run", "/proc", "/sys", "/dev"})
-    if (path == taken || (path.starts_with(taken) && path[taken.size()] == '/')) return false;
+// Where a volume may be mounted: at one of these folders or below. A job that could name any would put its
+// own programs into the pilot, in the place of /bin.
+bool is_mount_path(std::string_view path, const List& below) {
+  const auto holds = [path](std::string_view folder) {
+    return path == folder || (path.starts_with(folder) && path[folder.size()] == '/');
+  };
+  if (std::ranges::none_of(below, holds)) return false;
   const auto harmless = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) ||
            std::string_view("/._-").find(c) != std::string_view::npos;
@@ -106,8 +110,9 @@ Result<Group> group_of(const Ad& ad, const PolicySettings& policy) {
   group.disk_kb = to_bucket(group.disk_kb, policy.disk_buckets);
   group.gpus = gpus.value_or(0);
   if (group.gpus > 0) group.gpu_types = TRY(gpu_types(ad.text("RequestGPUTypes")));
-  group.disk_volumes = TRY(
-      allowed_pairs(ad.text("RequestDiskVolumes"), "RequestDiskVolumes", policy.job_volumes, is_mount_path));
+  group.disk_volumes =
+      TRY(allowed_pairs(ad.text("RequestDiskVolumes"), "RequestDiskVolumes", policy.job_volumes,
+                        [&policy](auto path) { return is_mount_path(path, policy.job_volume_folders); }));
   group.labels =
       TRY(allowed_pairs(ad.text("RequestLabels"), "RequestLabels", policy.job_labels, is_label_value));
   return group;

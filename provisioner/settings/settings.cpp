@@ -248,6 +248,7 @@ class Table {
     sizes("memory_buckets", &s.memory_buckets, "the same for memory, in MB");
     sizes("disk_buckets", &s.disk_buckets, "the same for disk, in kB");
     list(g, "job_volumes", &s.job_volumes, "volume claims that RequestDiskVolumes may name");
+    list(g, "job_volume_folders", &s.job_volume_folders, "folders at or below which they may be mounted");
     list(g, "job_labels", &s.job_labels, "node labels that RequestLabels may name");
     integer(g, "ramp_up_per_group", &s.ramp_up_per_group, 0, "curb: new pods in a cycle, a group");
     integer(g, "ramp_up", &s.ramp_up, 0, "curb: new pods in a cycle, in all");

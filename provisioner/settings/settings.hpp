@@ -87,7 +87,8 @@ struct LanciumSettings : PilotSettings {
 struct PolicySettings {
   List cpu_buckets, memory_buckets, disk_buckets;
   List job_volumes;  // PVCs that a job may ask for by RequestDiskVolumes; others are ignored
-  List job_labels;   // node labels that a job may ask for by RequestLabels; others are ignored
+  List job_volume_folders{"/data", "/mnt", "/srv"};  // at or below which these are mounted; no '/' at the end
+  List job_labels;  // node labels that a job may ask for by RequestLabels; others are ignored
   std::int64_t ramp_up_per_group = 0, ramp_up = 0;
   std::int64_t max_idle_per_group = 0, max_idle = 0;
   std::int64_t max_running_per_group = 0, max_running = 0;

@@ -90,10 +90,14 @@ TEST_CASE("demand: jobs get only the volumes and labels that they may ask for") 
   policy.job_volumes = {"data"};
   policy.job_labels = {"zone"};
   CHECK(name(job, policy) == "1;4096;8000000;data:/data;0;;zone:a");
-  for (const auto* path : {"/etc/condor", "/glidepod", "data", "/a/../etc", "/", "", "/a b", "//etc"}) {
+  for (const auto* path : {"/etc/condor", "/glidepod", "data", "/data/../etc", "/", "", "/data/a b", "//data",
+                           "/bin", "/lib64", "/root", "/database", "/data//x"}) {
     CAPTURE(path);
     CHECK_FALSE(group(fmt::format(R"({{"RequestDiskVolumes": "data:{}"}})", path), policy).ok());
   }
+  policy.job_volume_folders = {"/ceph"};
+  CHECK(name(R"({"RequestDiskVolumes": "data:/ceph/sets"})", policy) == "1;4096;8000000;data:/ceph/sets;0;;");
+  CHECK_FALSE(group(R"({"RequestDiskVolumes": "data:/data"})", policy).ok());
   CHECK(name(R"({"RequestLabels": "zone:-"})", policy) == "RequestLabels has 'zone:-'");
 }
 
