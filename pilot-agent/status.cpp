@@ -22,11 +22,7 @@ constexpr const char* k_job = "job ";  // of a key: no container's name has a bl
 constexpr std::size_t k_widest = 200;  // of a cell: names are the users'
 
 std::string ago(WallTime since, WallTime now) {
-  const auto seconds =
-      std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::seconds>(now - since).count());
-  if (seconds < 120) return fmt::format("{} s", seconds);
-  if (seconds < 7200) return fmt::format("{} min", seconds / 60);
-  return fmt::format("{} h", seconds / 3600);
+  return duration_text(std::chrono::duration_cast<std::chrono::seconds>(now - since).count());
 }
 
 std::string cell(const Json& object, const char* key) {
