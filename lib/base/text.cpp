@@ -75,7 +75,7 @@ std::string shortened(std::string_view text, std::size_t width) {
 }
 
 void fit_columns(Rows& rows, std::size_t width, std::vector<std::string_view> spare) {
-  constexpr std::size_t k_due = 8;
+  constexpr std::size_t k_due = 12;
   auto widths = widths_of(rows);
   if (widths.empty()) return;
   for (const auto name : spare) {

@@ -51,7 +51,9 @@ TEST_CASE("text: columns that fit") {
   CHECK(rows == Rows{{"A", "B", "C"}, {"aaaaaa~aaaaa", "bbbbbbbbbbbb", "cc"}});
   // Before a column has less than its due, a spare one goes.
   rows = all;
-  fit_columns(rows, 21, {"nosuch", "B", "C"});
+  fit_columns(rows, 26, {"nosuch", "B", "C"});
+  CHECK(rows == Rows{{"A", "C"}, {"aaaaaaaaaaaaaaaaaaaa", "cc"}});
+  fit_columns(rows, 21, {"B"});
   CHECK(rows == Rows{{"A", "C"}, {"aaaaaaaa~aaaaaaaa", "cc"}});
   rows = all;
   fit_columns(rows, 10, {});

@@ -162,7 +162,8 @@ TEST_CASE("overview: it fits the terminal") {
     for (std::size_t i = 1; i < lines.size(); ++i) CHECK(lines[i].size() <= width);
     for (const auto* column : {"POD", "JOB", "OWNER", "STATE", "IMAGE"}) CHECK(has(lines[1], column));
     CHECK(has(text, "12.0"));
-    CHECK(has(lines[1], "BIND") == (width > 60));
+    CHECK(has(lines[1], "BIND") == (width > 80));
+    CHECK(has(text, "PULLING 48 s"));
   }
   // As high, too: the worst is shown.
   const auto text = overview(some(), {200, 5, false}, k_now);
