@@ -167,6 +167,9 @@ int main(int argc, char** argv) {
   add_api_options(*run_command, arguments);
   run_command->add_option("--listen", arguments.service.listen,
                           "HOST:PORT or :PORT to serve /healthz, /readyz and /metrics on (default: nowhere)");
+  run_command->add_flag(
+      "--serve-status", arguments.service.serve_status,
+      "serve /status.json there too, to whoever can reach it: whose jobs run where, in which image");
   run_command->add_option(
       "--lease", arguments.service.lease,
       "NAME or NAMESPACE/NAME of a Lease: of the instances with the same one, one makes pods "

@@ -9,6 +9,7 @@
 
 #include "lib/base/child.hpp"
 #include "lib/base/file.hpp"
+#include "lib/http/blocking.hpp"
 
 using namespace glidepod;
 
@@ -31,18 +32,25 @@ struct Scene {
                      0644));
   }
   Child start(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {PROVISIONER_PROGRAM, "status", "--file", file});
+    return run(arguments, false);
+  }
+  Child run(const std::vector<std::string>& arguments, bool log) {
     int ends[2];
     REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
     out = Fd(ends[0]);
     const Fd in(ends[1]);
-    arguments.insert(arguments.begin(), {PROVISIONER_PROGRAM, "status", "--file", file});
-    return Child::spawn({.argv = arguments, .stdout_fd = in.get(), .parent_death_signal = SIGKILL}).value();
+    return Child::spawn({.argv = arguments,
+                         .stdout_fd = log ? -1 : in.get(),
+                         .stderr_fd = log ? in.get() : -1,
+                         .parent_death_signal = SIGKILL})
+        .value();
   }
   // What it says until that is among it.
   std::string read_until(const std::string& part) {
     std::string text;
     pollfd waits{out.get(), POLLIN, 0};
-    while (text.find(part) == std::string::npos && ::poll(&waits, 1, 10'000) == 1) {
+    while (text.find(part) == std::string::npos && ::poll(&waits, 1, 20'000) == 1) {
       char piece[4096];
       const auto got = ::read(out.get(), piece, sizeof piece);
       if (got <= 0) break;
@@ -84,4 +92,35 @@ TEST_CASE("status: without a status it fails, also when it watches") {
     Child child = scene.start(arguments);
     CHECK(child.wait().value().status == ExitStatus::exited(1));
   }
+}
+
+TEST_CASE("status: /status.json is served where that was asked for, and only there") {
+  Scene scene;
+  const std::string settings = scene.file + ".conf";
+  REQUIRE(replace_file(settings, "[glidepod]\nstatus_file=\n[k8s]\nnamespace=n\n", 0600));
+  // The second one takes the first one's endpoint for its API, which has no pods: it is blind at once, and
+  // that is a status.
+  std::string api = "http://[::1]:1";
+  std::vector<Child> children;
+  for (const bool asked : {false, true}) {
+    CAPTURE(asked);
+    std::vector<std::string> arguments = {PROVISIONER_PROGRAM, "run",         "--config",  settings,
+                                          "--listen",          "127.0.0.1:0", "--api-url", api};
+    if (asked) arguments.emplace_back("--serve-status");
+    children.push_back(scene.run(arguments, true));
+    const auto log = scene.read_until(asked ? "event=cycle" : "event=listening port=");
+    const auto at = log.find("port=") + 5;
+    REQUIRE(at != std::string::npos + 5);
+    const auto end = log.find('\n', at);
+    api = "http://127.0.0.1:" + log.substr(at, end - at);
+    http::Request request;
+    request.url = api + "/status.json";
+    const auto answer = http::perform(request);
+    REQUIRE(answer);
+    CHECK(answer->status == (asked ? 200 : 404));
+    CHECK((answer->body.find("\"blind\": \"list of pods") != std::string::npos) == asked);
+  }
+  for (const Child& child : children) REQUIRE(child.signal(SIGTERM));
+  for (Child& child : children) CHECK(child.wait().value().status == ExitStatus::exited(0));
+  std::filesystem::remove(settings);
 }
