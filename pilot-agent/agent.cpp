@@ -69,8 +69,9 @@ Result<void> Agent::start() {
   if (const passwd* user = ::getpwnam(settings_.trusted_user.c_str())) trusted_uid_ = user->pw_uid;
   jobs_ = KnownJobs(settings_.scratch, trusted_uid_);
   TRY(find_api());
-  status_ = std::make_unique<StatusFile>(loop_, settings_.status_file, pod_.space + "/" + pod_.name,
-                                         [this] { return core_.snapshot(); });
+  status_ =
+      std::make_unique<StatusFile>(loop_, StatusFile::Paths{settings_.status_file, settings_.slots_file},
+                                   pod_.space + "/" + pod_.name, [this] { return core_.snapshot(); });
   // The shared volume lives as long as the pod, so a socket there is of an agent before this one. The pod's
   // status would tell too, but only after a while.
   if (::access(settings_.agent_socket.c_str(), F_OK) == 0) earlier_agents_ = Core::Earlier::some;
@@ -258,6 +259,7 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
         request.memory_mib = job->identity.memory_mib;
         request.request_disk_kib = job->identity.request_disk_kib;
         request.disk_kib = job->disk_kib;
+        request.slot = job->slot;
       }
       // Slots serve one owner after another under one uid: whoever is not known gets nobody's container.
       request.owner =

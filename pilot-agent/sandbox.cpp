@@ -31,7 +31,8 @@ Result<std::string> read_ad(const Fd& folder, const std::string& name, uid_t tru
 }  // namespace
 
 SandboxJob job_of(std::string_view job_ad, std::string_view machine_ad) {
-  SandboxJob job{condor::parse_job_ad(job_ad), condor::slot_disk_kib(machine_ad)};
+  SandboxJob job{condor::parse_job_ad(job_ad), condor::slot_disk_kib(machine_ad),
+                 condor::slot_name(machine_ad)};
   if (job.disk_kib == 0) job.disk_kib = job.identity.request_disk_kib;
   return job;
 }

@@ -15,6 +15,7 @@ namespace glidepod::agent {
 struct SandboxJob {
   condor::JobIdentity identity;
   std::int64_t disk_kib = 0;  // of its slot, else what it asked for; 0: not known
+  std::string slot = {};      // its slot's name; empty: not known
 };
 
 // From the texts of both ads; that of the slot may be empty.

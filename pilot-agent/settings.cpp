@@ -71,6 +71,8 @@ void Settings::declare(Config& config) {
   config.text("termination_log", &termination_log, "file for the reason why the pilot ended");
   config.text("failure_file", &failure_file, "where the command may say why it failed");
   config.text("status_file", &status_file, "where `pilot-agent status` finds what it shows; empty: nowhere");
+  config.text("slots_file", &slots_file,
+              "the same for the slots' ads, whence HTCondor takes it; empty: nowhere");
   config.text("trouble_config", &trouble_config,
               "file for HTCondor's configuration once the pilot takes no more jobs; empty: none");
 }

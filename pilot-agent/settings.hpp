@@ -47,6 +47,7 @@ struct Settings {
   std::string termination_log = "/dev/termination-log";
   std::string failure_file = "/run/glidepod/failure";
   std::string status_file = "/run/glidepod/status.json";
+  std::string slots_file = "/run/glidepod/slots.ads";
   std::string trouble_config = "/etc/condor/config.d/99-trouble.config";
 
   // How long the command has to end by itself, in a pod of this grace.

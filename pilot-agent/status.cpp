@@ -2,12 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "lib/base/file.hpp"
 #include "lib/base/json.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
+#include "pilot-agent/slot_attributes.hpp"
 
 namespace glidepod::agent {
 
@@ -16,14 +18,11 @@ using Json = nlohmann::json;
 namespace {
 
 constexpr Milliseconds k_delay{100};
+constexpr const char* k_job = "job ";  // of a key: no container's name has a blank
 constexpr std::size_t k_widest = 200;  // of a cell: names are the users'
 
 std::string ago(WallTime since, WallTime now) {
-  const auto seconds =
-      std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::seconds>(now - since).count());
-  if (seconds < 120) return fmt::format("{} s", seconds);
-  if (seconds < 7200) return fmt::format("{} min", seconds / 60);
-  return fmt::format("{} h", seconds / 3600);
+  return duration_text(std::chrono::duration_cast<std::chrono::seconds>(now - since).count());
 }
 
 std::string cell(const Json& object, const char* key) {
@@ -33,56 +32,86 @@ std::string cell(const Json& object, const char* key) {
 
 }  // namespace
 
-StatusFile::StatusFile(Loop& loop, std::string path, std::string pod, std::function<Snapshot()> look)
-    : loop_(loop), path_(std::move(path)), pod_(std::move(pod)), look_(std::move(look)) {}
+StatusFile::StatusFile(Loop& loop, Paths paths, std::string pod, std::function<Snapshot()> look)
+    : loop_(loop), paths_(std::move(paths)), pod_(std::move(pod)), look_(std::move(look)) {}
 
 StatusFile::~StatusFile() {
   loop_.cancel(timer_);
-  if (!last_.empty()) (void)::unlink(path_.c_str());
+  if (last_.empty()) return;
+  for (const std::string* path : {&paths_.status, &paths_.slots})
+    if (!path->empty()) (void)::unlink(path->c_str());
 }
 
 void StatusFile::touch() {
-  if (path_.empty() || timer_ != 0) return;
+  if ((paths_.status.empty() && paths_.slots.empty()) || timer_ != 0) return;
   timer_ = loop_.after(k_delay, [this] {
     timer_ = 0;
     write();
   });
 }
 
-void StatusFile::write() {
-  const Snapshot snapshot = look_();
-  const WallTime now = std::chrono::system_clock::now();
+std::string StatusFile::since(const std::string& key, const std::string& what, WallTime now) {
+  auto& [is, from] = since_[key];
+  if (std::exchange(is, what) != what) from = now;
+  return time_text(from);
+}
+
+Json StatusFile::describe(const Snapshot& snapshot, WallTime now) {
   Json status = {{"pod", pod_},
                  {"version", GLIDEPOD_VERSION},
                  {"failures", snapshot.failures},
                  {"given_up", snapshot.given_up},
-                 {"waiting", snapshot.waiting},
+                 {"waiting", Json::array()},
                  {"pulls", Json::array()},
                  {"containers", Json::array()}};
   for (const Snapshot::Beside& pull : snapshot.pulls)
     status["pulls"].push_back({{"image", pull.image}, {"state", pull.state}, {"trouble", pull.trouble}});
+  std::erase_if(since_, [&snapshot](const auto& entry) {
+    const auto is_it = [&entry](const auto& one) { return entry.first == k_job + one.job; };
+    return entry.first.starts_with(k_job) && std::ranges::none_of(snapshot.waiting, is_it);
+  });
+  for (const Snapshot::Queued& one : snapshot.waiting)
+    status["waiting"].push_back({{"job", one.job},
+                                 {"owner", one.owner},
+                                 {"slot", one.slot},
+                                 {"since", since(k_job + one.job, "waiting", now)},
+                                 {"image", one.image},
+                                 {"pulling", one.pulling},
+                                 {"trouble", one.trouble}});
   for (const Snapshot::One& one : snapshot.containers) {
-    auto& [what, since] = since_[one.name];
-    if (const auto is = fmt::format("{} {}", name_of(one.state), one.job); what != is) {
-      what = is;
-      since = now;
-    }
-    status["containers"].push_back({{"name", one.name},
-                                    {"state", name_of(one.state)},
-                                    {"since", time_text(since)},
-                                    {"job", one.job},
-                                    {"owner", one.owner},
-                                    {"image", one.image},
-                                    {"digest", one.digest},
-                                    {"id", one.instance},
-                                    {"wanted", one.wanted},
-                                    {"step", one.step},
-                                    {"trouble", one.trouble}});
+    const auto from = since(one.name, fmt::format("{} {}", name_of(one.state), one.job), now);
+    auto& shown = status["containers"].emplace_back(Json{{"name", one.name},
+                                                         {"state", name_of(one.state)},
+                                                         {"since", from},
+                                                         {"job", one.job},
+                                                         {"owner", one.owner},
+                                                         {"slot", one.slot},
+                                                         {"image", one.image},
+                                                         {"digest", one.digest},
+                                                         {"id", one.instance},
+                                                         {"how", one.how},
+                                                         {"wanted", one.wanted},
+                                                         {"step", one.step},
+                                                         {"trouble", one.trouble}});
+    if (one.bound_in) shown["bind_s"] = std::chrono::duration<double>(*one.bound_in).count();
   }
+  return status;
+}
+
+void StatusFile::write() {
+  const WallTime now = std::chrono::system_clock::now();
+  Json status = describe(look_(), now);
   const auto text = [&status] { return status.dump(1, ' ', false, Json::error_handler_t::replace) + '\n'; };
   if (std::string is = text(); std::exchange(last_, is) == is) return;
+  // It goes to the pool, where everybody may read it, by way of HTCondor's own user.
+  write(paths_.slots, slot_attributes(status), 0644);
   status["time"] = time_text(now);
-  const auto written = replace_file(path_, text(), 0600, Durable::no);
+  write(paths_.status, text(), 0600);
+}
+
+void StatusFile::write(const std::string& path, const std::string& text, unsigned mode) {
+  if (path.empty()) return;
+  const auto written = replace_file(path, text, mode, Durable::no);
   if (!written && !std::exchange(warned_, true))
     spdlog::warn("event=no_status_file reason={}", quoted(written.error().message()));
 }
@@ -112,8 +141,7 @@ Result<std::string> status_table(const std::string& content, WallTime now) {
   const auto waiting = status.value("waiting", Json::array());
   if (waiting.is_array() && !waiting.empty()) {
     result += "waiting for a container:";
-    for (const Json& job : waiting)
-      result += " " + (job.is_string() ? one_line(job.get<std::string>(), k_widest) : "-");
+    for (const Json& job : waiting) result += " " + cell(job, "job");
     result += '\n';
   }
   const Json failures = status.value("failures", Json(0));

@@ -1,10 +1,15 @@
 #include <signal.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 
 #include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
+#include "lib/base/terminal.hpp"
+#include "lib/base/text.hpp"
+#include "provisioner/service/overview.hpp"
 #include "provisioner/service/report.hpp"
 #include "provisioner/service/service.hpp"
 #include "provisioner/simulate/plot.hpp"
@@ -21,7 +26,7 @@ enum ExitCode : int { k_done = 0, k_failed = 1, k_usage = 2, k_blind = 3, k_stal
 struct Arguments {
   ServiceOptions service;
   std::string backend{backend_kinds().front().name};
-  bool json = false;
+  bool json = false, watch = false;
   std::string status_file = PolicySettings{}.status_file;
   std::string scenario, csv, svg;
   std::size_t rows = 48;
@@ -36,10 +41,21 @@ void print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
+// A table's lines as they fit the terminal; what others have said in them is harmless.
+std::string fitted(const std::string& text, std::size_t width) {
+  std::string result;
+  for (const auto& line : split(text, '\n')) {
+    const auto shown = harmless(line);
+    result += (width == 0 ? shown : shown.substr(0, width)) + '\n';
+  }
+  result.pop_back();
+  return result;
+}
+
 int print_report(const Json& report, bool as_json) {
   const auto text = as_json ? Result<std::string>(report.dump(2) + "\n") : table(report);
   if (!text) return fail(text.error());
-  print(text.value());
+  print(as_json ? text.value() : fitted(text.value(), Terminal::of(STDOUT_FILENO).width));
   return report.value("blind", "").empty() ? k_done : k_blind;
 }
 
@@ -48,21 +64,48 @@ int plan(const Arguments& arguments) {
   return report ? print_report(report.value(), arguments.json) : fail(report.error());
 }
 
-int status(const Arguments& arguments) {
+// The last cycle, and what runs; the longer of them where there is no room for all.
+Result<std::string> status_text(const Json& report, const Arguments& arguments, Time now) {
+  if (arguments.json) return report.dump(2) + "\n";
+  auto terminal = Terminal::of(STDOUT_FILENO);
+  auto cycle = fitted(TRY(table(report)), terminal.width) + '\n';
+  const auto taken = static_cast<std::size_t>(std::count(cycle.begin(), cycle.end(), '\n')) + 1;
+  if (!arguments.watch) terminal.height = 0;
+  if (terminal.height != 0) terminal.height = terminal.height > taken ? terminal.height - taken : 1;
+  return cycle + overview(report, terminal, now);
+}
+
+int show_status(const Arguments& arguments) {
   const auto text = read_file(arguments.status_file);
   if (!text) return fail(text.error().in("no provisioner has run here"));
   const auto report = Json::parse(text.value(), nullptr, false);
   if (!report.is_object()) return fail(error("{} is not a provisioner's status", arguments.status_file));
-  const auto code = print_report(report, arguments.json);
-  if (code == k_failed) return code;
   const auto now = std::chrono::floor<Seconds>(std::chrono::system_clock::now());
+  const auto shown = status_text(report, arguments, now);
+  if (!shown) return fail(shown.error());
+  if (arguments.watch && ::isatty(STDOUT_FILENO) != 0) print("\x1b[H\x1b[J");
+  print(shown.value());
+  std::fflush(stdout);
   const auto age = now - Time(Seconds(report.value("unix_time", std::int64_t{0})));
   const auto sleep = Seconds(report.value("sleep_time", std::int64_t{120}));
   // Two cycles missed, and time for slow schedds.
-  if (age < 2 * sleep + Seconds(300)) return code;
+  if (age < 2 * sleep + Seconds(300)) return report.value("blind", "").empty() ? k_done : k_blind;
   std::fprintf(stderr, "provisioner: the last cycle was %lld s ago: no instance is running\n",
                static_cast<long long>(age.count()));
   return k_stale;
+}
+
+int status(const Arguments& arguments) {
+  if (!arguments.watch) return show_status(arguments);
+  constexpr timespec k_pause{2, 0};
+  sigset_t ends;
+  ::sigemptyset(&ends);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&ends, signal);
+  ::sigprocmask(SIG_BLOCK, &ends, nullptr);
+  do {
+    if (const auto code = show_status(arguments); code == k_failed) return code;
+  } while (::sigtimedwait(&ends, nullptr, &k_pause) < 0);
+  return k_done;
 }
 
 Result<void> run_simulation(const Arguments& arguments) {
@@ -124,13 +167,18 @@ int main(int argc, char** argv) {
   add_api_options(*run_command, arguments);
   run_command->add_option("--listen", arguments.service.listen,
                           "HOST:PORT or :PORT to serve /healthz, /readyz and /metrics on (default: nowhere)");
+  run_command->add_flag(
+      "--serve-status", arguments.service.serve_status,
+      "serve /status.json there too, to whoever can reach it: whose jobs run where, in which image");
   run_command->add_option(
       "--lease", arguments.service.lease,
       "NAME or NAMESPACE/NAME of a Lease: of the instances with the same one, one makes pods "
       "(default: this one does)");
-  auto* status_command = app.add_subcommand("status", "print the last cycle of a running instance");
+  auto* status_command =
+      app.add_subcommand("status", "print the last cycle of a running instance, and what runs where");
   status_command->add_option("--file", arguments.status_file, "its status_file")->capture_default_str();
   status_command->add_flag("--json", arguments.json, "as JSON instead of a table");
+  status_command->add_flag("--watch", arguments.watch, "again every 2 s, until Ctrl-C");
   auto* settings_command = app.add_subcommand("settings", "print every key of the settings with its default");
   auto* simulate_command = app.add_subcommand("simulate", "try the decisions on a scenario");
   simulate_command->add_option("scenario", arguments.scenario, "a file; its keys are below")->required();

@@ -37,10 +37,64 @@ std::string one_line(std::string_view text, std::size_t limit) {
   return line;
 }
 
-std::string columns(const std::vector<std::vector<std::string>>& rows, std::size_t to_the_right) {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+std::vector<std::size_t> widths_of(const Rows& rows) {
   std::vector<std::size_t> widths(rows.empty() ? 0 : rows[0].size(), 0);
   for (const auto& row : rows)
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  return widths;
+}
+
+std::size_t line_width(const std::vector<std::size_t>& widths, std::size_t most) {
+  std::size_t sum = 2 * (widths.size() - 1);
+  for (const auto width : widths) sum += std::min(width, most);
+  return sum;
+}
+
+}  // namespace
+
+std::string harmless(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c >= 0x20 && c < 0x7f)
+      result += c;
+    else
+      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  }
+  return result;
+}
+
+std::string shortened(std::string_view text, std::size_t width) {
+  if (text.size() <= width) return std::string(text);
+  if (width == 0) return {};
+  const auto end = (width - 1) / 2;
+  return std::string(text.substr(0, width - 1 - end)) + '~' + std::string(text.substr(text.size() - end));
+}
+
+void fit_columns(Rows& rows, std::size_t width, std::vector<std::string_view> spare) {
+  constexpr std::size_t k_due = 12;
+  auto widths = widths_of(rows);
+  if (widths.empty()) return;
+  for (const auto name : spare) {
+    if (line_width(widths, k_due) <= width) break;
+    const auto found = std::find(rows[0].begin(), rows[0].end(), name);
+    if (found == rows[0].end()) continue;
+    const auto column = found - rows[0].begin();
+    for (auto& row : rows) row.erase(row.begin() + column);
+    widths.erase(widths.begin() + column);
+  }
+  // One limit for all columns: those that need less keep what they have.
+  std::size_t most = *std::max_element(widths.begin(), widths.end());
+  while (most > 1 && line_width(widths, most) > width) --most;
+  for (auto& row : rows)
+    for (auto& cell : row) cell = shortened(cell, most);
+}
+
+std::string columns(const Rows& rows, std::size_t to_the_right) {
+  const auto widths = widths_of(rows);
   std::string result;
   for (const auto& row : rows) {
     for (std::size_t i = 0; i + 1 < row.size(); ++i) {

@@ -21,6 +21,18 @@ Result<std::int64_t> parse_integer(std::string_view text);
 // reason.
 std::string one_line(std::string_view text, std::size_t limit = 1000);
 
+// The text with every byte that is no printable ASCII as \xNN: whatever it was, no terminal obeys it.
+std::string harmless(std::string_view text);
+
+// At most width bytes of a text: the middle of a longer one becomes a "~".
+std::string shortened(std::string_view text, std::size_t width);
+
+// A table's rows, so narrow that columns() makes lines of at most width bytes, if that can be. Columns of
+// `spare` are left out, in that order, before a column has less than its due, 12; then cells are shortened, in
+// the widest columns first.
+void fit_columns(std::vector<std::vector<std::string>>& rows, std::size_t width,
+                 std::vector<std::string_view> spare);
+
 // Rows of a table, each as many cells, in columns as wide as their widest cell; so many of the first are
 // aligned to the right. The last column is not filled up.
 std::string columns(const std::vector<std::vector<std::string>>& rows, std::size_t to_the_right = 0);

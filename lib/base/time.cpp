@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cstdio>
 
 namespace glidepod {
@@ -37,6 +38,12 @@ std::string time_text(WallTime time, Precision precision) {
   if (precision == Precision::seconds) return date + "Z";
   const auto micro = std::chrono::duration_cast<std::chrono::microseconds>(time - whole).count();
   return fmt::format("{}.{:06}Z", date, micro);
+}
+
+std::string duration_text(std::int64_t seconds) {
+  if (seconds < 120) return fmt::format("{} s", std::max<std::int64_t>(seconds, 0));
+  if (seconds < 7200) return fmt::format("{} min", seconds / 60);
+  return fmt::format("{} h", seconds / 3600);
 }
 
 }  // namespace glidepod

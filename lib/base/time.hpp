@@ -16,4 +16,7 @@ std::optional<WallTime> parse_time(const std::string& text);
 enum class Precision : std::uint8_t { seconds, microseconds };
 std::string time_text(WallTime time, Precision precision = Precision::seconds);
 
+// How long something takes, for people: "48 s", "5 min", "3 h".
+std::string duration_text(std::int64_t seconds);
+
 }  // namespace glidepod

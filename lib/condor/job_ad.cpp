@@ -82,12 +82,21 @@ std::int64_t slot_disk_kib(std::string_view machine_ad) {
   return amount(parse_attributes(machine_ad), "Disk");
 }
 
+std::string slot_name(std::string_view machine_ad) {
+  return text(parse_attributes(machine_ad), "Name");
+}
+
 std::string identity_lines(const JobAttributes& job) {
   std::string result;
   for (const char* name :
        {"User", "Owner", "UidDomain", "ClusterId", "ProcId", "RequestMemory", "RequestDisk"})
     result += fmt::format("{} = {}\n", name, value_of(job, name));
   return result;
+}
+
+std::string slot_lines(std::string_view machine_ad) {
+  const auto slot = parse_attributes(machine_ad);
+  return fmt::format("Disk = {}\nName = {}\n", value_of(slot, "Disk"), value_of(slot, "Name"));
 }
 
 }  // namespace glidepod::condor

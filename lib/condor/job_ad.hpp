@@ -34,10 +34,12 @@ struct JobIdentity {
 
 JobIdentity parse_job_ad(std::string_view text);
 
-// Disk, in KiB, of the slot's ad that the starter writes beside it; 0 likewise.
+// Of the slot's ad that the starter writes beside it: Disk, in KiB, 0 likewise; and its Name, empty likewise.
 std::int64_t slot_disk_kib(std::string_view machine_ad);
+std::string slot_name(std::string_view machine_ad);
 
-// The lines of an ad that parse_job_ad reads.
+// The lines of an ad that parse_job_ad reads, and those that the two above do.
 std::string identity_lines(const JobAttributes& job);
+std::string slot_lines(std::string_view machine_ad);
 
 }  // namespace glidepod::condor

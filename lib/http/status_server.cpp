@@ -53,7 +53,7 @@ Result<std::unique_ptr<StatusServer>> StatusServer::create(Loop& loop, const std
                                         httplib::Response& response) {
     const auto answer = self->questions_->ask(self->questions_, *self->inbox_, request.path);
     response.status = answer.status;
-    response.set_content(answer.body, "text/plain; version=0.0.4; charset=utf-8");
+    response.set_content(answer.body, answer.type);
   };
   made->server_ = std::make_unique<Server>(loop, std::move(settings));
   made->port_ = TRY(made->server_->listen_tcp(address));

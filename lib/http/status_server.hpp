@@ -15,6 +15,7 @@ class StatusServer {
   struct Answer {
     int status = 404;
     std::string body;
+    std::string type = "text/plain; version=0.0.4; charset=utf-8";  // as Prometheus wants it
   };
   using Handler = std::function<Answer(const std::string& path)>;
 

@@ -81,7 +81,7 @@ Result<Request> bind_request(const std::string& image, const std::string& ad) {
   Request request = TRY(make_request(line, Surroundings::of_this_process()));
   request.bind.job_ad = condor::identity_lines(condor::parse_attributes(ad));
   if (const auto machine = read_file(variable("_CONDOR_MACHINE_AD"), k_longest_ad))
-    request.bind.machine_ad = fmt::format("Disk = {}\n", condor::slot_disk_kib(machine.value()));
+    request.bind.machine_ad = condor::slot_lines(machine.value());
   return request;
 }
 

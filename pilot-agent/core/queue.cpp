@@ -91,7 +91,12 @@ bool Core::place(Waiting& waiting, Time now) {
       return true;
     }
   }
-  if (!request.any_image && !may_switch(goal_of(request), now)) return false;
+  if (!request.any_image && !may_switch(goal_of(request), now)) {
+    waiting.beside = true;
+    return false;
+  }
+  // Nobody has: a container pulls it.
+  if (pulls_.all().contains(goal_of(request))) waiting.beside = false;
   Container* container = coldest(State::idle);
   if (container == nullptr) container = coldest(State::broken);
   if (container == nullptr) return false;
@@ -127,6 +132,8 @@ void Core::launch(Container& container, const Waiting& waiting, std::string_view
   Running running;
   running.job.request = request;
   running.job.id = ++last_job_;
+  running.job.how = how;
+  running.job.bound_in = bound_in;
   running.job.pulse.next = now + policy_.beat;
   become(container, std::move(running), event);
   container.last_used = now;

@@ -19,9 +19,20 @@ Snapshot Core::snapshot() const {
     const auto is_for = [&one](const Request& request) {
       one.job = request.job;
       one.owner = request.owner;
+      one.slot = request.slot;
     };
-    if (const Job* job = container.job()) is_for(job->request);
-    if (const auto* reserved = std::get_if<Reserved>(&container.state)) is_for(reserved->request);
+    const auto came = [&one](const std::string& how, std::chrono::microseconds bound_in) {
+      one.how = how;
+      one.bound_in = bound_in;
+    };
+    if (const Job* job = container.job()) {
+      is_for(job->request);
+      came(job->how, job->bound_in);
+    }
+    if (const auto* reserved = std::get_if<Reserved>(&container.state)) {
+      is_for(reserved->request);
+      came(reserved->how, reserved->bound_in);
+    }
     if (const auto* asking = std::get_if<Asking>(&container.state)) is_for(asking->waiting.request);
     const auto* step = std::get_if<Switching>(&container.state);
     if (step == nullptr) continue;
@@ -30,7 +41,15 @@ Snapshot Core::snapshot() const {
     one.step = fmt::format("{} by {}", name_of(step->leg), name_of(step->proof));
     one.trouble = step->trouble;
   }
-  for (const Waiting& waiting : queue_) result.waiting.push_back(waiting.request.job);
+  for (const Waiting& waiting : queue_) {
+    const Request& request = waiting.request;
+    auto& queued = result.waiting.emplace_back();
+    queued = {request.job, request.owner, request.slot, request.image, false, {}};
+    const auto pull = pulls_.all().find(request.any_image ? std::string() : goal_of(request));
+    if (pull == pulls_.all().end() || pull->second.state == PullState::silent) continue;
+    queued.pulling = true;
+    queued.trouble = pull->second.trouble;
+  }
   for (const auto& [image, pull] : pulls_.all())
     result.pulls.push_back({image, std::string(name_of(pull.state)), pull.trouble});
   result.failures = failures_;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,13 +18,20 @@ struct Snapshot {
     std::string image;     // as jobs ask for it; empty: none of theirs, or not known
     std::string digest;    // of what runs, once the status has told
     bool settled = true;
-    std::string job, owner;  // that it runs, drains, or is made ready for
-    std::string wanted;      // of a switch: the image it is for
-    std::string step;        // of a switch: leg and proof, as "target by goodbye"
-    std::string trouble;     // of a switch: last heard of pulling or starting
+    std::string job, owner, slot;  // that it runs, drains, or is made ready for
+    std::string how;               // the job came by its container, and in what time
+    std::optional<std::chrono::microseconds> bound_in;
+    std::string wanted;   // of a switch: the image it is for
+    std::string step;     // of a switch: leg and proof, as "target by goodbye"
+    std::string trouble;  // of a switch: last heard of pulling or starting
   };
   std::vector<One> containers;
-  std::vector<std::string> waiting;  // the jobs in the queue
+  struct Queued {
+    std::string job, owner, slot, image;
+    bool pulling = false;  // the image is awaited, not a container
+    std::string trouble;   // with it
+  };
+  std::vector<Queued> waiting;  // the jobs in the queue
   struct Beside {
     std::string image, state, trouble;
   };

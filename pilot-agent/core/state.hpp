@@ -88,6 +88,8 @@ struct Pulse {
 struct Job {
   Request request;  // its client is 0 once that is gone
   JobId id = 0;
+  std::string how = {};  // it came by its container, as the log has it
+  std::chrono::microseconds bound_in{};
   bool goodbye = false;                      // its container is being stopped from outside
   bool stopped = false;                      // and that is why it ended
   bool signalled = false;                    // at its client's wish, or as it is over its disk

@@ -85,10 +85,11 @@ void Core::step_done(Container& container, EventKind event, Time now) {
   const auto until_told = container.instance.empty() ? policy_.calm : std::chrono::seconds(0);
   container.learning_until = now + until_told + 3 * policy_.status_patience;
   if (done.waiting) {
-    const bool any = done.waiting->request.any_image;
+    const bool any = done.waiting->request.any_image, beside = done.waiting->beside;
     ready(container, *std::move(done.waiting),
           any               ? "any"
           : done.same_image ? "fresh"
+          : beside          ? "pulled"
                             : "switched",
           {}, event, now);
   } else {

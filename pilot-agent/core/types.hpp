@@ -53,12 +53,14 @@ struct Request {
   std::int64_t memory_mib = 0;              // what it asked for; 0: not known
   std::int64_t request_disk_kib = 0;        // likewise
   std::int64_t disk_kib = 0;                // what its slot has; 0: not known
+  std::string slot = {};                    // HTCondor's name of it, for people
 };
 
 // A request that has no container yet.
 struct Waiting {
   Request request;
   Time arrived;
+  bool beside = false;            // its image is, or was, asked for beside the pod
   std::string asked;              // of run: by which name the registry was asked; empty: not yet
   std::vector<std::string> argv;  // of run: once it is known
 };

@@ -159,6 +159,7 @@ Result<Pod> read_pod(const Json& pod) {
   if (!containers.is_array() || containers.empty()) return error("{}: no containers", result.name);
   result.image = text(containers[pilot_index(containers)], "image");
 
+  result.node = text(at(pod, "spec"), "nodeName");
   result.made_as = text(at(metadata, "annotations"), k_made_as);
   result.since = read_time(at(metadata, "creationTimestamp"));
   const auto& pilot = pilot_status(pod);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "provisioner/backends/pods.hpp"
+#include "provisioner/service/slots.hpp"
 
 namespace glidepod::provisioner {
 
@@ -57,14 +58,9 @@ void Cycle::read_slots(const std::shared_ptr<Look>& look) {
   const auto attribute = backend_.slot_pod_attribute();
   const std::regex identities(htcondor_.startd_identity_regexp);
   pool_.slots(
-      backend_.slot_constraint(), {"Name", "State", "AuthenticatedIdentity", "RemoteOwner", attribute},
+      backend_.slot_constraint(), slot_attributes(attribute),
       {[look, attribute, identities](const condor::Ad& ad) {
-         const auto pod = ad.text(attribute);
-         if (pod.empty() || !std::regex_match(ad.text("AuthenticatedIdentity"), identities)) return;
-         auto owner = ad.text("RemoteOwner");
-         // "alice@domain" is the Owner "alice" of the job.
-         owner.resize(std::min(owner.find('@'), owner.size()));
-         look->slots.push_back({pod, ad.text("State") == "Claimed", owner});
+         if (auto slot = read_slot(ad, attribute, identities)) look->slots.push_back(*std::move(slot));
        },
        [look](const std::string& why) { look->problems.push_back(fmt::format("bad slot ad: {}", why)); },
        [this, look](const Result<void>& end) {
@@ -84,6 +80,8 @@ void Cycle::finish_look(const std::shared_ptr<Look>& look) {
   } else {
     result.supply =
         tracker_.observe(look->seen.pods, look->slots, policy_.settings, backend_.image(), result.at);
+    result.pods = std::move(look->seen.pods);
+    result.slots = std::move(look->slots);
   }
   auto& problems = result.supply.problems;
   for (auto* list : {&look->seen.problems, &look->problems})

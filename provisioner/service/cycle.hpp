@@ -18,6 +18,9 @@ struct Observation {
   Demand demand;
   Supply supply;
   Capacity capacity;
+  // What the supply was made of; empty where that could not be seen.
+  std::vector<Pod> pods;
+  std::vector<Slot> slots;
 };
 
 // What became of a plan.

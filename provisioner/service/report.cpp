@@ -4,6 +4,7 @@
 
 #include "lib/base/text.hpp"
 #include "lib/base/time.hpp"
+#include "provisioner/service/overview.hpp"
 
 namespace glidepod::provisioner {
 
@@ -57,6 +58,7 @@ Json report(const Observation& seen, const Plan& plan, const Applied* applied) {
                  {"bad_ads", seen.demand.bad_ads},
                  {"decisions", Json::array()},
                  {"removals", Json::array()},
+                 {"pods", pods_json(seen.pods, seen.slots)},
                  {"problems", Json::array()}};
   for (const auto& decision : plan.decisions) result["decisions"].push_back(decision_json(decision));
   for (const auto& removal : plan.removals)

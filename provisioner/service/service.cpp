@@ -161,10 +161,12 @@ class Service {
 
   void write_status(const Json& text) {
     const auto& file = configuration_.loaded.settings.policy.status_file;
-    if (file.empty()) return;
+    if (file.empty() && !options_.serve_status) return;
     // Texts from outside may be anything; a status must be written all the same.
-    const auto dumped = text.dump(2, ' ', false, Json::error_handler_t::replace);
-    if (const auto written = replace_file(file, dumped + "\n", 0644); !written)
+    auto dumped = text.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+    if (options_.serve_status) status_ = dumped;
+    if (file.empty()) return;
+    if (const auto written = replace_file(file, dumped, 0644); !written)
       spdlog::warn("event=status_not_written why={}", glidepod::quoted(written.error().message()));
   }
 
@@ -228,6 +230,7 @@ class Service {
   http::StatusServer::Answer answer(std::string_view path) {
     if (path == "/healthz") return {200, "ok\n"};
     if (path == "/metrics") return {200, metrics_.text()};
+    if (path == "/status.json" && !status_.empty() && leads_) return {200, status_, "application/json"};
     if (path != "/readyz") return {404, "there are /healthz, /readyz and /metrics\n"};
     if (leads_)
       return saw_all_ ? http::StatusServer::Answer{200, "leads\n"}
@@ -247,6 +250,7 @@ class Service {
   std::unique_ptr<Leader> leader_;
   Loop::TimerId timer_ = 0;
   SteadyTime began_;
+  std::string status_;  // as served
   std::uint64_t fingerprint_ = 0;
   Phase phase_ = Phase::idle;
   bool leads_ = false;

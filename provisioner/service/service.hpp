@@ -13,6 +13,7 @@ struct ServiceOptions {
   // The Kubernetes API from outside a cluster; no URL and no socket: as a pod finds it.
   kube::Endpoint api;
   std::string listen;  // "HOST:PORT" for probes and metrics; empty: none
+  bool serve_status = false;  // also what `status` tells, to whoever can reach that
   std::string lease;   // "NAME" or "NAMESPACE/NAME": only its holder makes pods; empty: this one does
 };
 

@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "provisioner/demand/group.hpp"
+#include "provisioner/supply/slot.hpp"
 
 namespace glidepod::provisioner {
-
-using Time = std::chrono::sys_seconds;
 
 // Where a pod is in its life, as its cluster and the pool tell it together.
 enum class PodState : std::uint8_t {
@@ -38,14 +37,8 @@ struct Pod {
   bool jobless = false;   // for certain: its pilot has not run yet, or crashes again and again and is down
   bool evicted = false;   // it failed because its node or another pod wanted it gone
   bool outdated = false;  // new pods of its group are made otherwise
+  std::string node = {};  // where it is to run; empty: it waits for one
   std::string made_as;    // how it was made: differs where another template or other settings made it
-};
-
-// A slot of a pilot in the pool.
-struct Slot {
-  std::string pod;
-  bool claimed = false;
-  std::string owner;  // whose job, where claimed
 };
 
 // Pods of one group by state, and how its pilots fared lately.

@@ -54,6 +54,8 @@ TEST_CASE("pulls: an image that is not known to be there is asked for, and switc
   CHECK(h.last<Patch>().image == k_image_a);
   h.switch_to(0, k_image_a, k_digest_a);
   CHECK(h.last<Launch>().client == client);
+  CHECK(h.noted("how=pulled"));
+  CHECK(h.core.snapshot().containers[0].how == "pulled");
   CHECK(h.count<Want>() == 1);
   h.end_job();
   // Known from now on: nobody is asked.
@@ -139,6 +141,8 @@ TEST_CASE("pulls: help that is refused or lost is not waited for") {
   lost.told(Told::pulling);
   lost.told(Told::lost, "Evicted");
   CHECK(lost.count<Patch>() == 1);
+  lost.switch_to(0, k_image_a, k_digest_a);
+  CHECK(lost.noted("how=switched"));
 
   Beside refused;
   refused.ask(k_image_a);

@@ -100,11 +100,14 @@ TEST_CASE("sandbox: an ad of anyone but root and HTCondor is not believed, the j
   }
 }
 
-TEST_CASE("sandbox: a job's disk is its slot's, else what it asked for by a number") {
+TEST_CASE(
+    "sandbox: a job's disk is its slot's, else what it asked for by a number, and its slot has a name") {
   Folder folder;
   folder.write("scratch/dir_1/.job.ad", "User = \"a@b\"\nRequestDisk = 1000\nRequestMemory = 5\n");
   CHECK(folder.read("/scratch/dir_1").value().disk_kib == 1000);
-  folder.write("scratch/dir_1/.machine.ad", "Memory = 7\nTotalDisk = 9\nDisk = 131072\n");
+  folder.write("scratch/dir_1/.machine.ad",
+               "Memory = 7\nName = \"slot1_1@h\"\nTotalDisk = 9\nDisk = 131072\n");
+  CHECK(folder.read("/scratch/dir_1").value().slot == "slot1_1@h");
   CHECK(folder.read("/scratch/dir_1").value().disk_kib == 131072);
   CHECK(folder.read("/scratch/dir_1").value().identity.request_disk_kib == 1000);
   CHECK(folder.read("/scratch/dir_1").value().identity.memory_mib == 5);

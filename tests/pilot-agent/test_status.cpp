@@ -24,6 +24,9 @@ Snapshot some() {
   running.job = "12.0";
   running.owner = "alice@pool";
   running.image = "docker.io/library/python:3.12";
+  running.slot = "slot1_1@pilot";
+  running.how = "warm";
+  running.bound_in = std::chrono::microseconds(12345);
   auto& switching = snapshot.containers.emplace_back();
   switching.name = "payload-1";
   switching.state = State::switching;
@@ -31,7 +34,7 @@ Snapshot some() {
   switching.wanted = "reg.example/bob/app:1";
   switching.step = "target by goodbye";
   switching.trouble = "Back-off\n\x1b[31m pulling \xff";
-  snapshot.waiting = {"14.0"};
+  snapshot.waiting = {{"14.0", "bob@pool", "slot1_3@pilot", "reg.example/bob/app:2", false, ""}};
   snapshot.pulls = {{"reg.example/carol/big:1", "pulling", ""}};
   return snapshot;
 }
@@ -45,8 +48,9 @@ struct Scene {
   Scene() { REQUIRE(::mkdtemp(folder.data()) != nullptr); }
   ~Scene() { std::filesystem::remove_all(folder); }
   std::string path() const { return folder + "/status.json"; }
+  std::string slots() const { return folder + "/slots.ads"; }
   StatusFile file() {
-    return StatusFile(loop, path(), "glidepod/pilot", [this] {
+    return StatusFile(loop, {path(), slots()}, "glidepod/pilot", [this] {
       ++looks;
       return snapshot;
     });
@@ -75,7 +79,13 @@ TEST_CASE("status: the file has what the containers do, once for many changes, a
     REQUIRE(status["containers"].size() == 2);
     CHECK(status["containers"][0]["state"] == "running");
     CHECK(status["containers"][1]["wanted"] == "reg.example/bob/app:1");
-    CHECK(status["waiting"][0] == "14.0");
+    CHECK(status["waiting"][0]["job"] == "14.0");
+    CHECK(status["containers"][0]["bind_s"] == doctest::Approx(0.012345));
+    CHECK_FALSE(status["containers"][1].contains("bind_s"));
+    // HTCondor's own user reads what goes to the pool.
+    REQUIRE(::stat(scene.slots().c_str(), &found) == 0);
+    CHECK((found.st_mode & 07777) == 0644);
+    CHECK(read_file(scene.slots()).value().find("GlidepodJob = \"12.0\"\n") != std::string::npos);
     CHECK(std::filesystem::directory_iterator(scene.folder) != std::filesystem::directory_iterator());
 
     SUBCASE("what has not changed is not written again") {
@@ -99,11 +109,33 @@ TEST_CASE("status: the file has what the containers do, once for many changes, a
     }
   }
   CHECK_FALSE(std::filesystem::exists(scene.path()));
+  CHECK_FALSE(std::filesystem::exists(scene.slots()));
+}
+
+TEST_CASE("status: a job waits since it came, however often it is looked at") {
+  Scene scene;
+  StatusFile file = scene.file();
+  file.touch();
+  scene.pass(300);
+  const auto since = [&scene] { return text_of(scene.read()["waiting"][0], "since"); };
+  const std::string first = since();
+  scene.pass(1100);
+  scene.snapshot.waiting[0].pulling = true;
+  file.touch();
+  scene.pass(300);
+  CHECK(since() == first);
+  const auto away = std::exchange(scene.snapshot.waiting, {});
+  file.touch();
+  scene.pass(300);
+  scene.snapshot.waiting = away;
+  file.touch();
+  scene.pass(300);
+  CHECK(since() != first);
 }
 
 TEST_CASE("status: a folder that is not there is no reason to fail") {
   Scene scene;
-  StatusFile file(scene.loop, scene.folder + "/nowhere/status.json", "a/b",
+  StatusFile file(scene.loop, {scene.folder + "/nowhere/status.json", ""}, "a/b",
                   [&scene] { return scene.snapshot; });
   file.touch();
   scene.pass(300);

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "lib/base/terminal.hpp"
+#include "provisioner/supply/supply.hpp"
+
+namespace glidepod::provisioner {
+
+// What runs where: every pod that has not ended, with the jobs in its slots.
+//
+//   [{"pod": NAME, "node": NAME, "state": "claimed", "since": SECONDS, "containers": "payload-0=running ...",
+//     "jobs": [{"slot": NAME, "job": "12.0", "owner": "alice", "state": "running", "since": SECONDS,
+//     "container": "payload-0", "image": NAME, "digest": "sha256:...", "how": "switched", "bind_s": 2.5,
+//     "waits_for": TEXT}]}]
+//
+// SECONDS are since 1970. What is not known is missing.
+nlohmann::json pods_json(const std::vector<Pod>& pods, const std::vector<Slot>& slots);
+
+// A report's pods as a table for people, a line a job, or a pod that has none; the worst first. As wide as
+// the terminal, and at most so many lines; 0: as it comes. Names come from anybody: they are shown as
+// harmless text. What is no report has no pods.
+std::string overview(const nlohmann::json& report, const Terminal& terminal, Time now);
+
+}  // namespace glidepod::provisioner
