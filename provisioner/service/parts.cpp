@@ -74,7 +74,7 @@ Result<std::unique_ptr<Parts>> Parts::make(Loop& loop, const ServiceOptions& opt
                                            const Configuration& configuration, PodFeed::Mode mode,
                                            kube::Client::Observer observer) {
   auto parts = std::make_unique<Parts>(loop);
-  auto settings = configuration.loaded.settings;
+  auto& settings = parts->settings = configuration.loaded.settings;
   const bool inside = options.api.url.empty() && options.api.unix_socket.empty();
   parts->backend = TRY(options.backend->make(
       {.loop = loop,

@@ -31,6 +31,7 @@ Result<std::string> own_namespace();
 
 // All that a cycle needs, made from one configuration. Its parts point at each other: it does not move.
 struct Parts {
+  Settings settings;  // with what the backend found out
   condor::ChildRunner runner;
   std::unique_ptr<kube::Client> client;
   std::unique_ptr<Backend> backend;

@@ -39,6 +39,7 @@ struct Pod {
   bool evicted = false;   // it failed because its node or another pod wanted it gone
   bool outdated = false;  // new pods of its group are made otherwise
   std::string made_as;    // how it was made: differs where another template or other settings made it
+  std::string message;    // what the scheduler or the kubelet says of its waiting
 };
 
 // A slot of a pilot in the pool.
@@ -84,6 +85,7 @@ struct JoblessPod {
   PodState state = PodState::unschedulable;
   Time since;
   bool outdated = false;
+  std::string message;
 };
 
 // The pods there are, as of one moment.
