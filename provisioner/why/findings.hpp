@@ -48,7 +48,8 @@ std::vector<Finding> findings(const Scene& scene);
 
 // Their parts. Of the job and the rules for it alone: once something here stops it, the rest has no say.
 std::vector<Finding> of_job(const Scene& scene);
-// Of an idle job that pilots take: whether somebody decides, what, and what became of it.
+// Of an idle job that pilots take: whether somebody decides, what, and what became of it. Throws where the
+// status is none.
 std::vector<Finding> of_pods(const Scene& scene);
 // A job on hold, by its codes.
 Finding of_hold(const condor::Ad& job);

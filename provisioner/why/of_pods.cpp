@@ -23,10 +23,9 @@ Ruling ruling_of(const Scene& scene) {
   const auto plan = report(scene.seen, scene.plan, nullptr);
   for (const auto* cycle : {&scene.status, &plan}) {
     if (!cycle->is_object()) continue;
-    // A status is a file: another version may have written it.
     for (const auto& decision : cycle->value("decisions", Json::array())) {
       if (decision.value("group", Json()) != group_json(scene.group.value())) continue;
-      return {decision.value("verdict", ""), decision.value("steps", std::vector<std::string>()), true};
+      return {decision.at("verdict"), decision.at("steps").get<std::vector<std::string>>(), true};
     }
   }
   return {};
