@@ -15,6 +15,7 @@ struct Hold {
 };
 constexpr Hold k_holds[] = {
     {1, -1, "held-by-hand", "somebody put it on hold", "condor_release JOB", Who::owner},
+    {15, -1, "held-by-hand", "it was submitted on hold", "condor_release JOB", Who::owner},
     {3, -1, "held-by-policy", "its own periodic_hold did", "see the reason; then condor_release JOB",
      Who::owner},
     {34, 102, "held-memory", "it was stopped at its memory limit",
