@@ -160,6 +160,8 @@ int main(int argc, char** argv) {
   why_command->add_option("--schedd", arguments.why.schedd, "its access point (default: all are asked)");
   why_command->add_option("--file", arguments.why.status_file,
                           "status_file of the running instance (default: as the settings say)");
+  why_command->add_option("--lease", arguments.service.lease,
+                          "that of the instances: says whether one leads, and which");
   why_command->add_flag("--json", arguments.json, "as JSON instead of text");
   auto* settings_command = app.add_subcommand("settings", "print every key of the settings with its default");
   auto* simulate_command = app.add_subcommand("simulate", "try the decisions on a scenario");

@@ -65,6 +65,12 @@ Result<kube::Endpoint> endpoint_of(const ServiceOptions& options) {
   return kube::endpoint_in_pod(k_service_account, environ);
 }
 
+std::string host_name() {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  return host;
+}
+
 Result<std::string> own_namespace() {
   const std::string name(trim(TRY(read_file(std::string(k_service_account) + "/namespace"))));
   return name;

@@ -29,6 +29,15 @@ struct Finding {
 std::string_view to_string(Finding::Weight weight);
 std::string_view to_string(Finding::Who who);
 
+// Who holds the lease, where it was asked for.
+struct LeaseLook {
+  std::string name;  // empty: it was not
+  std::string holder;
+  std::optional<Seconds> age;  // since it was renewed; none: nobody has it
+  std::string failure;         // not empty: it could not be read
+  bool here = false;           // the holder runs on this host, so that the status is its
+};
+
 // All that is known, as of one moment.
 struct Scene {
   Time now;
@@ -41,6 +50,7 @@ struct Scene {
   Plan plan;              // what the next cycle would do, by what is seen alone
   nlohmann::json status;  // the running instance's last cycle, which knows breakers; null: not to be had
   std::string status_file;
+  LeaseLook lease;
 };
 
 // The first reason first. Never empty.
@@ -51,6 +61,9 @@ std::vector<Finding> of_job(const Scene& scene);
 // Of an idle job that pilots take: whether somebody decides, what, and what became of it. Throws where the
 // status is none.
 std::vector<Finding> of_pods(const Scene& scene);
+// Of these, whether somebody decides, and what. coming: pods are on their way to the job, so that a rule that
+// holds others back is no reason.
+std::vector<Finding> of_decision(const Scene& scene, bool coming);
 // A job on hold, by its codes.
 Finding of_hold(const condor::Ad& job);
 // A clause that is not true of the job, or that nobody told of.

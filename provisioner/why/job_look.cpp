@@ -16,11 +16,17 @@ using From = Clause::From;
 // What condor_submit adds: pilots have it, or it is the group's size.
 bool is_submits_own(std::string expression) {
   static constexpr std::string_view known[] = {
-      R"(target.arch=="x86_64")", R"(target.opsys=="linux")",
-      "target.disk>=requestdisk", "target.memory>=requestmemory",
-      "target.cpus>=requestcpus", "target.gpus>=requestgpus",
-      "target.hasfiletransfer",   "(target.hasfiletransfer)||(target.filesystemdomain==my.filesystemdomain)",
-      "target.hascontainer",      "target.hassingularity",
+      R"(target.arch=="x86_64")",
+      R"(target.opsys=="linux")",
+      "target.disk>=requestdisk",
+      "target.memory>=requestmemory",
+      "target.cpus>=requestcpus",
+      "target.gpus>=requestgpus",
+      "target.hasfiletransfer",
+      "(target.hasfiletransfer)||(target.filesystemdomain==my.filesystemdomain)",
+      "(target.filesystemdomain==my.filesystemdomain)||(target.hasfiletransfer)",
+      "target.hascontainer",
+      "target.hassingularity",
       "target.hasdockerurl"};
   std::erase_if(expression, [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; });
   return std::ranges::find(known, condor::lower_case(expression)) != std::end(known);

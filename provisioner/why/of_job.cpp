@@ -43,8 +43,8 @@ Finding gone(const Ad& job) {
           .key = removed ? "removed" : "completed",
           .what = fmt::format("the job was {}", removed ? "removed" : "completed"),
           .seen = (removed ? one_line(job.text("RemoveReason"), 300)
-                           : fmt::format("{}, last on {}", how, job.text("LastRemoteHost"))) +
-                  since(job),
+                           : fmt::format("{}, last on {}", how, one_line(job.text("LastRemoteHost"), 300))) +
+                  ";" + since(job),
           .change = "nothing; to run it again, submit it again"};
 }
 
@@ -58,14 +58,15 @@ std::vector<Finding> of_status(const Ad& job) {
     case 1:
       return {};
     case 3:
-      return note("removed", "the job is being removed", job.text("RemoveReason") + since(job));
+      return note("removed", "the job is being removed",
+                  one_line(job.text("RemoveReason"), 300) + since(job));
     case 4:
       return note("completed", "the job has completed and is about to leave the queue", since(job));
     case 5:
       return {of_hold(job)};
     default:
       return note("runs", status == 7 ? "the job has a pilot and is suspended" : "the job runs",
-                  fmt::format("on {}{}", job.text("RemoteHost"), since(job)));
+                  fmt::format("on {}{}", one_line(job.text("RemoteHost"), 300), since(job)));
   }
 }
 

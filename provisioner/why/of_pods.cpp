@@ -1,41 +1,14 @@
 #include <algorithm>
 
 #include "lib/base/text.hpp"
-#include "provisioner/service/report.hpp"
 #include "provisioner/why/findings.hpp"
 
 namespace glidepod::provisioner {
 
 namespace {
 
-using Json = nlohmann::json;
 using Weight = Finding::Weight;
 using Who = Finding::Who;
-
-// What was decided for the job's group, by whom it is known best.
-struct Ruling {
-  std::string verdict;
-  std::vector<std::string> steps;
-  bool known = false;
-};
-
-Ruling ruling_of(const Scene& scene) {
-  const auto plan = report(scene.seen, scene.plan, nullptr);
-  for (const auto* cycle : {&scene.status, &plan}) {
-    if (!cycle->is_object()) continue;
-    for (const auto& decision : cycle->value("decisions", Json::array())) {
-      if (decision.value("group", Json()) != group_json(scene.group.value())) continue;
-      return {decision.at("verdict"), decision.at("steps").get<std::vector<std::string>>(), true};
-    }
-  }
-  return {};
-}
-
-std::int64_t submit_of(const Scene& scene) {
-  for (const auto& decision : scene.plan.decisions)
-    if (decision.group == scene.group.value()) return decision.submit;
-  return 0;
-}
 
 GroupSupply pods_of(const Scene& scene) {
   const auto found = scene.seen.supply.groups.find(scene.group.value());
@@ -45,75 +18,6 @@ GroupSupply pods_of(const Scene& scene) {
 std::int64_t count(const GroupSupply& pods, PodState state) {
   const auto found = pods.states.find(state);
   return found == pods.states.end() ? 0 : found->second;
-}
-
-// A rule of decide() that can leave a group without pods, by the first word of its step.
-struct Rule {
-  std::string_view word, key, what, change;
-  Who who;
-  Weight weight = Weight::stops;
-};
-constexpr std::string_view k_end_or_raise = "raise it, or wait for pods to end";
-constexpr Rule k_rules[] = {
-    {"larger", "too-large", "no pod of its size can ever be made",
-     "a smaller request; or a larger node or quota", Who::owner},
-    {"breaker", "breaker", "pilots of its size have failed, so one at a time is tried",
-     "mend the pilot's image or the pool (docs/provisioner.md, Things that go wrong); the first that joins "
-     "ends it",
-     Who::pool_operator},
-    {"quota", "quota", "the quota of the pilots' namespace is used up",
-     "a higher ResourceQuota, or wait for pods to end", Who::site_admin},
-    {"max_pods_per_owner", "cap", "its owner has as many pods as one may have", k_end_or_raise,
-     Who::pool_operator},
-    {"max_submit_pods_per_cluster", "cap", "there are as many pods of its size as there may be",
-     k_end_or_raise, Who::pool_operator},
-    {"max_pods_per_group", "cap", "there are as many pods of its size as there may be", k_end_or_raise,
-     Who::pool_operator},
-    {"max_running_per_group", "cap", "as many pods of its size run as may", k_end_or_raise,
-     Who::pool_operator},
-    {"max_idle_per_group", "cap", "as many pods of its size wait as may", k_end_or_raise, Who::pool_operator},
-    {"max_pods", "cap", "there are as many pods as there may be", k_end_or_raise, Who::pool_operator},
-    {"max_running", "cap", "as many pods run as may", k_end_or_raise, Who::pool_operator},
-    {"max_idle", "cap", "as many pods wait as may, of whatever size", k_end_or_raise, Who::pool_operator},
-    {"ramp_up_per_group", "curb", "few pods of its size are made in one cycle",
-     "wait for the next; or raise it", Who::nobody, Weight::waits},
-    {"ramp_up", "curb", "few pods are made in one cycle", "wait for the next; or raise it", Who::nobody,
-     Weight::waits},
-};
-
-void add_rules(const Ruling& ruling, bool coming, std::vector<Finding>& result) {
-  for (const auto& step : ruling.steps) {
-    const auto word = std::string_view(step).substr(0, step.find_first_of(": "));
-    const auto* rule = std::ranges::find(k_rules, word, &Rule::word);
-    if (rule != std::end(k_rules))
-      result.push_back({coming ? Weight::note : rule->weight, std::string(rule->key), std::string(rule->what),
-                        step, std::string(rule->change), rule->who});
-    else if (ruling.verdict == "unservable")
-      result.push_back({Weight::stops, "unservable", "the settings cannot make a pod for it", step,
-                        "correct them, or what the job asks for", Who::pool_operator});
-    else if (step.find("pilots wasted") != std::string::npos)
-      result.push_back({Weight::note, "waste", "fewer pilots are made, since others ended without a job",
-                        step, "condor_q -better-analyze of a job of this size: what do they require?",
-                        Who::pool_operator});
-  }
-}
-
-// Pods of its group that the API refused, as the running instance tells.
-void add_refusals(const Scene& scene, bool coming, std::vector<Finding>& result) {
-  if (!scene.status.is_object()) return;
-  const auto mark = fmt::format("-{}-", scene.group.value().hash().substr(0, 8));
-  for (const auto& problem : scene.status.value("problems", Json::array())) {
-    const auto text = problem.is_string() ? problem.get<std::string>() : "";
-    if (!text.starts_with("make ") || text.find(mark) == std::string::npos) continue;
-    const bool quota = text.find("exceeded quota") != std::string::npos;
-    result.push_back(
-        {coming ? Weight::note : Weight::stops, quota ? "quota" : "pod-refused",
-         quota ? "the quota of the pilots' namespace is used up" : "its pod could not be made",
-         one_line(text, 500),
-         quota ? "a higher ResourceQuota, or wait for pods to end" : "mend what the server's words say",
-         quota ? Who::site_admin : Who::pool_operator});
-    return;
-  }
 }
 
 // Why a pod has no node: the scheduler's words, which speak of several nodes at once.
@@ -202,7 +106,7 @@ void add_running(const Scene& scene, const GroupSupply& pods, std::vector<Findin
     result.push_back(
         {late ? Weight::stops : Weight::waits, late ? "pilot-lost" : "pilot-starts",
          late ? "pilots run and never join the pool" : "a pilot runs and has yet to join the pool",
-         fmt::format("{} run without an ad in the pool", n),
+         fmt::format("pods: {}, without an ad in the pool", n),
          late ? "kubectl logs POD -c pilot: token, CONDOR_HOST, network" : "wait",
          late ? Who::pool_operator : Who::nobody});
   }
@@ -210,73 +114,38 @@ void add_running(const Scene& scene, const GroupSupply& pods, std::vector<Findin
     const auto rejected = scene.job.ad.text("LastRejMatchReason");
     result.push_back(
         {Weight::waits, "negotiator", "a pilot of its size is free: it is the negotiator's turn",
-         fmt::format("{} free{}{}", n,
-                     rejected.empty() ? "" : "; when it last looked: ", one_line(rejected, 300)),
+         fmt::format("pods: {} free{}{}", n,
+                     rejected.empty() ? "" : "; when it last looked: ", one_line(trim(rejected), 300)),
          "wait; if it lasts: condor_q -better-analyze JOB, condor_userprio, concurrency limits"});
   }
   if (pods.claimed > 0)
     result.push_back({Weight::note, "pilots-busy", "pilots of its size have other jobs",
-                      fmt::format("{} pods", pods.claimed), "nothing"});
-}
-
-// Whether anybody decides at all.
-void add_leader(const Scene& scene, std::vector<Finding>& result) {
-  if (!scene.status.is_object()) {
-    result.push_back({Weight::note, "no-status",
-                      "what the running instance remembers (breakers, refusals) is unknown",
-                      fmt::format("{} is not there", scene.status_file),
-                      "ask where the leader runs: kubectl get lease has its name", Who::pool_operator});
-    return;
-  }
-  if (const auto age = long_past(scene.status, scene.now))
-    result.push_back({Weight::stops, "no-leader", "no provisioner leads",
-                      fmt::format("the last cycle in {} was {} s ago", scene.status_file, age->count()),
-                      "start it, or ask where the leader runs: kubectl get lease has its name",
-                      Who::pool_operator});
-}
-
-std::string blindness(const Scene& scene) {
-  if (!scene.plan.blind.empty()) return scene.plan.blind;
-  return scene.status.is_object() ? scene.status.value("blind", "") : "";
+                      fmt::format("pods: {}", pods.claimed), "nothing"});
 }
 
 }  // namespace
 
 std::vector<Finding> of_pods(const Scene& scene) {
-  std::vector<Finding> result;
-  add_leader(scene, result);
-  if (const auto blind = blindness(scene); !blind.empty()) {
-    result.push_back({Weight::stops, "blind",
-                      "nothing is decided while the pool or the cluster cannot be seen", blind,
-                      "mend what does not answer", Who::pool_operator});
-    return result;
-  }
-  const auto& problems = scene.seen.demand.problems;
-  const auto silent = std::ranges::find_if(
-      problems, [&](const auto& problem) { return problem.starts_with(scene.job.schedds.front() + ":"); });
-  const auto ruling = ruling_of(scene);
   const auto pods = pods_of(scene);
-  const auto stuck = pods.unschedulable;
-  const bool coming = pods.waiting - stuck + pods.unmatched > 0;
-  if (scene.seen.demand.schedds_failed > 0 && silent != problems.end())
-    result.push_back({Weight::stops, "schedd-silent",
-                      "its access point does not answer the question for demand", *silent,
-                      "the access point; schedd_time_limit", Who::pool_operator});
-  add_rules(ruling, coming, result);
-  add_refusals(scene, coming, result);
+  const bool coming = pods.waiting - pods.unschedulable + pods.unmatched > 0;
+  auto result = of_decision(scene, coming);
+  const auto stops = [](const Finding& finding) { return finding.weight == Weight::stops; };
+  if (std::ranges::find(result, "blind", &Finding::key) != result.end()) return result;
   add_jobless(scene, result);
   add_running(scene, pods, result);
-  const auto submit = submit_of(scene);
-  const bool stopped =
-      std::ranges::any_of(result, [](const Finding& finding) { return finding.weight == Weight::stops; });
-  if (submit > 0 && !stopped)
-    result.push_back(
-        {Weight::waits, "next-cycle", "pods are made in the next cycle",
-         fmt::format("{} for jobs of its size, at most {} s from now", submit, scene.sleep_time.count()),
-         "wait"});
-  if (result.empty() || (!ruling.known && !stopped))
+  if (std::ranges::any_of(result, stops)) return result;
+  const auto decided = std::ranges::find(scene.plan.decisions, scene.group.value(), &Decision::group);
+  if (decided == scene.plan.decisions.end())
     result.push_back({Weight::waits, "not-counted", "the answer for demand did not have it yet",
                       "nothing stands in its way that can be seen from here", "ask again in a minute"});
+  else if (decided->submit > 0)
+    result.push_back({Weight::waits, "next-cycle", "pods are made in the next cycle",
+                      fmt::format("pods: {} for jobs of its size, at most {} s from now", decided->submit,
+                                  scene.sleep_time.count()),
+                      "wait"});
+  else if (result.empty())
+    result.push_back({Weight::waits, "unknown", "nothing stands in its way that can be seen from here",
+                      decided->reason(), "condor_q -better-analyze JOB"});
   return result;
 }
 

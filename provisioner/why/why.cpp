@@ -52,12 +52,37 @@ Json read_status(const std::string& file) {
   return status.is_object() ? status : Json();
 }
 
+// Asked for once; by the clock of this machine, whose error is far below a minute.
+std::unique_ptr<http::Operation> read_lease(const Parts& parts, const std::string& name, LeaseLook& lease,
+                                            Time now, std::function<void()> done) {
+  const auto slash = name.find('/');
+  lease.name = name.substr(slash == std::string::npos ? 0 : slash + 1);
+  const auto where =
+      slash == std::string::npos ? parts.settings.kubernetes.name_space : name.substr(0, slash);
+  return parts.client->call(
+      {.path = fmt::format("/apis/coordination.k8s.io/v1/namespaces/{}/leases/{}", where, lease.name)},
+      [&lease, now, done = std::move(done)](const Result<std::string>& answer) {
+        if (!answer && kube::Failure::of(answer.error()).status != 404)
+          lease.failure = answer.error().in("the lease").message();
+        try {
+          const auto spec = Json::parse(answer ? answer.value() : "{}").value("spec", Json::object());
+          lease.holder = spec.value("holderIdentity", "");
+          lease.here = lease.holder.starts_with(host_name() + "_");
+          if (const auto renewed = parse_time(spec.value("renewTime", "")))
+            lease.age = std::chrono::floor<Seconds>(now - *renewed);
+        } catch (const Json::exception&) {
+          lease.failure = "the lease cannot be read";
+        }
+        done();
+      });
+}
+
 Json answer_of(const Scene& scene) {
   const auto& job = scene.job;
   Json answer = {{"job", job.id},
                  {"time", time_text(scene.now)},
                  {"schedd", job.schedds.empty() ? "" : job.schedds.front()},
-                 {"owner", job.ad.text("Owner")},
+                 {"owner", one_line(job.ad.text("Owner"), 100)},
                  {"group", scene.group ? scene.group->name() : ""},
                  {"findings", Json::array()},
                  {"problems", job.problems}};
@@ -89,7 +114,7 @@ Result<Json> why_once(const ServiceOptions& options, const WhyOptions& why) {
   scene.sleep_time = settings.sleep_time;
   scene.status_file = why.status_file.empty() ? settings.policy.status_file : why.status_file;
   scene.status = read_status(scene.status_file);
-  int missing = 2;
+  int missing = 2 + (parts->client && !options.lease.empty() ? 1 : 0);
   const auto answered = [&] {
     if (--missing == 0) loop.stop();
   };
@@ -103,6 +128,8 @@ Result<Json> why_once(const ServiceOptions& options, const WhyOptions& why) {
     scene.seen = std::move(seen);
     answered();
   });
+  std::unique_ptr<http::Operation> call;
+  if (missing == 3) call = read_lease(*parts, options.lease, scene.lease, scene.now, answered);
   TRY(loop.run());
   scene.group = group_for(scene.job.ad, *parts->backend, settings.policy);
   return answer_of(scene);

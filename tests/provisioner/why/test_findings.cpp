@@ -38,6 +38,7 @@ struct World {
   bool has_status = true;
   History history;
   std::string status_problem;
+  LeaseLook lease;
 
   World() {
     htcondor.force_namespace_matching = false;
@@ -78,6 +79,7 @@ std::vector<Finding> ask(World world) {
   scene.htcondor = world.htcondor;
   scene.policy = world.policy.settings;
   scene.status_file = "status.json";
+  scene.lease = world.lease;
   auto& seen = scene.seen;
   seen.at = k_now;
   seen.demand.blind = world.blind_demand;
@@ -208,6 +210,13 @@ const std::vector<Case> k_cases = {
      "the pool's operator", "503"},
     {"nobody leads", [](World& w) { w.last_cycle = Seconds(5000); }, "no-leader", "stops",
      "the pool's operator", "5000 s ago"},
+    {"nobody has the lease", [](World& w) { w.lease.name = "p"; }, "no-leader", "stops",
+     "the pool's operator", "nobody has the lease p"},
+    {"a leader that does not renew",
+     [](World& w) {
+       w.lease = {"p", "pod-1_a", Seconds(90), ""};
+     },
+     "no-leader", "stops", "the pool's operator", "pod-1_a has not renewed the lease p for 90 s"},
     {"its access point does not answer the provisioner",
      [](World& w) {
        w.schedds_failed = 1;
@@ -218,7 +227,8 @@ const std::vector<Case> k_cases = {
      [](World& w) {
        w.capacity.nodes = {{500, 1 << 30, 1 << 30, 0, 10}};
      },
-     "too-large", "stops", "the job's owner", "larger than every node"},
+     "too-large", "stops", "the job's owner",
+     "larger than every node; its pod asks for 1 CPUs, 0.0 GiB memory"},
     {"larger than the quota",
      [](World& w) {
        w.capacity.quota = Resources{500, 1 << 30, 1 << 30, 0, 10};
@@ -296,18 +306,18 @@ const std::vector<Case> k_cases = {
      [](World& w) { w.pod(PodState::starting, Seconds(30), "CreateContainerConfigError: secret not found"); },
      "pilot-start", "stops", "the pool's operator", "secret not found"},
     {"the pilot has yet to join", [](World& w) { w.pod(PodState::unregistered); }, "pilot-starts", "waits",
-     "nobody", "1 run"},
+     "nobody", "pods: 1, without"},
     {"the pilot never joins", [](World& w) { w.pod(PodState::unregistered, Seconds(5000)); }, "pilot-lost",
-     "stops", "the pool's operator", "1 run"},
+     "stops", "the pool's operator", "pods: 1, without"},
     {"the negotiator's turn",
      [](World& w) {
        w.pod(PodState::unregistered);
        w.slots = {{"pod-0", false, ""}};
        w.job["LastRejMatchReason"] = "submitter limit exceeded";
      },
-     "negotiator", "waits", "nobody", "1 free; when it last looked: submitter limit exceeded"},
+     "negotiator", "waits", "nobody", "pods: 1 free; when it last looked: submitter limit exceeded"},
     {"the next cycle", [](World&) {}, "next-cycle", "waits", "nobody",
-     "1 for jobs of its size, at most 120 s"},
+     "pods: 1 for jobs of its size, at most 120 s"},
     {"the next cycle makes others first",
      [](World& w) {
        w.others_idle = 40;
@@ -380,6 +390,35 @@ TEST_CASE("why: without a status what it alone knows is said to be unknown") {
   const auto all = ask(world);
   CHECK(all.front().key == "next-cycle");
   REQUIRE(find(all, "no-status"));
+  // Nor is that of an earlier leader, where another one leads.
+  world.has_status = true;
+  world.last_cycle = Seconds(5000);
+  world.status_problem = "403 Forbidden: exceeded quota";
+  world.lease = {"p", "pod-1_a", Seconds(3), ""};
+  const auto later = ask(world);
+  CHECK(later.front().key == "next-cycle");
+  REQUIRE(find(later, "no-status"));
+  CHECK(find(later, "no-status")->seen == "pod-1_a leads");
+  world.last_cycle = Seconds(10);
+  CHECK(find(ask(world), "no-status"));
+  world.lease.here = true;
+  CHECK(ask(world).front().key == "quota");
+  world.last_cycle = Seconds(5000);
+  world.lease.failure = "the lease: 403 Forbidden";
+  CHECK(ask(world).front().key == "no-leader");
+}
+
+TEST_CASE("why: what condor_submit adds to the requirements is not told") {
+  World world;
+  world.job["Requirements"] =
+      R"(/Expr((TARGET.Arch == "X86_64") && (TARGET.OpSys == "LINUX") && (TARGET.Disk >= RequestDisk) && )"
+      R"((TARGET.Memory >= RequestMemory) && ((TARGET.FileSystemDomain == MY.FileSystemDomain) || )"
+      R"((TARGET.HasFileTransfer)))/)";
+  CHECK(!find(ask(world), "requirements"));
+  world.job["Requirements"] = "/Expr(TARGET.FileSystemDomain == MY.FileSystemDomain)/";
+  const auto all = ask(world);
+  REQUIRE(find(all, "requirements"));
+  CHECK(find(all, "requirements")->change == "should_transfer_files = yes");
 }
 
 TEST_CASE("why: a status of another version or of nonsense costs only itself") {
