@@ -105,10 +105,13 @@ void add_service_options(CLI::App& command, Arguments& arguments) {
   command.add_option("--backend", arguments.backend, "where pods run")
       ->check(CLI::IsMember(backend_names()))
       ->capture_default_str();
-  command.add_option(
-      "--config", arguments.service.files,
-      "settings, in PRP's form; may stand several times, later files win (default: those of PRP that "
-      "exist: pod.conf, then osg_provisioner.conf or lancium_provisioner.conf)");
+  command
+      .add_option(
+          "--config", arguments.service.files,
+          "settings, in PRP's form; may stand several times, later files win (default: those of PRP that "
+          "exist: pod.conf, then osg_provisioner.conf or lancium_provisioner.conf)")
+      // What stands behind it is not another file but, for why, the job.
+      ->allow_extra_args(false);
 }
 
 void add_api_options(CLI::App& command, Arguments& arguments) {

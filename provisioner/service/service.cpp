@@ -1,7 +1,6 @@
 #include "provisioner/service/service.hpp"
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <random>
 

@@ -44,7 +44,7 @@ Finding gone(const Ad& job) {
           .what = fmt::format("the job was {}", removed ? "removed" : "completed"),
           .seen = (removed ? one_line(job.text("RemoveReason"), 300)
                            : fmt::format("{}, last on {}", how, one_line(job.text("LastRemoteHost"), 300))) +
-                  ";" + since(job),
+                  "," + since(job),
           .change = "nothing; to run it again, submit it again"};
 }
 
