@@ -13,6 +13,7 @@
 #include "provisioner/service/report.hpp"
 #include "provisioner/service/service.hpp"
 #include "provisioner/simulate/plot.hpp"
+#include "provisioner/why/why.hpp"
 
 namespace glidepod::provisioner {
 
@@ -21,10 +22,19 @@ using Json = nlohmann::json;
 namespace {
 
 // What the program says with its exit code; --help lists them.
-enum ExitCode : int { k_done = 0, k_failed = 1, k_usage = 2, k_blind = 3, k_stale = 4 };
+enum ExitCode : int {
+  k_done = 0,
+  k_failed = 1,
+  k_usage = 2,
+  k_blind = 3,
+  k_stale = 4,
+  k_stopped = 5,
+  k_no_job = 6
+};
 
 struct Arguments {
   ServiceOptions service;
+  WhyOptions why;
   std::string backend{backend_kinds().front().name};
   bool json = false, watch = false;
   std::string status_file = PolicySettings{}.status_file;
@@ -86,12 +96,10 @@ int show_status(const Arguments& arguments) {
   if (arguments.watch && ::isatty(STDOUT_FILENO) != 0) print("\x1b[H\x1b[J");
   print(shown.value());
   std::fflush(stdout);
-  const auto age = now - Time(Seconds(report.value("unix_time", std::int64_t{0})));
-  const auto sleep = Seconds(report.value("sleep_time", std::int64_t{120}));
-  // Two cycles missed, and time for slow schedds.
-  if (age < 2 * sleep + Seconds(300)) return report.value("blind", "").empty() ? k_done : k_blind;
+  const auto age = long_past(report, now);
+  if (!age) return report.value("blind", "").empty() ? k_done : k_blind;
   std::fprintf(stderr, "provisioner: the last cycle was %lld s ago: no instance is running\n",
-               static_cast<long long>(age.count()));
+               static_cast<long long>(age->count()));
   return k_stale;
 }
 
@@ -106,6 +114,17 @@ int status(const Arguments& arguments) {
     if (const auto code = show_status(arguments); code == k_failed) return code;
   } while (::sigtimedwait(&ends, nullptr, &k_pause) < 0);
   return k_done;
+}
+
+int why(const Arguments& arguments) {
+  const auto answer = why_once(arguments.service, arguments.why);
+  if (!answer) return fail(answer.error());
+  const auto json = answer->dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  print(arguments.json ? json : why_text(answer.value()));
+  const auto& first = answer->at("findings").at(0);
+  if (first["key"] == "blind") return k_blind;
+  if (first["key"] == "no-such-job") return k_no_job;
+  return first["weight"] == "stops" ? k_stopped : k_done;
 }
 
 Result<void> run_simulation(const Arguments& arguments) {
@@ -129,10 +148,13 @@ void add_service_options(CLI::App& command, Arguments& arguments) {
   command.add_option("--backend", arguments.backend, "where pods run")
       ->check(CLI::IsMember(backend_names()))
       ->capture_default_str();
-  command.add_option(
-      "--config", arguments.service.files,
-      "settings, in PRP's form; may stand several times, later files win (default: those of PRP that "
-      "exist: pod.conf, then osg_provisioner.conf or lancium_provisioner.conf)");
+  command
+      .add_option(
+          "--config", arguments.service.files,
+          "settings, in PRP's form; may stand several times, later files win (default: those of PRP that "
+          "exist: pod.conf, then osg_provisioner.conf or lancium_provisioner.conf)")
+      // What stands behind it is not another file but, for why, the job.
+      ->allow_extra_args(false);
 }
 
 void add_api_options(CLI::App& command, Arguments& arguments) {
@@ -153,9 +175,11 @@ int main(int argc, char** argv) {
   app.footer(
       "Exit codes: 0 done; 1 an error, told on stderr; 2 wrong usage; 3 done, but the pool or the backend "
       "could not be\n"
-      "seen, so nothing was decided; 4 (status) the last cycle is long past. SIGHUP makes a running instance "
-      "read its\n"
-      "settings again, as does a change of their files; SIGTERM and SIGINT end it.");
+      "seen, so nothing was decided; 4 (status) the last cycle is long past; 5 (why) something stands "
+      "between the\n"
+      "job and a pilot; 6 (why) there is no such job. SIGHUP makes a running instance read its settings "
+      "again, as\n"
+      "does a change of their files; SIGTERM and SIGINT end it.");
 
   auto* plan_command =
       app.add_subcommand("plan", "print what the next cycle would do, and why; touches nothing");
@@ -179,6 +203,17 @@ int main(int argc, char** argv) {
   status_command->add_option("--file", arguments.status_file, "its status_file")->capture_default_str();
   status_command->add_flag("--json", arguments.json, "as JSON instead of a table");
   status_command->add_flag("--watch", arguments.watch, "again every 2 s, until Ctrl-C");
+  auto* why_command =
+      app.add_subcommand("why", "say what stands between one job and a pilot, and who can change it");
+  why_command->add_option("job", arguments.why.job, "CLUSTER.PROC, as condor_q prints it")->required();
+  add_service_options(*why_command, arguments);
+  add_api_options(*why_command, arguments);
+  why_command->add_option("--schedd", arguments.why.schedd, "its access point (default: all are asked)");
+  why_command->add_option("--file", arguments.why.status_file,
+                          "status_file of the running instance (default: as the settings say)");
+  why_command->add_option("--lease", arguments.service.lease,
+                          "that of the instances: says whether one leads, and which");
+  why_command->add_flag("--json", arguments.json, "as JSON instead of text");
   auto* settings_command = app.add_subcommand("settings", "print every key of the settings with its default");
   auto* simulate_command = app.add_subcommand("simulate", "try the decisions on a scenario");
   simulate_command->add_option("scenario", arguments.scenario, "a file; its keys are below")->required();
@@ -197,6 +232,7 @@ int main(int argc, char** argv) {
   arguments.service.backend = find_backend(arguments.backend);
   if (plan_command->parsed()) return plan(arguments);
   if (status_command->parsed()) return status(arguments);
+  if (why_command->parsed()) return why(arguments);
   if (settings_command->parsed()) {
     print(describe_settings());
     return k_done;

@@ -90,6 +90,14 @@ std::string Ad::text(std::string_view name) const {
   return value.is(Value::Type::string) ? std::move(value.text) : std::string();
 }
 
+std::string Ad::written(std::string_view name) const {
+  const auto found = attributes_.find(lower_case(name));
+  if (found == attributes_.end()) return "undefined";
+  const auto& [value, expression] = found->second;
+  if (!expression.empty()) return expression;
+  return value.is(Value::Type::string) ? quote(value.text) : value.to_string();
+}
+
 Value Ad::evaluate_expression(std::string_view expression) const {
   return Evaluator(*this).expression(expression);
 }

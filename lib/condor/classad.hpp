@@ -45,6 +45,8 @@ class Ad {
   Value evaluate(std::string_view name) const;
   // Its value if that is text, else nothing.
   std::string text(std::string_view name) const;
+  // How the attribute is written: its expression, or its value as ClassAd has it; "undefined" without one.
+  std::string written(std::string_view name) const;
   // The same for an expression that is not part of the ad.
   Value evaluate_expression(std::string_view expression) const;
 

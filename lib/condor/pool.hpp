@@ -40,8 +40,16 @@ class Pool {
   // configured to.
   void job_groups(const std::string& schedd, const std::string& constraint,
                   const std::vector<std::string>& attributes, Answer answer);
+  // One job, "12.0", with all its attributes: no ad where the schedd has none. Of one that has left the
+  // queue: some of them, from the schedd's history.
+  void job(const std::string& schedd, const std::string& id, Answer answer);
+  void past_job(const std::string& schedd, const std::string& id, Answer answer);
+  // Which of these expressions are true of the job, as HTCondor sees it; an empty answer where it is gone.
+  void holds(const std::string& schedd, const std::string& id, const std::vector<std::string>& expressions,
+             std::function<void(Result<std::vector<bool>>)> done);
 
  private:
+  Command command(std::vector<std::string> argv) const;
   void ask(std::vector<std::string> argv, Answer answer);
 
   CommandRunner& runner_;

@@ -4,6 +4,7 @@
 #include <set>
 #include <tuple>
 
+#include "lib/base/text.hpp"
 #include "lib/base/time.hpp"
 #include "lib/kube/quantity.hpp"
 #include "lib/kube/waiting.hpp"
@@ -107,6 +108,20 @@ Time end_time(const Json& status, Time otherwise) {
   return last == Time{} ? otherwise : last;
 }
 
+// What its scheduler, or the first container that waits for more than its turn, says of the pod's waiting.
+std::string words_of(const Json& status) {
+  for (const auto& condition : at(status, "conditions"))
+    if (text(condition, "type") == "PodScheduled" && text(condition, "status") == "False")
+      return one_line(text(condition, "message"), 500);
+  for (const auto* lists : {"initContainerStatuses", "containerStatuses"})
+    for (const auto& container : at(status, lists)) {
+      const auto& waiting = at(at(container, "state"), "waiting");
+      const auto message = text(waiting, "message");
+      if (!message.empty()) return one_line(fmt::format("{}: {}", text(waiting, "reason"), message), 500);
+    }
+  return {};
+}
+
 void place_running(Pod& result, const Json& pilot) {
   const auto& state = at(pilot, "state");
   result.state =
@@ -162,6 +177,7 @@ Result<Pod> read_pod(const Json& pod) {
   result.node = text(at(pod, "spec"), "nodeName");
   result.made_as = text(at(metadata, "annotations"), k_made_as);
   result.since = read_time(at(metadata, "creationTimestamp"));
+  result.message = words_of(status);
   const auto& pilot = pilot_status(pod);
   const auto phase = text(status, "phase");
   if (phase == "Succeeded" || phase == "Failed") {

@@ -118,13 +118,26 @@ Result<Group> group_of(const Ad& ad, const PolicySettings& policy) {
   return group;
 }
 
+std::vector<QueryPart> query_parts(const HtcondorSettings& settings, const std::string& name_space,
+                                   CondorDemand::Namespace matching, const std::string& taken) {
+  using From = QueryPart::From;
+  // Universe 5 is vanilla, of which container and docker are kinds; local, scheduler and grid jobs need no
+  // pilot.
+  std::vector<QueryPart> parts = {{From::status, "JobStatus == 1"}, {From::universe, "JobUniverse == 5"}};
+  // PRP takes the job's value as a pattern, so ".*" is served by every provisioner; here it is a name.
+  if (matching == CondorDemand::Namespace::matched && settings.force_namespace_matching)
+    parts.push_back({From::name_space, fmt::format("RequestK8SNamespace =?= {}", condor::quote(name_space))});
+  if (!taken.empty()) parts.push_back({From::pilots, taken});
+  const std::string more(trim(settings.additional_requirements));
+  if (!more.empty()) parts.push_back({From::settings, more});
+  return parts;
+}
+
 Result<std::pair<std::string, std::vector<std::string>>> job_query(const HtcondorSettings& settings,
                                                                    const std::string& name_space,
                                                                    CondorDemand::Namespace matching,
                                                                    const std::string& taken) {
-  // Universe 5 is vanilla, of which container and docker are kinds; local, scheduler and grid jobs need no
-  // pilot.
-  std::string constraint = "(JobStatus == 1) && (JobUniverse == 5)";
+  std::string constraint;
   std::vector<std::string> attributes = {"JobStatus", "JobUniverse"};
   attributes.insert(attributes.end(), k_group_attributes.begin(), k_group_attributes.end());
   const auto add = [&attributes](const std::string& name) {
@@ -133,17 +146,11 @@ Result<std::pair<std::string, std::vector<std::string>>> job_query(const Htcondo
     };
     if (std::none_of(attributes.begin(), attributes.end(), same)) attributes.push_back(name);
   };
-  if (matching == CondorDemand::Namespace::matched && settings.force_namespace_matching) {
-    // PRP takes the job's value as a pattern, so ".*" is served by every provisioner; here it is a name.
-    constraint += fmt::format(" && (RequestK8SNamespace =?= {})", condor::quote(name_space));
-    add("RequestK8SNamespace");
-  }
-  for (const auto& requirements : {taken, std::string(trim(settings.additional_requirements))}) {
-    if (requirements.empty()) continue;
-    const auto names = condor::referenced_attributes(requirements);
+  for (const auto& part : query_parts(settings, name_space, matching, taken)) {
+    const auto names = condor::referenced_attributes(part.expression);
     if (!names) return names.error().in("[htcondor] additional_requirements");
     for (const auto& name : names.value()) add(name);
-    constraint += fmt::format(" && ({})", requirements);
+    constraint += fmt::format("{}({})", constraint.empty() ? "" : " && ", part.expression);
   }
   return std::pair(std::move(constraint), std::move(attributes));
 }

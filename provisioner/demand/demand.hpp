@@ -64,6 +64,15 @@ class CondorDemand : public DemandSource {
   Result<std::pair<std::string, std::vector<std::string>>> query_;  // constraint and attributes
 };
 
+// What the query wants of a job, part by part, and whose rule each is.
+struct QueryPart {
+  enum class From : std::uint8_t { status, universe, name_space, pilots, settings };
+  From from;
+  std::string expression;
+};
+std::vector<QueryPart> query_parts(const HtcondorSettings& settings, const std::string& name_space,
+                                   CondorDemand::Namespace matching, const std::string& taken = {});
+
 // The constraint for a schedd and the attributes that it needs, or why additional_requirements cannot be
 // used.
 Result<std::pair<std::string, std::vector<std::string>>> job_query(const HtcondorSettings& settings,

@@ -65,6 +65,12 @@ Result<kube::Endpoint> endpoint_of(const ServiceOptions& options) {
   return kube::endpoint_in_pod(k_service_account, environ);
 }
 
+std::string host_name() {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  return host;
+}
+
 Result<std::string> own_namespace() {
   const std::string name(trim(TRY(read_file(std::string(k_service_account) + "/namespace"))));
   return name;
@@ -74,7 +80,7 @@ Result<std::unique_ptr<Parts>> Parts::make(Loop& loop, const ServiceOptions& opt
                                            const Configuration& configuration, PodFeed::Mode mode,
                                            kube::Client::Observer observer) {
   auto parts = std::make_unique<Parts>(loop);
-  auto settings = configuration.loaded.settings;
+  auto& settings = parts->settings = configuration.loaded.settings;
   const bool inside = options.api.url.empty() && options.api.unix_socket.empty();
   parts->backend = TRY(options.backend->make(
       {.loop = loop,

@@ -26,11 +26,14 @@ std::uint64_t fingerprint_of(const List& files);
 inline constexpr const char* k_service_account = "/var/run/secrets/kubernetes.io/serviceaccount";
 // The API that the options name, or else the one that a pod finds.
 Result<kube::Endpoint> endpoint_of(const ServiceOptions& options);
+// The pod's own name; it begins the identity of who holds a lease from here.
+std::string host_name();
 // The pod's own namespace.
 Result<std::string> own_namespace();
 
 // All that a cycle needs, made from one configuration. Its parts point at each other: it does not move.
 struct Parts {
+  Settings settings;  // with what the backend found out
   condor::ChildRunner runner;
   std::unique_ptr<kube::Client> client;
   std::unique_ptr<Backend> backend;

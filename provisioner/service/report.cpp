@@ -19,17 +19,20 @@ Json owners_of(const GroupDemand& demand) {
   return result;
 }
 
+}  // namespace
+
+Json group_json(const Group& group) {
+  return {{"cpus", group.cpus},    {"memory_mb", group.memory_mb}, {"disk_kb", group.disk_kb},
+          {"gpus", group.gpus},    {"gpu_types", group.gpu_types}, {"disk_volumes", group.disk_volumes},
+          {"labels", group.labels}};
+}
+
+namespace {
+
 Json decision_json(const Decision& d) {
   Json states = Json::object();
   for (const auto& [state, count] : d.supply.states) states[std::string(to_string(state))] = count;
-  return {{"group",
-           {{"cpus", d.group.cpus},
-            {"memory_mb", d.group.memory_mb},
-            {"disk_kb", d.group.disk_kb},
-            {"gpus", d.group.gpus},
-            {"gpu_types", d.group.gpu_types},
-            {"disk_volumes", d.group.disk_volumes},
-            {"labels", d.group.labels}}},
+  return {{"group", group_json(d.group)},
           {"image", d.image},
           {"idle", d.demand.idle},
           {"unmaterialized", d.demand.unmaterialized},
@@ -44,7 +47,8 @@ Json decision_json(const Decision& d) {
           {"target", d.target},
           {"submit", d.submit},
           {"verdict", to_string(d.verdict)},
-          {"reason", d.reason()}};
+          {"reason", d.reason()},
+          {"steps", d.steps}};
 }
 
 }  // namespace
@@ -70,6 +74,13 @@ Json report(const Observation& seen, const Plan& plan, const Applied* applied) {
   result["removed"] = applied->removed;
   for (const auto& problem : applied->problems) result["problems"].push_back(problem);
   return result;
+}
+
+std::optional<Seconds> long_past(const Json& report, Time now) {
+  const auto age = now - Time(Seconds(report.value("unix_time", std::int64_t{0})));
+  // Two cycles missed, and time for slow schedds.
+  const auto most = 2 * Seconds(report.value("sleep_time", std::int64_t{120})) + Seconds(300);
+  return age < most ? std::nullopt : std::optional(age);
 }
 
 Result<std::string> table(const Json& report) {

@@ -11,6 +11,12 @@ namespace glidepod::provisioner {
 // applied: nullptr for a plan that was not carried out.
 nlohmann::json report(const Observation& seen, const Plan& plan, const Applied* applied);
 
+// A group as such a JSON has it.
+nlohmann::json group_json(const Group& group);
+
+// How long ago the cycle of such a JSON was, where that is so long that no instance can be running.
+std::optional<Seconds> long_past(const nlohmann::json& report, Time now);
+
 // Such a JSON as a table for people; an error where it is none.
 Result<std::string> table(const nlohmann::json& report);
 

@@ -1,7 +1,6 @@
 #include "provisioner/service/service.hpp"
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <random>
 
@@ -43,10 +42,8 @@ void log_warnings(const LoadedSettings& loaded) {
 
 // One that no other process has, even of the same pod.
 std::string identity() {
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
   std::random_device random;
-  return fmt::format("{}_{:08x}", host, random());
+  return fmt::format("{}_{:08x}", host_name(), random());
 }
 
 Result<LeaseOptions> lease_of(const ServiceOptions& options) {

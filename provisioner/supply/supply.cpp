@@ -162,7 +162,7 @@ Supply Tracker::observe(const std::vector<Pod>& pods, const std::vector<Slot>& s
     // One that is about to run is let run, whatever made it.
     const bool outdated = jobless && pod.outdated && (state != PodState::pulling || as == Standing::broken);
     count(group, outdated ? Standing::unknown : as);
-    if (jobless) supply.jobless.push_back({pod.name, pod.group, state, pod.since, outdated});
+    if (jobless) supply.jobless.push_back({pod.name, pod.group, state, pod.since, outdated, pod.message});
     if (jobless && !outdated && state == PodState::unschedulable) {
       const bool first = group.unschedulable++ == 0;
       group.unschedulable_since = first ? pod.since : std::min(group.unschedulable_since, pod.since);

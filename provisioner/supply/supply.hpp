@@ -39,6 +39,7 @@ struct Pod {
   bool outdated = false;  // new pods of its group are made otherwise
   std::string node = {};  // where it is to run; empty: it waits for one
   std::string made_as;    // how it was made: differs where another template or other settings made it
+  std::string message;    // what the scheduler or the kubelet says of its waiting
 };
 
 // Pods of one group by state, and how its pilots fared lately.
@@ -77,6 +78,7 @@ struct JoblessPod {
   PodState state = PodState::unschedulable;
   Time since;
   bool outdated = false;
+  std::string message;
 };
 
 // The pods there are, as of one moment.

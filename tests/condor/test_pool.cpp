@@ -37,6 +37,12 @@ TEST_CASE("pool: the command lines") {
                                    "JobStatus,RequestCpus"});
   CHECK(runner.commands[2] == Argv{"condor_status", "-pool", "cm:9618", "-constraint", "true", "-json",
                                    "-attributes", "Name,State"});
+  there.job("ap1@", "12.0", log.answer());
+  there.past_job("ap1@", "12.0", log.answer());
+  CHECK(runner.commands[3] ==
+        Argv{"condor_q", "-pool", "cm:9618", "-name", "ap1@", "-allusers", "12.0", "-json"});
+  CHECK(runner.commands[4].front() == "condor_history");
+  CHECK(runner.commands[4][5] == "12.0");
 }
 
 TEST_CASE("pool: ads, then the end, a failed command is the end's error") {

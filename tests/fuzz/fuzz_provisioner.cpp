@@ -10,6 +10,7 @@
 #include "provisioner/demand/demand.hpp"
 #include "provisioner/service/report.hpp"
 #include "provisioner/simulate/simulate.hpp"
+#include "provisioner/why/findings.hpp"
 
 using namespace glidepod;
 using namespace glidepod::provisioner;
@@ -35,6 +36,8 @@ void ads(std::string_view text) {
   condor::AdStream stream(
       [&policy](const condor::Ad& ad) {
         if (const auto group = group_of(ad, policy)) (void)to_bucket(group->memory_mb, {"4096", "8192"});
+        for (const auto& clause : clauses_of({}, ad)) (void)of_clause(clause, ad);
+        (void)of_hold(ad);
       },
       [](const std::string&) {});
   // In two pieces, so that every state is met at a seam.

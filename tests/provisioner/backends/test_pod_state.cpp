@@ -57,6 +57,18 @@ TEST_CASE("pod_state: a running pod is as its pilot container is, whatever the p
             .state == PodState::starting);
 }
 
+TEST_CASE("pod_state: what keeps a pod waiting, in the words of who keeps it") {
+  CHECK(pod(R"({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
+    "message": "0/1 nodes are available"}]})",
+            false)
+            .message == "0/1 nodes are available");
+  CHECK(
+      pod(R"({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True", "message": "x"}],
+    "containerStatuses": [{"name": "pilot", "state": {"waiting": {"reason": "ErrImagePull", "message": "no\nway"}}}]})")
+          .message == "ErrImagePull: no");
+  CHECK(pod(R"({"phase": "Pending"})").message.empty());
+}
+
 TEST_CASE("pod_state: times") {
   CHECK(pod(R"({"phase": "Pending"})", false).since == k_created);
   CHECK(pod(R"({"phase": "Pending", "conditions": [

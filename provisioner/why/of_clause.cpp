@@ -1,0 +1,173 @@
+#include "lib/base/text.hpp"
+#include "provisioner/why/findings.hpp"
+
+namespace glidepod::provisioner {
+
+namespace {
+
+using condor::Ad;
+using From = Clause::From;
+using Weight = Finding::Weight;
+using Who = Finding::Who;
+
+// Attribute by attribute what the clause speaks of, as the job has it.
+std::string values_of(const std::string& expression, const Ad& job) {
+  std::vector<std::string> values;
+  const auto names = condor::referenced_attributes(expression);
+  if (!names) return {};
+  for (const auto& name : names.value())
+    values.push_back(fmt::format("{} = {}", name, one_line(job.written(name), 200)));
+  return fmt::format("{}", fmt::join(values, ", "));
+}
+
+// What a job may not have, by the attribute that a clause of START is about; docs/security.md has the
+// reasons.
+struct Refused {
+  std::string_view attribute, what, change;
+};
+constexpr Refused k_refused[] = {
+    {"PreCmd", "its PreCmd would run outside of its image", "leave +PreCmd out"},
+    {"PostCmd", "its PostCmd would run outside of its image", "leave +PostCmd out"},
+    {"ToolDaemonCmd", "its tool daemon would run outside of its image", "leave tool_daemon_cmd out"},
+    {"TransferPlugins", "its own transfer plugin would run outside of its image",
+     "leave transfer_plugins out"},
+    {"WantDocker", "it is a job for Docker", "container_image = docker://NAME in place of docker_image"},
+    {"UseParrot", "it wants Parrot", "leave +UseParrot out"},
+    {"SuspendJobAtExec", "it wants to be suspended at its start", "leave +SuspendJobAtExec out"},
+    {"EncryptExecuteDirectory", "it wants its folder encrypted", "encrypt_execute_directory = false"},
+    {"StarterWaitForDebug", "it wants a starter that waits for a debugger", "leave +StarterWaitForDebug out"},
+    {"JobStarterDebug", "it wants a starter that debugs", "leave job_starter_debug out"},
+};
+
+Finding of_image(const Ad& job) {
+  Finding finding{.key = "image-form", .who = Who::owner};
+  const bool special = job.evaluate("SingularityImage").is(condor::Value::Type::string);
+  const auto* attribute = special ? "SingularityImage" : "ContainerImage";
+  const auto image = job.text(attribute);
+  finding.seen = fmt::format("{} = {}", attribute, one_line(job.written(attribute), 300));
+  finding.change = "container_image = docker://NAME[:TAG], with the image in a registry (docs/user.md)";
+  if (job.written("ContainerImage") == "undefined" && job.written("SingularityImage") == "undefined") {
+    finding.key = "no-image";
+    finding.what = "the job names no image";
+    finding.seen = "neither ContainerImage nor SingularityImage is set";
+  } else if (image.empty()) {
+    finding.key = "image-expression";
+    finding.what = "its image is an expression that gives no text";
+  } else if (const auto scheme = image.find("://"); scheme != std::string::npos) {
+    finding.what =
+        strcasecmp(image.substr(0, scheme).c_str(), "docker") == 0
+            ? "docker:// is written in small letters"
+            : fmt::format("pilots cannot switch to images of {}://", one_line(image.substr(0, scheme), 50));
+  } else if (image.ends_with(".sif")) {
+    finding.what = "its image is a file, and pilots switch to a registry's only";
+  } else if (image.starts_with("/")) {
+    finding.what = "its image is a path that is not below /cvmfs/singularity.opensciencegrid.org/";
+  } else {
+    finding.what = "its image's name has no docker:// before it";
+  }
+  return finding;
+}
+
+Finding of_contract(const Clause& clause, const Ad& job) {
+  if (clause.expression.find("ContainerImage") != std::string::npos) return of_image(job);
+  for (const auto& refused : k_refused)
+    if (clause.expression.find(refused.attribute) != std::string::npos)
+      return {.key = "not-taken",
+              .what = std::string(refused.what),
+              .change = fmt::format("{}; docs/security.md has the reason", refused.change),
+              .who = Who::owner};
+  return {.key = "not-taken", .what = "pilots do not take such jobs", .who = Who::owner};
+}
+
+std::string_view universe_name(std::int64_t universe) {
+  switch (universe) {
+    case 1:
+      return "standard";
+    case 7:
+      return "scheduler";
+    case 9:
+      return "grid";
+    case 10:
+      return "java";
+    case 11:
+      return "parallel";
+    case 12:
+      return "local";
+    case 13:
+      return "vm";
+    default:
+      return "another";
+  }
+}
+
+Finding of_requirement(const Clause& clause) {
+  if (clause.of_job)
+    return {.key = "requirements",
+            .what = "the job's own requirements are not met, whatever the pilot",
+            .change = "correct requirements in the submit file, or condor_qedit JOB Requirements",
+            .who = Who::owner};
+  Finding finding{.weight = Weight::note,
+                  .key = "requirements",
+                  .what = "what the job requires of its slot is for the negotiator to say",
+                  .change = "condor_q -better-analyze JOB; leave it out where pilots do not have it",
+                  .who = Who::owner};
+  if (clause.expression.find("FileSystemDomain") != std::string::npos) {
+    finding.what = "it wants a file system that it shares with the access point, and pilots have none";
+    finding.change = "should_transfer_files = yes";
+  }
+  return finding;
+}
+
+Finding by_origin(const Clause& clause, const Ad& job) {
+  switch (clause.from) {
+    case From::universe:
+      return {.key = "universe",
+              .what = fmt::format("jobs of the {} universe need no pilot and get none",
+                                  universe_name(job.evaluate("JobUniverse").integer)),
+              .change = "universe = vanilla or container",
+              .who = Who::owner};
+    case From::name_space:
+      return {.key = "namespace",
+              .what = "it does not ask for the namespace that this provisioner serves",
+              .change =
+                  "+RequestK8SNamespace = \"NAMESPACE\" in the submit file; or the operator's "
+                  "force_k8s_namespace_matching=no",
+              .who = Who::owner};
+    case From::pilots:
+      return of_contract(clause, job);
+    case From::settings:
+      return {.key = "query",
+              .what = "the site's [htcondor] additional_requirements leave it out",
+              .change = "change these, or the job so that it fits",
+              .who = Who::pool_operator};
+    case From::start:
+      return {.key = "pilot-requirements",
+              .what = "the additional_requirements that pilots have in their START refuse it",
+              .change = "change these, or the job so that it fits",
+              .who = Who::pool_operator};
+    case From::requirements:
+      return of_requirement(clause);
+  }
+  return {};
+}
+
+}  // namespace
+
+Finding of_clause(const Clause& clause, const Ad& job) {
+  auto finding = by_origin(clause, job);
+  if (!clause.holds) {
+    finding.weight = Weight::note;
+    if (clause.from != From::requirements) {
+      finding.key = "untold";
+      finding.what = "whether this holds could not be told";
+    }
+  }
+  if (finding.seen.empty()) {
+    const auto values = clause.of_job ? values_of(clause.expression, job) : "";
+    finding.seen =
+        fmt::format("{}{}{}", one_line(clause.expression, 400), values.empty() ? "" : ", where ", values);
+  }
+  return finding;
+}
+
+}  // namespace glidepod::provisioner

@@ -1,0 +1,87 @@
+#include "lib/base/text.hpp"
+#include "provisioner/why/findings.hpp"
+
+namespace glidepod::provisioner {
+
+namespace {
+
+using Who = Finding::Who;
+
+// What a hold by these codes means; subcode -1 is any. docs/user.md has the same for people.
+struct Hold {
+  std::int64_t code, subcode;
+  std::string_view key, what, change;
+  Who who;
+};
+constexpr Hold k_holds[] = {
+    {1, -1, "held-by-hand", "somebody put it on hold", "condor_release JOB", Who::owner},
+    {15, -1, "held-by-hand", "it was submitted on hold", "condor_release JOB", Who::owner},
+    {3, -1, "held-by-policy", "its own periodic_hold did", "see the reason; then condor_release JOB",
+     Who::owner},
+    {34, 102, "held-memory", "it was stopped at its memory limit",
+     "a higher request_memory (condor_qedit JOB RequestMemory MB), then condor_release JOB", Who::owner},
+    {21, 102, "held-memory", "it had more memory than its slot",
+     "a higher request_memory (condor_qedit JOB RequestMemory MB), then condor_release JOB", Who::owner},
+    {34, 104, "held-disk", "it had more files in /tmp and /var/tmp than its slot has disk",
+     "a higher request_disk (condor_qedit JOB RequestDisk KB), then condor_release JOB", Who::owner},
+    {21, 104, "held-disk", "it had more files than its slot has disk",
+     "a higher request_disk (condor_qedit JOB RequestDisk KB), then condor_release JOB", Who::owner},
+    {6, -1, "held-start", "its program could not be started", "correct executable, submit again", Who::owner},
+    {12, -1, "held-transfer", "its files could not be brought back",
+     "see the reason; then condor_release JOB", Who::owner},
+    {13, -1, "held-transfer", "its files could not be brought to it",
+     "correct transfer_input_files, then condor_release JOB", Who::owner},
+    {26, -1, "held-by-policy", "the access point's policy did (SYSTEM_PERIODIC_HOLD)",
+     "see the reason, or ask the access point's operator", Who::pool_operator},
+};
+
+// Words of a registry or a site in a hold for the image, code 19; the others are about its name.
+struct ImageWords {
+  std::string_view words, what, change;
+  Who who;
+};
+constexpr ImageWords k_image_words[] = {
+    {"pull access denied", "its image is private, or its name is wrong",
+     "correct container_image; or ask the operator for the registry's credentials", Who::owner},
+    {"unauthorized", "its image is private, or its name is wrong",
+     "correct container_image; or ask the operator for the registry's credentials", Who::owner},
+    {"insufficient_scope", "its image is private, or its name is wrong",
+     "correct container_image; or ask the operator for the registry's credentials", Who::owner},
+    {"no match for platform", "its image is for other processors", "build it for linux/amd64", Who::owner},
+    {"pull policy of Never", "the site lets only certain images run", "ask which", Who::site_admin},
+    {"denied the request", "the site lets only certain images run", "ask which", Who::site_admin},
+};
+
+void explain(Finding& finding, std::int64_t code, std::int64_t subcode, const std::string& reason) {
+  const auto set = [&finding](std::string_view key, std::string_view what, std::string_view change, Who who) {
+    finding.key = key;
+    finding.what = fmt::format("it is on hold: {}", what);
+    finding.change = change;
+    finding.who = who;
+  };
+  if (code == 19) {
+    for (const auto& row : k_image_words)
+      if (reason.find(row.words) != std::string::npos)
+        return set("held-image", row.what, row.change, row.who);
+    return set("held-image", "its image cannot be had or cannot start",
+               "correct container_image and submit again", Who::owner);
+  }
+  for (const auto& row : k_holds)
+    if (row.code == code && (row.subcode == subcode || row.subcode == -1))
+      return set(row.key, row.what, row.change, row.who);
+  set("held", "see the reason", "mend what it says, then condor_release JOB", Who::owner);
+}
+
+}  // namespace
+
+Finding of_hold(const condor::Ad& job) {
+  Finding finding;
+  const auto code = job.evaluate("HoldReasonCode"), subcode = job.evaluate("HoldReasonSubCode");
+  const auto reason = job.text("HoldReason");
+  explain(finding, code.integer, subcode.integer, reason);
+  finding.seen =
+      fmt::format("{} (code {}, subcode {})", one_line(reason, 600), code.to_string(), subcode.to_string());
+  return finding;
+}
+
+}  // namespace glidepod::provisioner

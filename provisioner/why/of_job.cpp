@@ -1,0 +1,121 @@
+#include "lib/base/text.hpp"
+#include "lib/base/time.hpp"
+#include "provisioner/why/findings.hpp"
+
+namespace glidepod::provisioner {
+
+namespace {
+
+using condor::Ad;
+using Weight = Finding::Weight;
+using Who = Finding::Who;
+
+// "since 2026-01-31T12:00:00Z", as the job has it.
+std::string since(const Ad& job) {
+  const auto entered = job.evaluate("EnteredCurrentStatus");
+  if (!entered.is(condor::Value::Type::integer)) return {};
+  return " since " + time_text(Time(Seconds(entered.integer)));
+}
+
+Finding no_job(const JobLook& job) {
+  Finding finding{
+      .key = "no-such-job",
+      .what = "there is no such job",
+      .seen = fmt::format("{} access points were asked, for their queues and histories", job.schedds_asked),
+      .change =
+          "see condor_q for its number; of a cluster with max_materialize or max_idle it may "
+          "not be made yet",
+      .who = Who::owner};
+  if (!job.problems.empty()) {
+    finding.what = "no access point that answered has such a job";
+    finding.change = "mend those that did not answer (below), and ask again";
+    finding.who = Who::pool_operator;
+  }
+  return finding;
+}
+
+Finding gone(const Ad& job) {
+  const bool removed = job.evaluate("JobStatus").integer == 3;
+  const bool killed = job.evaluate("ExitBySignal").boolean;
+  const auto how = killed ? fmt::format("signal {}", job.written("ExitSignal"))
+                          : fmt::format("exit code {}", job.written("ExitCode"));
+  return {.weight = Weight::note,
+          .key = removed ? "removed" : "completed",
+          .what = fmt::format("the job was {}", removed ? "removed" : "completed"),
+          .seen = (removed ? one_line(job.text("RemoveReason"), 300)
+                           : fmt::format("{}, last on {}", how, one_line(job.text("LastRemoteHost"), 300))) +
+                  "," + since(job),
+          .change = "nothing; to run it again, submit it again"};
+}
+
+// What a job that is not idle does; none of an idle one.
+std::vector<Finding> of_status(const Ad& job) {
+  const auto status = job.evaluate("JobStatus").integer;
+  const auto note = [](std::string key, std::string what, std::string seen) {
+    return std::vector<Finding>{{Weight::note, std::move(key), std::move(what), std::move(seen), "nothing"}};
+  };
+  switch (status) {
+    case 1:
+      return {};
+    case 3:
+      return note("removed", "the job is being removed",
+                  one_line(job.text("RemoveReason"), 300) + since(job));
+    case 4:
+      return note("completed", "the job has completed and is about to leave the queue", since(job));
+    case 5:
+      return {of_hold(job)};
+    default:
+      return note("runs", status == 7 ? "the job has a pilot and is suspended" : "the job runs",
+                  fmt::format("on {}{}", one_line(job.text("RemoteHost"), 300), since(job)));
+  }
+}
+
+// What jobs ask for and settings pass over in silence.
+void add_ignored(const Scene& scene, std::vector<Finding>& result) {
+  const std::pair<const char*, const List*> requests[] = {{"RequestLabels", &scene.policy.job_labels},
+                                                          {"RequestDiskVolumes", &scene.policy.job_volumes}};
+  for (const auto& [attribute, allowed] : requests)
+    for (const auto& part : split(scene.job.ad.text(attribute), ',')) {
+      const auto key = std::string(trim(part)).substr(0, trim(part).find(':'));
+      if (key.empty() || std::find(allowed->begin(), allowed->end(), key) != allowed->end()) continue;
+      const auto* setting = allowed == &scene.policy.job_labels ? "job_labels" : "job_volumes";
+      result.push_back({Weight::note, "request-ignored", fmt::format("its {} is passed over", attribute),
+                        fmt::format("'{}' is not in {}", one_line(key, 100), setting),
+                        fmt::format("add it to {}", setting), Who::pool_operator});
+    }
+}
+
+}  // namespace
+
+std::vector<Finding> of_job(const Scene& scene) {
+  const auto& job = scene.job;
+  if (!job.blind.empty())
+    return {{Weight::stops, "blind", "the pool could not be asked", job.blind,
+             "mend the collector, its address (pool=) or the provisioner's token", Who::pool_operator}};
+  if (job.place == JobLook::Place::nowhere) return {no_job(job)};
+  if (job.place == JobLook::Place::history) return {gone(job.ad)};
+  if (auto result = of_status(job.ad); !result.empty()) return result;
+
+  std::vector<Finding> result;
+  if (!job.counts)
+    result.push_back(
+        {Weight::stops, "schedd", "jobs of its access point do not count",
+         fmt::format("{}; schedd_whitelist_regexp={}, schedd_identity_regexp={}", job.schedds.front(),
+                     scene.htcondor.schedd_whitelist_regexp, scene.htcondor.schedd_identity_regexp),
+         "let these have it", Who::pool_operator});
+  if (!scene.group)
+    result.push_back({Weight::stops, "request", "what it asks for cannot be read",
+                      scene.group.error().message(),
+                      "correct the request in the submit file, or condor_qedit", Who::owner});
+  std::vector<Finding> notes;
+  for (const auto& clause : job.clauses) {
+    if (clause.holds && *clause.holds) continue;
+    auto finding = of_clause(clause, job.ad);
+    (finding.weight == Weight::stops ? result : notes).push_back(std::move(finding));
+  }
+  add_ignored(scene, notes);
+  result.insert(result.end(), notes.begin(), notes.end());
+  return result;
+}
+
+}  // namespace glidepod::provisioner

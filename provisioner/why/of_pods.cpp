@@ -1,0 +1,152 @@
+#include <algorithm>
+
+#include "lib/base/text.hpp"
+#include "provisioner/why/findings.hpp"
+
+namespace glidepod::provisioner {
+
+namespace {
+
+using Weight = Finding::Weight;
+using Who = Finding::Who;
+
+GroupSupply pods_of(const Scene& scene) {
+  const auto found = scene.seen.supply.groups.find(scene.group.value());
+  return found == scene.seen.supply.groups.end() ? GroupSupply{} : found->second;
+}
+
+std::int64_t count(const GroupSupply& pods, PodState state) {
+  const auto found = pods.states.find(state);
+  return found == pods.states.end() ? 0 : found->second;
+}
+
+// Why a pod has no node: the scheduler's words, which speak of several nodes at once.
+Finding no_node(const JoblessPod& pod, const Scene& scene) {
+  const auto age = scene.now - pod.since;
+  const auto says = [&pod](std::string_view words) { return pod.message.find(words) != std::string::npos; };
+  Finding finding{.weight = Weight::stops,
+                  .key = "unschedulable",
+                  .what = "the pod made for it has no node",
+                  .seen = fmt::format("{} for {} s: {}", pod.name, age.count(),
+                                      pod.message.empty() ? "nothing said yet" : pod.message),
+                  .change = "kubectl describe pod",
+                  .who = Who::pool_operator};
+  if (pod.message.empty()) {
+    finding.weight = Weight::waits;
+    finding.change = "wait for the scheduler";
+    finding.who = Who::nobody;
+  } else if (says("Insufficient") || says("Too many pods")) {
+    finding.what += ": none that would do has room now";
+    finding.change = "wait for room; a smaller request; or more nodes";
+    finding.who = Who::site_admin;
+    if (age <= scene.policy.unschedulable_limit) finding.weight = Weight::waits;
+  } else if (says("selector") || says("affinity")) {
+    finding.what += ": none has the labels that are asked for";
+    finding.change =
+        "node_selectors_dict, node_affinity_dict, the pod template, or the job's RequestLabels and "
+        "RequestGPUTypes; "
+        "or label nodes";
+  } else if (says("taint")) {
+    finding.what += ": pilots do not tolerate the nodes' taints";
+    finding.change = "tolerations_list";
+  }
+  return finding;
+}
+
+Finding of_jobless(const JoblessPod& pod, const Scene& scene) {
+  const auto age = scene.now - pod.since;
+  const auto seen =
+      fmt::format("{} for {} s{}{}", pod.name, age.count(), pod.message.empty() ? "" : ": ", pod.message);
+  switch (pod.state) {
+    case PodState::unschedulable:
+      return no_node(pod, scene);
+    case PodState::pull_error:
+      return {Weight::stops,
+              "pilot-image",
+              "the pilot's image cannot be had",
+              seen,
+              "k8s_image, image_pull_secrets, or the registry",
+              Who::pool_operator};
+    case PodState::pulling:
+      if (age <= scene.policy.pull_limit)
+        return {Weight::waits, "pilot-pulls", "the images of the pod made for it are being pulled", seen,
+                "wait"};
+      return {Weight::stops,
+              "pilot-pulls",
+              "the images of the pod made for it take too long",
+              seen,
+              "the node, its network, or the registry",
+              Who::site_admin};
+    default:
+      if (pod.message.empty())
+        return {Weight::waits, "pilot-starts", "the pod made for it starts", seen, "wait"};
+      return {Weight::stops,
+              "pilot-start",
+              "the pod made for it cannot start",
+              seen,
+              "mend what the kubelet's words say; kubectl logs POD -c pilot",
+              Who::pool_operator};
+  }
+}
+
+// One finding a state, of the pod that has been in it for longest.
+void add_jobless(const Scene& scene, std::vector<Finding>& result) {
+  std::map<PodState, const JoblessPod*> oldest;
+  for (const auto& pod : scene.seen.supply.jobless) {
+    if (pod.group != scene.group.value() || pod.outdated) continue;
+    auto& first = oldest.try_emplace(pod.state, &pod).first->second;
+    if (pod.since < first->since) first = &pod;
+  }
+  for (const auto& [state, pod] : oldest) result.push_back(of_jobless(*pod, scene));
+}
+
+void add_running(const Scene& scene, const GroupSupply& pods, std::vector<Finding>& result) {
+  if (const auto n = count(pods, PodState::unregistered); n > 0) {
+    const bool late = pods.broken > 0 && pods.waiting == 0;
+    result.push_back(
+        {late ? Weight::stops : Weight::waits, late ? "pilot-lost" : "pilot-starts",
+         late ? "pilots run and never join the pool" : "a pilot runs and has yet to join the pool",
+         fmt::format("pods: {}, without an ad in the pool", n),
+         late ? "kubectl logs POD -c pilot: token, CONDOR_HOST, network" : "wait",
+         late ? Who::pool_operator : Who::nobody});
+  }
+  if (const auto n = count(pods, PodState::unmatched); n > 0) {
+    const auto rejected = scene.job.ad.text("LastRejMatchReason");
+    result.push_back(
+        {Weight::waits, "negotiator", "a pilot of its size is free: it is the negotiator's turn",
+         fmt::format("pods: {} free{}{}", n,
+                     rejected.empty() ? "" : "; when it last looked: ", one_line(trim(rejected), 300)),
+         "wait; if it lasts: condor_q -better-analyze JOB, condor_userprio, concurrency limits"});
+  }
+  if (pods.claimed > 0)
+    result.push_back({Weight::note, "pilots-busy", "pilots of its size have other jobs",
+                      fmt::format("pods: {}", pods.claimed), "nothing"});
+}
+
+}  // namespace
+
+std::vector<Finding> of_pods(const Scene& scene) {
+  const auto pods = pods_of(scene);
+  const bool coming = pods.waiting - pods.unschedulable + pods.unmatched > 0;
+  auto result = of_decision(scene, coming);
+  const auto stops = [](const Finding& finding) { return finding.weight == Weight::stops; };
+  if (std::ranges::find(result, "blind", &Finding::key) != result.end()) return result;
+  add_jobless(scene, result);
+  add_running(scene, pods, result);
+  if (std::ranges::any_of(result, stops)) return result;
+  const auto decided = std::ranges::find(scene.plan.decisions, scene.group.value(), &Decision::group);
+  if (decided == scene.plan.decisions.end())
+    result.push_back({Weight::waits, "not-counted", "the answer for demand did not have it yet",
+                      "nothing stands in its way that can be seen from here", "ask again in a minute"});
+  else if (decided->submit > 0)
+    result.push_back({Weight::waits, "next-cycle", "pods are made in the next cycle",
+                      fmt::format("pods: {} for jobs of its size, at most {} s from now", decided->submit,
+                                  scene.sleep_time.count()),
+                      "wait"});
+  else if (result.empty())
+    result.push_back({Weight::waits, "unknown", "nothing stands in its way that can be seen from here",
+                      decided->reason(), "condor_q -better-analyze JOB"});
+  return result;
+}
+
+}  // namespace glidepod::provisioner

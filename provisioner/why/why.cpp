@@ -1,0 +1,158 @@
+#include "provisioner/why/why.hpp"
+
+#include "lib/base/file.hpp"
+#include "lib/base/text.hpp"
+#include "lib/base/time.hpp"
+#include "provisioner/service/parts.hpp"
+#include "provisioner/why/findings.hpp"
+
+namespace glidepod::provisioner {
+
+namespace {
+
+using Json = nlohmann::json;
+
+Result<std::string> job_id(const std::string& text) {
+  const auto parts = split(text, '.');
+  if (parts.size() > 2 || !parse_integer(parts[0]) || (parts.size() == 2 && !parse_integer(parts[1])))
+    return error("'{}' is no job: CLUSTER.PROC, as condor_q prints it", one_line(text, 100));
+  return parts.size() == 2 ? text : text + ".0";
+}
+
+JobRules rules_of(const Parts& parts, const ServiceOptions& options) {
+  const auto& settings = parts.settings;
+  JobRules rules;
+  rules.query = query_parts(settings.htcondor, settings.kubernetes.name_space, options.backend->name_space,
+                            parts.backend->jobs_taken());
+  rules.start = options.backend->pilots(settings).additional_requirements;
+  // The query and START have a switch each.
+  const bool asked = std::ranges::any_of(
+      rules.query, [](const QueryPart& part) { return part.from == QueryPart::From::name_space; });
+  const auto& switched = settings.kubernetes.force_namespace_matching;
+  const bool wanted = options.backend->name_space == CondorDemand::Namespace::matched && !switched.empty() &&
+                      strcasecmp(switched.c_str(), "no") != 0;
+  if (wanted && !asked) rules.name_space = settings.kubernetes.name_space;
+  return rules;
+}
+
+// The group that the backend would make a pod of for this job.
+Result<Group> group_for(const condor::Ad& job, const Backend& backend, const PolicySettings& policy) {
+  Demand demand;
+  demand.groups[TRY(group_of(job, policy))].idle = 1;
+  Capacity capacity;
+  demand = backend.fit(std::move(demand), capacity);
+  if (!demand.groups.empty()) return demand.groups.begin()->first;
+  return capacity.unservable.empty() ? error("no pod can be made for it")
+                                     : error("{}", capacity.unservable.begin()->second);
+}
+
+Json read_status(const std::string& file) {
+  const auto text = file.empty() ? Result<std::string>(error("none")) : read_file(file);
+  auto status = text ? Json::parse(text.value(), nullptr, false) : Json();
+  return status.is_object() ? status : Json();
+}
+
+// Asked for once; by the clock of this machine, whose error is far below a minute.
+std::unique_ptr<http::Operation> read_lease(const Parts& parts, const std::string& name, LeaseLook& lease,
+                                            Time now, std::function<void()> done) {
+  const auto slash = name.find('/');
+  lease.name = name.substr(slash == std::string::npos ? 0 : slash + 1);
+  const auto where =
+      slash == std::string::npos ? parts.settings.kubernetes.name_space : name.substr(0, slash);
+  return parts.client->call(
+      {.path = fmt::format("/apis/coordination.k8s.io/v1/namespaces/{}/leases/{}", where, lease.name)},
+      [&lease, now, done = std::move(done)](const Result<std::string>& answer) {
+        if (!answer && kube::Failure::of(answer.error()).status != 404)
+          lease.failure = answer.error().in("the lease").message();
+        try {
+          const auto spec = Json::parse(answer ? answer.value() : "{}").value("spec", Json::object());
+          lease.holder = spec.value("holderIdentity", "");
+          lease.here = lease.holder.starts_with(host_name() + "_");
+          if (const auto renewed = parse_time(spec.value("renewTime", "")))
+            lease.age = std::chrono::floor<Seconds>(now - *renewed);
+        } catch (const Json::exception&) {
+          lease.failure = "the lease cannot be read";
+        }
+        done();
+      });
+}
+
+Json answer_of(const Scene& scene) {
+  const auto& job = scene.job;
+  Json answer = {{"job", job.id},
+                 {"time", time_text(scene.now)},
+                 {"schedd", job.schedds.empty() ? "" : job.schedds.front()},
+                 {"owner", one_line(job.ad.text("Owner"), 100)},
+                 {"group", scene.group ? scene.group->name() : ""},
+                 {"findings", Json::array()},
+                 {"problems", job.problems}};
+  for (const auto& finding : findings(scene))
+    answer["findings"].push_back({{"key", finding.key},
+                                  {"weight", to_string(finding.weight)},
+                                  {"what", finding.what},
+                                  {"seen", finding.seen},
+                                  {"change", finding.change},
+                                  {"who", to_string(finding.who)}});
+  if (job.schedds.size() > 1)
+    answer["problems"].push_back(
+        fmt::format("{} have a job of this number: --schedd NAME", fmt::join(job.schedds, " and ")));
+  return answer;
+}
+
+}  // namespace
+
+Result<Json> why_once(const ServiceOptions& options, const WhyOptions& why) {
+  const auto id = TRY(job_id(why.job));
+  auto loop = TRY(Loop::create());
+  const auto configuration = TRY(read_configuration(options));
+  const auto parts = TRY(Parts::make(loop, options, configuration, PodFeed::Mode::once, {}));
+  const auto& settings = parts->settings;
+  Scene scene;
+  scene.now = std::chrono::floor<Seconds>(std::chrono::system_clock::now());
+  scene.htcondor = settings.htcondor;
+  scene.policy = settings.policy;
+  scene.sleep_time = settings.sleep_time;
+  scene.status_file = why.status_file.empty() ? settings.policy.status_file : why.status_file;
+  scene.status = read_status(scene.status_file);
+  int missing = 2 + (parts->client && !options.lease.empty() ? 1 : 0);
+  const auto answered = [&] {
+    if (--missing == 0) loop.stop();
+  };
+  JobInquiry inquiry(parts->runner, settings.htcondor, rules_of(*parts, options));
+  inquiry.ask(id, why.schedd, [&](JobLook job) {
+    scene.job = std::move(job);
+    answered();
+  });
+  parts->cycle->observe(scene.now, [&](Observation seen) {
+    scene.plan = parts->cycle->decide(seen);
+    scene.seen = std::move(seen);
+    answered();
+  });
+  std::unique_ptr<http::Operation> call;
+  if (missing == 3) call = read_lease(*parts, options.lease, scene.lease, scene.now, answered);
+  TRY(loop.run());
+  scene.group = group_for(scene.job.ad, *parts->backend, settings.policy);
+  return answer_of(scene);
+}
+
+std::string why_text(const Json& answer) {
+  const auto of = [](const Json& from, const char* key) { return from.at(key).get<std::string>(); };
+  auto result = fmt::format("job {}", of(answer, "job"));
+  if (const auto owner = of(answer, "owner"); !owner.empty()) result += " of " + owner;
+  if (const auto schedd = of(answer, "schedd"); !schedd.empty()) result += " at " + schedd;
+  result += '\n';
+  int number = 0;
+  for (const auto& finding : answer.at("findings")) {
+    result += fmt::format("{}. {} [{}]\n", ++number, of(finding, "what"), of(finding, "key"));
+    for (const auto* key : {"seen", "change", "who"}) {
+      const auto text = of(finding, key);
+      const bool empty = text.empty() || text == "nobody" || text == "nothing";
+      if (!empty) result += fmt::format("   {:<7} {}\n", std::string(key) + ":", text);
+    }
+  }
+  for (const auto& problem : answer.at("problems"))
+    result += fmt::format("problem: {}\n", problem.get<std::string>());
+  return result;
+}
+
+}  // namespace glidepod::provisioner

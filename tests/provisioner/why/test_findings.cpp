@@ -1,0 +1,437 @@
+#include "provisioner/why/findings.hpp"
+
+#include <doctest/doctest.h>
+
+#include <regex>
+
+#include "lib/condor/ad_stream.hpp"
+#include "provisioner/demand/contract.hpp"
+#include "provisioner/service/report.hpp"
+
+using namespace glidepod;
+using namespace glidepod::provisioner;
+using Json = nlohmann::json;
+
+namespace {
+
+constexpr Time k_now{Seconds(1'000'000)};
+
+// One idle job that pilots would take, in a quiet pool; a case changes what it is about.
+struct World {
+  Json job = {{"JobStatus", 1},
+              {"JobUniverse", 5},
+              {"Owner", "alice"},
+              {"EnteredCurrentStatus", 999'000},
+              {"ContainerImage", "docker://registry/image:1"},
+              {"Requirements", R"(/Expr((TARGET.Arch == "X86_64") && (TARGET.HasFileTransfer))/)"}};
+  JobLook look;
+  HtcondorSettings htcondor;
+  std::string start, name_space;
+  Policy policy;
+  std::vector<Pod> pods;
+  std::vector<Slot> slots;
+  Capacity capacity;
+  std::string blind_demand, blind_pods;
+  std::vector<std::string> demand_problems;
+  std::int64_t others_idle = 0, schedds_failed = 0;
+  Seconds last_cycle{10};
+  bool has_status = true;
+  History history;
+  std::string status_problem;
+  LeaseLook lease;
+
+  World() {
+    htcondor.force_namespace_matching = false;
+    policy.image = "img";
+    look.place = JobLook::Place::queue;
+    look.id = "12.0";
+    look.schedds = {"ap"};
+    look.counts = true;
+    look.schedds_asked = 3;
+  }
+  void pod(PodState state, Seconds age = Seconds(30), std::string message = "") {
+    Pod pod{fmt::format("pod-{}", pods.size()), {}, "img", state, k_now - age};
+    pod.jobless = state <= PodState::starting;
+    pod.message = std::move(message);
+    pods.push_back(pod);
+  }
+};
+
+// HTCondor's part: true or false of the job alone.
+bool holds(const std::string& expression, const condor::Ad& job) {
+  if (!expression.starts_with("regexp(")) return job.evaluate_expression(expression).to_string() == "true";
+  const auto special = job.evaluate("SingularityImage");
+  const auto image = special.is(condor::Value::Type::string) ? special.text : job.text("ContainerImage");
+  return std::regex_search(image, std::regex("^(docker://|/cvmfs/singularity[.]opensciencegrid[.]org/)"));
+}
+
+std::vector<Finding> ask(World world) {
+  Scene scene;
+  scene.now = k_now;
+  scene.job = std::move(world.look);
+  scene.job.ad = condor::ad_from_json(world.job.dump()).value();
+  const JobRules rules{query_parts(world.htcondor, "ns", CondorDemand::Namespace::matched, k_container_jobs),
+                       world.start, world.name_space};
+  scene.job.clauses = clauses_of(rules, scene.job.ad);
+  for (auto& clause : scene.job.clauses)
+    if (clause.of_job) clause.holds = holds(clause.expression, scene.job.ad);
+  scene.group = group_of(scene.job.ad, world.policy.settings);
+  scene.htcondor = world.htcondor;
+  scene.policy = world.policy.settings;
+  scene.status_file = "status.json";
+  scene.lease = world.lease;
+  auto& seen = scene.seen;
+  seen.at = k_now;
+  seen.demand.blind = world.blind_demand;
+  seen.demand.problems = world.demand_problems;
+  seen.demand.schedds_failed = world.schedds_failed;
+  if (scene.group && world.schedds_failed == 0)
+    seen.demand.groups[scene.group.value()] = {1 + world.others_idle, 0, {{"alice", 1 + world.others_idle}}};
+  Tracker tracker;
+  if (scene.group)
+    for (auto& pod : world.pods) pod.group = scene.group.value();
+  seen.supply = tracker.observe(world.pods, world.slots, world.policy.settings, "img", k_now);
+  seen.supply.blind = world.blind_pods;
+  seen.capacity = world.capacity;
+  if (scene.group) seen.capacity.needs[scene.group.value()] = {1000, 4096, 0, 0, 1};
+  scene.plan = decide(seen.demand, seen.supply, seen.capacity, world.policy, k_now, world.history);
+  if (world.has_status) {
+    const Applied applied{.problems = {fmt::format("make glidepod-{}-1-0: {}", Group().hash().substr(0, 8),
+                                                   world.status_problem)}};
+    scene.status = report(seen, scene.plan, world.status_problem.empty() ? nullptr : &applied);
+    scene.status["unix_time"] = (k_now - world.last_cycle).time_since_epoch().count();
+    scene.status["sleep_time"] = 60;
+  }
+  return findings(scene);
+}
+
+struct Case {
+  const char* name;
+  std::function<void(World&)> provoke;
+  const char *key, *weight, *who;
+  const char* seen;  // part of the evidence
+};
+
+using Place = JobLook::Place;
+const auto alone = [](const char* attribute, Json value) {
+  return [attribute, value](World& world) { world.job[attribute] = value; };
+};
+const auto on_hold = [](int code, int subcode, const char* reason) {
+  return [=](World& w) {
+    w.job.update(
+        {{"JobStatus", 5}, {"HoldReasonCode", code}, {"HoldReasonSubCode", subcode}, {"HoldReason", reason}});
+  };
+};
+const auto image = [](const char* name) { return alone("ContainerImage", name); };
+
+const std::vector<Case> k_cases = {
+    // The job's own state.
+    {"no such job", [](World& w) { w.look.place = Place::nowhere; }, "no-such-job", "stops",
+     "the job's owner", "3 access points"},
+    {"no such job where all answered",
+     [](World& w) {
+       w.look.place = Place::nowhere;
+       w.look.problems = {"ap2: condor_q: no answer"};
+     },
+     "no-such-job", "stops", "the pool's operator", "3 access points"},
+    {"completed",
+     [](World& w) {
+       w.look.place = Place::history;
+       w.job.update({{"JobStatus", 4}, {"ExitCode", 7}, {"LastRemoteHost", "slot1@p"}});
+     },
+     "completed", "note", "nobody", "exit code 7, last on slot1@p"},
+    {"removed",
+     [](World& w) {
+       w.look.place = Place::history;
+       w.job.update({{"JobStatus", 3}, {"RemoveReason", "via condor_rm"}});
+     },
+     "removed", "note", "nobody", "via condor_rm"},
+    {"held for its image", on_hold(19, 0, "docker://x: manifest unknown"), "held-image", "stops",
+     "the job's owner", "manifest unknown (code 19, subcode 0)"},
+    {"held by the site's image policy", on_hold(19, 0, "admission webhook denied the request"), "held-image",
+     "stops", "the site's admin", "denied"},
+    {"held for memory", on_hold(34, 102, "gone over memory limit"), "held-memory", "stops", "the job's owner",
+     "code 34, subcode 102"},
+    {"held for disk", on_hold(34, 104, "gone over disk limit"), "held-disk", "stops", "the job's owner",
+     "104"},
+    {"held by hand", on_hold(1, 0, "via condor_hold"), "held-by-hand", "stops", "the job's owner",
+     "condor_hold"},
+    {"held otherwise", on_hold(99, 5, "who knows"), "held", "stops", "the job's owner", "who knows"},
+    {"running",
+     [](World& w) {
+       w.job.update({{"JobStatus", 2}, {"RemoteHost", "slot1_1@pod-7"}});
+     },
+     "runs", "note", "nobody", "slot1_1@pod-7"},
+    // What pilots refuse.
+    {"no image", [](World& w) { w.job.erase("ContainerImage"); }, "no-image", "stops", "the job's owner",
+     "neither"},
+    {"image without docker://", image("registry/image"), "image-form", "stops", "the job's owner",
+     "registry/image"},
+    {"image in capitals", image("DOCKER://registry/image"), "image-form", "stops", "the job's owner",
+     "DOCKER://"},
+    {"image file", image("/home/alice/image.sif"), "image-form", "stops", "the job's owner", ".sif"},
+    {"image of another scheme", image("oras://registry/image"), "image-form", "stops", "the job's owner",
+     "oras"},
+    {"+SingularityImage comes first", alone("SingularityImage", "/images/mine"), "image-form", "stops",
+     "the job's owner", "SingularityImage = \"/images/mine\""},
+    {"image expression", image("/Expr(strcat(Nothing, 1))/"), "image-expression", "stops", "the job's owner",
+     "strcat(Nothing, 1)"},
+    {"PreCmd", alone("PreCmd", "/bin/true"), "not-taken", "stops", "the job's owner",
+     "PreCmd = \"/bin/true\""},
+    {"docker universe", alone("WantDocker", true), "not-taken", "stops", "the job's owner",
+     "WantDocker = true"},
+    {"its own transfer plugins", alone("TransferPlugins", "x=y"), "not-taken", "stops", "the job's owner",
+     "x=y"},
+    {"universe", alone("JobUniverse", 12), "universe", "stops", "the job's owner", "JobUniverse = 12"},
+    {"namespace of the query", [](World& w) { w.htcondor.force_namespace_matching = true; }, "namespace",
+     "stops", "the job's owner", "RequestK8SNamespace = undefined"},
+    {"namespace of START alone", [](World& w) { w.name_space = "ns"; }, "namespace", "stops",
+     "the job's owner", "RequestK8SNamespace =?= \"ns\""},
+    {"the query's filter",
+     [](World& w) { w.htcondor.additional_requirements = "Owner != \"bob\" && ProjectName =?= \"physics\""; },
+     "query", "stops", "the pool's operator", "ProjectName =?= \"physics\", where ProjectName = undefined"},
+    {"the pilots' filter", [](World& w) { w.start = "(TARGET.Owner == \"bob\") && (MY.Disk > 1)"; },
+     "pilot-requirements", "stops", "the pool's operator", "Owner == \"bob\", where Owner = \"alice\""},
+    {"its own requirements, of itself",
+     alone("Requirements", "/Expr(TARGET.HasFileTransfer && (Owner == \"bob\"))/"), "requirements", "stops",
+     "the job's owner", "Owner == \"bob\""},
+    {"a request that is nonsense", alone("RequestMemory", "lots"), "request", "stops", "the job's owner",
+     "RequestMemory is lots"},
+    {"an access point that does not count",
+     [](World& w) {
+       w.look.counts = false;
+       w.htcondor.schedd_whitelist_regexp = "other.*";
+     },
+     "schedd", "stops", "the pool's operator", "other.*"},
+    // What is decided.
+    {"no collector", [](World& w) { w.look.blind = "list of schedds: condor_status: exit code 1"; }, "blind",
+     "stops", "the pool's operator", "list of schedds"},
+    {"no cluster", [](World& w) { w.blind_pods = "503 Service Unavailable"; }, "blind", "stops",
+     "the pool's operator", "503"},
+    {"nobody leads", [](World& w) { w.last_cycle = Seconds(5000); }, "no-leader", "stops",
+     "the pool's operator", "5000 s ago"},
+    {"nobody has the lease", [](World& w) { w.lease.name = "p"; }, "no-leader", "stops",
+     "the pool's operator", "nobody has the lease p"},
+    {"a leader that does not renew",
+     [](World& w) {
+       w.lease = {"p", "pod-1_a", Seconds(90), ""};
+     },
+     "no-leader", "stops", "the pool's operator", "pod-1_a has not renewed the lease p for 90 s"},
+    {"its access point does not answer the provisioner",
+     [](World& w) {
+       w.schedds_failed = 1;
+       w.demand_problems = {"ap: condor_q: no answer in 60000 ms"};
+     },
+     "schedd-silent", "stops", "the pool's operator", "no answer in 60000 ms"},
+    {"larger than every node",
+     [](World& w) {
+       w.capacity.nodes = {{500, 1 << 30, 1 << 30, 0, 10}};
+     },
+     "too-large", "stops", "the job's owner",
+     "larger than every node; its pod asks for 1 CPUs, 0.0 GiB memory"},
+    {"larger than the quota",
+     [](World& w) {
+       w.capacity.quota = Resources{500, 1 << 30, 1 << 30, 0, 10};
+     },
+     "too-large", "stops", "the job's owner", "larger than the quota"},
+    {"a pod that the settings cannot make",
+     [](World& w) { w.capacity.unservable[Group()] = "two volumes 'x'"; }, "unservable", "stops",
+     "the pool's operator", "two volumes"},
+    {"quota used up",
+     [](World& w) {
+       w.capacity.quota_left = Resources{500, 1 << 30, 1 << 30, 0, 10};
+     },
+     "quota", "stops", "the site's admin", "quota: 1 -> 0"},
+    {"quota that only the server knows",
+     [](World& w) { w.status_problem = "403 Forbidden: exceeded quota: gpus"; }, "quota", "stops",
+     "the site's admin", "exceeded quota: gpus"},
+    {"a pod that the server refuses", [](World& w) { w.status_problem = "403 Forbidden: admission"; },
+     "pod-refused", "stops", "the pool's operator", "admission"},
+    {"cap in all",
+     [](World& w) {
+       w.pod(PodState::unregistered);
+       w.slots = {{"pod-0", true, "bob"}};
+       w.policy.settings.max_pods = 1;
+     },
+     "cap", "stops", "the pool's operator", "max_pods: 1 -> 0"},
+    {"cap of the group",
+     [](World& w) {
+       w.pod(PodState::unregistered);
+       w.slots = {{"pod-0", true, "bob"}};
+       w.policy.max_submit_pods_per_cluster = 1;
+     },
+     "cap", "stops", "the pool's operator", "max_submit_pods_per_cluster 1: has 1"},
+    {"cap of the owner",
+     [](World& w) {
+       w.pod(PodState::unregistered);
+       w.slots = {{"pod-0", true, "alice"}};
+       w.policy.settings.max_pods_per_owner = 1;
+     },
+     "cap", "stops", "the pool's operator", "max_pods_per_owner 1: 0 of 1"},
+    {"breaker",
+     [](World& w) {
+       w.history.breakers[{Group(), "img"}] = {.open = true,
+                                               .opened = k_now - Seconds(600),
+                                               .closed = {},
+                                               .next_canary = k_now + Seconds(99),
+                                               .pause = {}};
+     },
+     "breaker", "stops", "the pool's operator", "open for 10 min: next try in 99 s"},
+    // What became of its pods.
+    {"no node has the labels",
+     [](World& w) {
+       w.pod(PodState::unschedulable, Seconds(30),
+             "0/1 nodes are available: 1 node(s) didn't match node selector.");
+     },
+     "unschedulable", "stops", "the pool's operator", "pod-0 for 30 s: 0/1 nodes are available"},
+    {"no node has room, for a moment",
+     [](World& w) { w.pod(PodState::unschedulable, Seconds(30), "0/1 nodes: 1 Insufficient cpu."); },
+     "unschedulable", "waits", "the site's admin", "Insufficient cpu"},
+    {"no node has room, for long",
+     [](World& w) { w.pod(PodState::unschedulable, Seconds(3000), "0/1 nodes: 1 Insufficient cpu."); },
+     "unschedulable", "stops", "the site's admin", "for 3000 s"},
+    {"taints",
+     [](World& w) {
+       w.pod(PodState::unschedulable, Seconds(30), "1 node(s) had taint {gpu: }, that the pod didn't");
+     },
+     "unschedulable", "stops", "the pool's operator", "taint"},
+    {"the pilot's image",
+     [](World& w) { w.pod(PodState::pull_error, Seconds(30), "ImagePullBackOff: not found"); }, "pilot-image",
+     "stops", "the pool's operator", "not found"},
+    {"the pilot's image is pulled", [](World& w) { w.pod(PodState::pulling); }, "pilot-pulls", "waits",
+     "nobody", "for 30 s"},
+    {"the pilot's image is pulled for ever", [](World& w) { w.pod(PodState::pulling, Seconds(900)); },
+     "pilot-pulls", "stops", "the site's admin", "for 900 s"},
+    {"the pilot cannot start",
+     [](World& w) { w.pod(PodState::starting, Seconds(30), "CreateContainerConfigError: secret not found"); },
+     "pilot-start", "stops", "the pool's operator", "secret not found"},
+    {"the pilot has yet to join", [](World& w) { w.pod(PodState::unregistered); }, "pilot-starts", "waits",
+     "nobody", "pods: 1, without"},
+    {"the pilot never joins", [](World& w) { w.pod(PodState::unregistered, Seconds(5000)); }, "pilot-lost",
+     "stops", "the pool's operator", "pods: 1, without"},
+    {"the negotiator's turn",
+     [](World& w) {
+       w.pod(PodState::unregistered);
+       w.slots = {{"pod-0", false, ""}};
+       w.job["LastRejMatchReason"] = "submitter limit exceeded";
+     },
+     "negotiator", "waits", "nobody", "pods: 1 free; when it last looked: submitter limit exceeded"},
+    {"the next cycle", [](World&) {}, "next-cycle", "waits", "nobody",
+     "pods: 1 for jobs of its size, at most 120 s"},
+    {"the next cycle makes others first",
+     [](World& w) {
+       w.others_idle = 40;
+       w.policy.settings.ramp_up = 2;
+     },
+     "curb", "waits", "nobody", "ramp_up: 11 -> 2"},
+};
+
+const Finding* find(const std::vector<Finding>& all, std::string_view key) {
+  const auto found = std::ranges::find(all, key, &Finding::key);
+  return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+TEST_CASE("why: the first finding is the reason, for each reason there is") {
+  CHECK(k_cases.size() >= 20);
+  for (const auto& one : k_cases) {
+    CAPTURE(one.name);
+    World world;
+    one.provoke(world);
+    const auto all = ask(world);
+    REQUIRE(!all.empty());
+    const auto& first = all.front();
+    CHECK(first.key == one.key);
+    CHECK(to_string(first.weight) == one.weight);
+    CHECK(to_string(first.who) == one.who);
+    CHECK_MESSAGE(first.seen.find(one.seen) != std::string::npos, first.seen);
+    CHECK(!first.what.empty());
+    CHECK(!first.change.empty());
+  }
+}
+
+TEST_CASE("why: a rule that only lowers the number is no reason") {
+  World world;
+  world.pod(PodState::pulling);
+  world.policy.settings.max_pods = 1;
+  world.others_idle = 40;
+  const auto all = ask(world);
+  CHECK(all.front().key == "pilot-pulls");
+  REQUIRE(find(all, "cap"));
+  CHECK(find(all, "cap")->weight == Finding::Weight::note);
+}
+
+TEST_CASE("why: what cannot be told is said, with the clause") {
+  World world;
+  world.job["Requirements"] = "/Expr((TARGET.HasFileTransfer) && (TARGET.Pilot =?= \"mine\"))/";
+  world.start = "MY.Disk > 1";
+  const auto all = ask(world);
+  REQUIRE(find(all, "requirements"));
+  CHECK(find(all, "requirements")->seen == "TARGET.Pilot =?= \"mine\"");
+  CHECK(find(all, "requirements")->weight == Finding::Weight::note);
+  REQUIRE(find(all, "untold"));
+  CHECK(find(all, "untold")->seen == "MY.Disk > 1");
+  CHECK(all.front().key == "next-cycle");
+}
+
+TEST_CASE("why: what settings pass over in silence is told") {
+  World world;
+  world.policy.settings.job_labels = {"zone"};
+  world.job["RequestLabels"] = "zone:a,rack:7";
+  const auto all = ask(world);
+  REQUIRE(find(all, "request-ignored"));
+  CHECK(find(all, "request-ignored")->seen == "'rack' is not in job_labels");
+}
+
+TEST_CASE("why: without a status what it alone knows is said to be unknown") {
+  World world;
+  world.has_status = false;
+  const auto all = ask(world);
+  CHECK(all.front().key == "next-cycle");
+  REQUIRE(find(all, "no-status"));
+  // Nor is that of an earlier leader, where another one leads.
+  world.has_status = true;
+  world.last_cycle = Seconds(5000);
+  world.status_problem = "403 Forbidden: exceeded quota";
+  world.lease = {"p", "pod-1_a", Seconds(3), ""};
+  const auto later = ask(world);
+  CHECK(later.front().key == "next-cycle");
+  REQUIRE(find(later, "no-status"));
+  CHECK(find(later, "no-status")->seen == "pod-1_a leads");
+  world.last_cycle = Seconds(10);
+  CHECK(find(ask(world), "no-status"));
+  world.lease.here = true;
+  CHECK(ask(world).front().key == "quota");
+  world.last_cycle = Seconds(5000);
+  world.lease.failure = "the lease: 403 Forbidden";
+  CHECK(ask(world).front().key == "no-leader");
+}
+
+TEST_CASE("why: what condor_submit adds to the requirements is not told") {
+  World world;
+  world.job["Requirements"] =
+      R"(/Expr((TARGET.Arch == "X86_64") && (TARGET.OpSys == "LINUX") && (TARGET.Disk >= RequestDisk) && )"
+      R"((TARGET.Memory >= RequestMemory) && ((TARGET.FileSystemDomain == MY.FileSystemDomain) || )"
+      R"((TARGET.HasFileTransfer)))/)";
+  CHECK(!find(ask(world), "requirements"));
+  world.job["Requirements"] = "/Expr(TARGET.FileSystemDomain == MY.FileSystemDomain)/";
+  const auto all = ask(world);
+  REQUIRE(find(all, "requirements"));
+  CHECK(find(all, "requirements")->change == "should_transfer_files = yes");
+}
+
+TEST_CASE("why: a status of another version or of nonsense costs only itself") {
+  Scene scene;
+  scene.now = k_now;
+  scene.job.place = Place::queue;
+  scene.job.schedds = {"ap"};
+  scene.job.counts = true;
+  scene.job.ad = condor::ad_from_json(R"({"JobStatus": 1})").value();
+  scene.group = Group();
+  for (const auto* text : {"{}", R"({"decisions": 7, "problems": {"a": 1}, "blind": []})",
+                           R"({"decisions": [1, {"group": 2}, {"steps": 3}], "unix_time": "x"})"}) {
+    scene.status = Json::parse(text);
+    CHECK(!findings(scene).empty());
+  }
+}
