@@ -28,8 +28,8 @@ std::string harmless(std::string_view text);
 std::string shortened(std::string_view text, std::size_t width);
 
 // A table's rows, so narrow that columns() makes lines of at most width bytes, if that can be. Columns of
-// `spare` are left out, in that order, before a column has less than its due, 12; then cells are shortened, in
-// the widest columns first.
+// `spare` are left out, in that order, before a column has less than its due, 12; then cells are shortened,
+// in the widest columns first.
 void fit_columns(std::vector<std::vector<std::string>>& rows, std::size_t width,
                  std::vector<std::string_view> spare);
 

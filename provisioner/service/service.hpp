@@ -12,9 +12,9 @@ struct ServiceOptions {
   List files;  // empty: PRP's, those that exist
   // The Kubernetes API from outside a cluster; no URL and no socket: as a pod finds it.
   kube::Endpoint api;
-  std::string listen;  // "HOST:PORT" for probes and metrics; empty: none
+  std::string listen;         // "HOST:PORT" for probes and metrics; empty: none
   bool serve_status = false;  // also what `status` tells, to whoever can reach that
-  std::string lease;   // "NAME" or "NAMESPACE/NAME": only its holder makes pods; empty: this one does
+  std::string lease;          // "NAME" or "NAMESPACE/NAME": only its holder makes pods; empty: this one does
 };
 
 // What one cycle would do, as report() puts it. Nothing is made or removed, nothing is written.
