@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <random>
 
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
@@ -65,15 +66,22 @@ Result<kube::Endpoint> endpoint_of(const ServiceOptions& options) {
   return kube::endpoint_in_pod(k_service_account, environ);
 }
 
-std::string host_name() {
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  return host;
-}
-
 Result<std::string> own_namespace() {
   const std::string name(trim(TRY(read_file(std::string(k_service_account) + "/namespace"))));
   return name;
+}
+
+Result<LeaseOptions> lease_of(const ServiceOptions& options) {
+  LeaseOptions lease;
+  const auto slash = options.lease.find('/');
+  lease.name = slash == std::string::npos ? options.lease : options.lease.substr(slash + 1);
+  lease.name_space = slash == std::string::npos ? TRY(own_namespace().in("--lease without a namespace"))
+                                                : options.lease.substr(0, slash);
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  std::random_device random;
+  lease.identity = fmt::format("{}_{:08x}", host, random());
+  return lease;
 }
 
 Result<std::unique_ptr<Parts>> Parts::make(Loop& loop, const ServiceOptions& options,

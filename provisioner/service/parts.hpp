@@ -6,6 +6,7 @@
 #include <string>
 
 #include "provisioner/service/cycle.hpp"
+#include "provisioner/service/lease.hpp"
 #include "provisioner/service/service.hpp"
 
 namespace glidepod::provisioner {
@@ -26,10 +27,10 @@ std::uint64_t fingerprint_of(const List& files);
 inline constexpr const char* k_service_account = "/var/run/secrets/kubernetes.io/serviceaccount";
 // The API that the options name, or else the one that a pod finds.
 Result<kube::Endpoint> endpoint_of(const ServiceOptions& options);
-// The pod's own name; it begins the identity of who holds a lease from here.
-std::string host_name();
 // The pod's own namespace.
 Result<std::string> own_namespace();
+// What --lease names, and an identity for it that no other process has: this host's name, "_" and more.
+Result<LeaseOptions> lease_of(const ServiceOptions& options);
 
 // All that a cycle needs, made from one configuration. Its parts point at each other: it does not move.
 struct Parts {

@@ -2,8 +2,6 @@
 
 #include <signal.h>
 
-#include <random>
-
 #include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
 #include "lib/http/status_server.hpp"
@@ -38,22 +36,6 @@ void log_decisions(const Plan& plan) {
 void log_warnings(const LoadedSettings& loaded) {
   for (const auto& warning : loaded.warnings)
     spdlog::warn("event=settings what={}", glidepod::quoted(warning.text));
-}
-
-// One that no other process has, even of the same pod.
-std::string identity() {
-  std::random_device random;
-  return fmt::format("{}_{:08x}", host_name(), random());
-}
-
-Result<LeaseOptions> lease_of(const ServiceOptions& options) {
-  LeaseOptions lease;
-  const auto slash = options.lease.find('/');
-  lease.name = slash == std::string::npos ? options.lease : options.lease.substr(slash + 1);
-  lease.name_space = slash == std::string::npos ? TRY(own_namespace().in("--lease without a namespace"))
-                                                : options.lease.substr(0, slash);
-  lease.identity = identity();
-  return lease;
 }
 
 // The loop of `run`.

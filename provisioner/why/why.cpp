@@ -53,28 +53,28 @@ Json read_status(const std::string& file) {
 }
 
 // Asked for once; by the clock of this machine, whose error is far below a minute.
-std::unique_ptr<http::Operation> read_lease(const Parts& parts, const std::string& name, LeaseLook& lease,
+std::unique_ptr<http::Operation> read_lease(const Parts& parts, const LeaseOptions& named, LeaseLook& lease,
                                             Time now, std::function<void()> done) {
-  const auto slash = name.find('/');
-  lease.name = name.substr(slash == std::string::npos ? 0 : slash + 1);
-  const auto where =
-      slash == std::string::npos ? parts.settings.kubernetes.name_space : name.substr(0, slash);
-  return parts.client->call(
-      {.path = fmt::format("/apis/coordination.k8s.io/v1/namespaces/{}/leases/{}", where, lease.name)},
-      [&lease, now, done = std::move(done)](const Result<std::string>& answer) {
-        if (!answer && kube::Failure::of(answer.error()).status != 404)
-          lease.failure = answer.error().in("the lease").message();
-        try {
-          const auto spec = Json::parse(answer ? answer.value() : "{}").value("spec", Json::object());
-          lease.holder = spec.value("holderIdentity", "");
-          lease.here = lease.holder.starts_with(host_name() + "_");
-          if (const auto renewed = parse_time(spec.value("renewTime", "")))
-            lease.age = std::chrono::floor<Seconds>(now - *renewed);
-        } catch (const Json::exception&) {
-          lease.failure = "the lease cannot be read";
-        }
-        done();
-      });
+  lease.name = named.name;
+  // The host's name, which comes before the last "_" of an identity.
+  const auto here = named.identity.substr(0, named.identity.rfind('_') + 1);
+  return parts.client->call({.path = fmt::format("/apis/coordination.k8s.io/v1/namespaces/{}/leases/{}",
+                                                 named.name_space, named.name)},
+                            [&lease, here, now, done = std::move(done)](const Result<std::string>& answer) {
+                              if (!answer && kube::Failure::of(answer.error()).status != 404)
+                                lease.failure = answer.error().in("the lease").message();
+                              try {
+                                const auto spec =
+                                    Json::parse(answer ? answer.value() : "{}").value("spec", Json::object());
+                                lease.holder = spec.value("holderIdentity", "");
+                                lease.here = lease.holder.starts_with(here);
+                                if (const auto renewed = parse_time(spec.value("renewTime", "")))
+                                  lease.age = std::chrono::floor<Seconds>(now - *renewed);
+                              } catch (const Json::exception&) {
+                                lease.failure = "the lease cannot be read";
+                              }
+                              done();
+                            });
 }
 
 Json answer_of(const Scene& scene) {
@@ -129,7 +129,7 @@ Result<Json> why_once(const ServiceOptions& options, const WhyOptions& why) {
     answered();
   });
   std::unique_ptr<http::Operation> call;
-  if (missing == 3) call = read_lease(*parts, options.lease, scene.lease, scene.now, answered);
+  if (missing == 3) call = read_lease(*parts, TRY(lease_of(options)), scene.lease, scene.now, answered);
   TRY(loop.run());
   scene.group = group_for(scene.job.ad, *parts->backend, settings.policy);
   return answer_of(scene);
