@@ -37,7 +37,14 @@ class Handover {
     TRY(loop_.on_signals(signals_to_pass_on(), [this](const signalfd_siginfo& info) {
       on_signal(static_cast<int>(info.ssi_signo));
     }));
-    Fd socket = TRY(wire::connect_to(options_.socket));
+    auto connected = wire::connect_to(options_.socket);
+    if (!connected && !options_.stands_for_job) return connected.error();
+    if (!connected) {
+      lose("no pilot agent: " + connected.error().message());
+      TRY(loop_.run());
+      return *outcome_;
+    }
+    Fd socket = std::move(connected.value());
     channel_ = TRY(wire::Channel::create(loop_, std::move(socket),
                                          {[this](wire::Frame frame) { on_frame(frame); },
                                           [this](const Error& reason) { on_closed(reason); }}));
@@ -73,9 +80,13 @@ class Handover {
     channel_.reset();
     if (outcome_) return;
     std::string why = send_failure_ ? send_failure_->message() : reason.message();
-    lost_ = "lost the agent before the job ended" + (why.empty() ? "" : ": " + why);
-    // A request that never got through started nothing: there is no end to protect.
-    if (send_failure_) return fail(*lost_);
+    lose("lost the agent before the job ended" + (why.empty() ? "" : ": " + why));
+    // A request that never got through started nothing: there is no end to protect but the job's own.
+    if (send_failure_ && !options_.stands_for_job) fail(*lost_);
+  }
+
+  void lose(std::string why) {
+    lost_ = std::move(why);
     loop_.after(options_.stay_without_agent, [this] { fail(*lost_); });
   }
 

@@ -16,14 +16,16 @@ using Outcome = std::variant<ExitStatus, wire::Failed>;
 
 struct HandoverOptions {
   std::string socket = "/run/glidepod/exec.sock";
-  // How long to stay, once an agent that had accepted the job is gone. The agent is the pilot container's
-  // main process: with it goes the container, this process and the starter included, and HTCondor runs the
-  // job elsewhere. Ending at once would let the starter report an end of the job that never was.
+  // How long to stay without an agent. It is the pilot container's main process: with it goes the container,
+  // this process and the starter included, and HTCondor runs the job elsewhere. Ending at once would let the
+  // starter report an end of the job that never was.
   Milliseconds stay_without_agent = std::chrono::seconds(30);
+  // This process's end is taken for the job's: it stays also where no agent has ever heard of the request.
+  bool stands_for_job = false;
 };
 
 // Hands the request to the agent with this process's standard streams and waits for the end, passing signals
-// on. An Error means that no agent is listening; nothing was started.
+// on. An Error means that nothing was started, for one that no agent is listening.
 Result<Outcome> hand_over(const Request& request, const HandoverOptions& options);
 
 // Opens /dev/null in place of each standard stream that is closed. To be called before any other descriptor

@@ -93,7 +93,9 @@ int run(const std::vector<std::string>& arguments) {
   const auto request = make_request(line.value(), Surroundings::of_this_process());
   if (!request) return fail(line->verb, line->image, request.error().message(), k_user_fault);
 
-  const auto outcome = hand_over(request.value(), handover_options());
+  auto options = handover_options();
+  options.stands_for_job = line->verb != wire::Verb::test;
+  const auto outcome = hand_over(request.value(), options);
   if (!outcome)
     return fail(line->verb, line->image, "no pilot agent: " + outcome.error().message(),
                 k_infrastructure_fault);

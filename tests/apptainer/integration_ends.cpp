@@ -93,7 +93,7 @@ TEST_CASE("apptainer: a wrong command line or image never reaches the agent") {
 TEST_CASE("apptainer: with no agent it says so and starts nothing") {
   SmallAgent agent;
   agent.stop_listening();
-  agent.start();
+  agent.start({.environment = {"GLIDEPOD_STAY_MS=0"}});
   auto ran = agent.ran();
   CHECK(ran.status == ExitStatus::exited(125));
   CHECK(one_line_with(ran.err, "docker://image: no pilot agent: connect to " + agent.folder()));
@@ -145,6 +145,26 @@ TEST_CASE("apptainer: without its agent it stays until it is told to go") {
   const auto ran = agent.ran();
   CHECK((ran.status == ExitStatus::exited(125)));
   CHECK(one_line_with(ran.err, "lost the agent before the job ended"));
+}
+
+// Its end at once would be taken for the job's: the starter outlives the agent for a moment.
+TEST_CASE("apptainer: it stays also where the agent never heard of the job") {
+  SmallAgent agent;
+  const Strings stay{"GLIDEPOD_STAY_MS=300"};
+  const auto began = std::chrono::steady_clock::now();
+  SUBCASE("since nobody listens any more") {
+    agent.stop_listening();
+    agent.start({.environment = stay});
+  }
+  SUBCASE("since it ended before it read the request") {
+    Strings arguments{"exec", "docker://image"};
+    arguments.resize(12, std::string(100000, 'x'));
+    agent.start({.arguments = arguments, .environment = stay});
+    agent.accept();
+  }
+  const auto ran = agent.ran();
+  CHECK(std::chrono::steady_clock::now() - began >= std::chrono::milliseconds(300));
+  CHECK(ran.status == ExitStatus::exited(125));
 }
 
 TEST_CASE("apptainer: nonsense from the agent is the infrastructure's fault") {
