@@ -9,7 +9,7 @@ namespace glidepod::condor {
 
 namespace {
 
-constexpr int k_deepest = 32;
+constexpr int k_deepest_clause = 32;
 
 struct Shape {
   std::vector<std::string_view> parts;  // between the && that stand in no brackets
@@ -62,7 +62,7 @@ void take_apart(std::string_view text, int depth, std::vector<std::string>& resu
 std::vector<std::string> conjuncts(std::string_view expression) {
   std::vector<std::string> result;
   const auto text = trim(expression);
-  if (!text.empty()) take_apart(text, k_deepest, result);
+  if (!text.empty()) take_apart(text, k_deepest_clause, result);
   return result;
 }
 
