@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <random>
 
 #include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
@@ -30,7 +29,7 @@ Time now() {
 
 Policy policy_with_nonce(const Settings& settings) {
   Policy policy = settings.policy();
-  policy.nonce_prefix = fmt::format("g{:08x}", std::random_device()());
+  policy.nonce_prefix = "g" + random_hex(4);
   return policy;
 }
 
@@ -97,6 +96,7 @@ Result<void> Agent::find_api() {
   spdlog::info("event=api pod={}/{} at={}", pod_.space, pod_.name,
                endpoint.unix_socket.empty() ? endpoint.url : endpoint.unix_socket);
   api_ = TRY(kube::Client::create(loop_, endpoint));
+  images_ = std::make_unique<kube::PodImages>(*api_, pod_);
   return {};
 }
 
@@ -105,6 +105,7 @@ void Agent::get_first_pod() {
     first_get_.reset();
     if (pod) {
       pod_grace_ = std::chrono::seconds(pod->grace_seconds);
+      images_->saw(*pod);
       core_.on_first_pod(pod.value(), earlier_agents_, now());
     } else {
       spdlog::error("event=api_failed what=\"get this pod\" reason={}", quoted(pod.error().message()));
@@ -119,7 +120,7 @@ void Agent::on_ready(std::function<void()> handler) {
   pump();
 }
 
-void Agent::fail_pod(std::function<void()> done) {
+void Agent::fail_pod(const std::function<void()>& done) {
   last_patch_ = api_->fail_pod(pod_, now() + k_last_patch_time, [done](const Result<kube::Pod>& pod) {
     if (!pod) spdlog::warn("event=pod_not_failed reason={}", quoted(pod.error().message()));
     done();
@@ -174,7 +175,7 @@ void Agent::accept_client() {
   link.peer = std::move(*peer);
 }
 
-void Agent::glue_frame(GlueId glue, wire::Frame frame) {
+void Agent::glue_frame(GlueId glue, const wire::Frame& frame) {
   const auto taken = take_glue_frame(glue, frame);
   if (!taken) close_glue(glue, taken.error());
   pump();
@@ -309,19 +310,19 @@ void Agent::pump() {
 }
 
 void Agent::run(const Patch& action) {
-  const std::uint64_t attempt = action.attempt;
-  patches_[attempt] = api_->patch_image(pod_, action.container, action.image, action.deadline,
-                                        [this, attempt](const Result<kube::Pod>& pod) {
-                                          patches_.erase(attempt);
-                                          if (pod) {
-                                            version_ = pod->resource_version;
-                                            core_.on_patched(attempt, pod.value(), now());
-                                          } else {
-                                            const auto why = kube::Failure::of(pod.error());
-                                            core_.on_patched(attempt, why, now());
-                                          }
-                                          pump();
-                                        });
+  // One that is still under way for this container is given up.
+  auto& patch = patches_[action.container];
+  patch = images_->change({action.container, action.image, action.once}, action.deadline,
+                          [this, &patch, attempt = action.attempt](const Result<kube::Pod>& pod) {
+                            patch.reset();
+                            if (pod) {
+                              version_ = pod->resource_version;
+                              core_.on_patched(attempt, pod.value(), now());
+                            } else {
+                              core_.on_patched(attempt, kube::Failure::of(pod.error()), now());
+                            }
+                            pump();
+                          });
 }
 
 void Agent::run(const Want& action) {
@@ -383,18 +384,17 @@ void Agent::run(const Answer& action) {
 void Agent::run(const Fail& action) {
   const auto client = clients_.find(action.client);
   if (client == clients_.end()) return;
-  const auto parent = find_parent(client->second.peer.pid);
+  auto parent = find_parent(client->second.peer.pid);
   if (on_failure(action.verb, action.fault, parent ? parent->name : "") == OnFailure::tell)
     return tell(action.client, action.fault, action.message);
-  const auto asked = vacate(parent.value(), Vacating::fast);
-  if (!asked) {
-    spdlog::warn("event=vacate_failed starter={} reason={}", parent->pid, quoted(asked.error().message()));
-    return tell(action.client, action.fault, action.message);
-  }
-  spdlog::info("event=vacate starter={} reason={}", parent->pid, quoted(action.message));
-  client->second.vacate_timer =
-      loop_.after(settings_.vacate_patience, [this, id = action.client, fault = action.fault,
-                                              message = action.message] { tell(id, fault, message); });
+  const auto starter = std::make_shared<Parent>(std::move(parent.value()));
+  if (!asked_to_vacate(*starter, Vacating::fast)) return tell(action.client, action.fault, action.message);
+  spdlog::info("event=vacate starter={} reason={}", starter->pid, quoted(action.message));
+  // An answer would be taken for how the job ended.
+  client->second.vacate_timer = loop_.after(settings_.vacate_patience, [starter] {
+    spdlog::warn("event=starter_killed starter={} reason=\"it does not give its job back\"", starter->pid);
+    asked_to_vacate(*starter, Vacating::killed);
+  });
 }
 
 void Agent::run(const FinishGlue& action) {
@@ -446,6 +446,7 @@ void Agent::adjust_watch() {
   } else if (!watch_) {
     watch_ = api_->watch(pod_, std::exchange(version_, {}),
                          {[this](const kube::Pod& pod) {
+                            images_->saw(pod);
                             core_.on_pod(pod, now());
                             pump();
                           },

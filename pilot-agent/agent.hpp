@@ -10,6 +10,7 @@
 #include "lib/base/child.hpp"
 #include "lib/base/loop.hpp"
 #include "lib/kube/client.hpp"
+#include "lib/kube/pod_images.hpp"
 #include "lib/registry/client.hpp"
 #include "lib/wire/channel.hpp"
 #include "lib/wire/socket.hpp"
@@ -47,7 +48,7 @@ class Agent {
   std::chrono::seconds pod_grace() const { return pod_grace_; }
   // Has the kubelet end the whole pod as Failed, where restartPolicy OnFailure would start the pilot again
   // for ever; done is called once the API has answered, or does not in time.
-  void fail_pod(std::function<void()> done);
+  void fail_pod(const std::function<void()>& done);
   // Ends all jobs, sends every glue home and stops listening.
   void finish();
 
@@ -75,7 +76,7 @@ class Agent {
 
   void accept_glue();
   void accept_client();
-  void glue_frame(GlueId glue, wire::Frame frame);
+  void glue_frame(GlueId glue, const wire::Frame& frame);
   void client_frame(ClientId client, wire::Frame frame);
   Result<void> take_glue_frame(GlueId glue, const wire::Frame& frame);
   Result<void> take_bind(ClientId client, wire::Frame frame);
@@ -108,6 +109,8 @@ class Agent {
   void run(const CloseSession& action);
   void run(const Refuse& action);
   void tell(ClientId client, wire::Fault fault, const std::string& message);
+  // False, and said in the log, if the starter cannot be signalled.
+  static bool asked_to_vacate(const Parent& starter, Vacating how);
   void adjust_watch();
   void adjust_timer();
   std::string user_name(uid_t uid);
@@ -122,11 +125,12 @@ class Agent {
   uid_t trusted_uid_ = 0;
   KnownJobs jobs_{"", 0};
   std::unique_ptr<kube::Client> api_;
+  std::unique_ptr<kube::PodImages> images_;
   std::unique_ptr<kube::Client::Operation> first_get_;
   std::unique_ptr<kube::Client::Operation> last_patch_;
   std::unique_ptr<kube::Client::Operation> watch_;
-  std::map<std::uint64_t, std::unique_ptr<kube::Client::Operation>> patches_;
-  std::unique_ptr<kube::Client::Operation> want_;  // the annotation, being written
+  std::map<std::string, std::unique_ptr<kube::Client::Operation>> patches_;  // by container
+  std::unique_ptr<kube::Client::Operation> want_;                            // the annotation, being written
   registry::Client registry_;
   std::map<ClientId, std::unique_ptr<registry::Client::Operation>> questions_;
   std::string version_;  // to watch from; empty: from the present state

@@ -10,6 +10,13 @@ namespace {
 constexpr Milliseconds k_starter_ends{30'000};  // that has put its job on hold
 }
 
+bool Agent::asked_to_vacate(const Parent& starter, Vacating how) {
+  const auto asked = vacate(starter, how);
+  if (!asked)
+    spdlog::warn("event=vacate_failed starter={} reason={}", starter.pid, quoted(asked.error().message()));
+  return asked.ok();
+}
+
 void Agent::run(const Vacate& action) {
   const auto client = clients_.find(action.client);
   if (client == clients_.end()) return;
@@ -17,10 +24,7 @@ void Agent::run(const Vacate& action) {
   // Nobody else sends its signal to a job that no starter has.
   if (!starter || starter.value().name != k_starter)
     return core_.on_client_signal(action.client, SIGTERM, std::chrono::steady_clock::now());
-  const auto asked = vacate(starter.value(), Vacating::softly);
-  if (!asked)
-    return spdlog::warn("event=vacate_failed starter={} reason={}", starter.value().pid,
-                        quoted(asked.error().message()));
+  if (!asked_to_vacate(starter.value(), Vacating::softly)) return;
   spdlog::info("event=vacate starter={} reason=\"the payload container is being stopped\"",
                starter.value().pid);
 }

@@ -55,7 +55,8 @@ void Settings::declare(Config& config) {
                 "true: images that may not be on the node are pulled beside the pod, by the provisioner");
   config.duration("puller_answer", &puller_answer,
                   "until the provisioner says that it is at it; then a payload container pulls");
-  config.duration("vacate_patience", &vacate_patience, "with a starter asked to give its job back");
+  config.duration("vacate_patience", &vacate_patience,
+                  "until a starter that was asked to give its job back is killed");
   config.text("hold_command", &hold_command, "has a starter hold its job: ADDRESS_FILE CODE SUBCODE REASON");
   config.text("starter_address", &starter_address, "where a starter writes its address; its number follows");
   config.text("registry_auth", &registry_auth,

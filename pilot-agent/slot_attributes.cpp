@@ -60,6 +60,12 @@ std::string block(const Json& one, const std::string& state, const std::string& 
   return result;
 }
 
+std::string binds(const Json& status) {
+  const auto counted = status.value("binds", Json::object());
+  return line("Binds", text_of(counted, "count")) + line("BindsWithin", text_of(counted, "within")) +
+         fmt::format("GlidepodBindSeconds = {:.3f}\n", counted.value("took_s", 0.0));
+}
+
 }  // namespace
 
 std::string ad_string(std::string_view text) {
@@ -92,7 +98,8 @@ std::string slot_attributes(const Json& status) {
     result += text + end_of_block(fmt::format("waiting-{}", i));
   }
   result += "SlotMergeConstraint = TARGET.DynamicSlot =!= True\n" + line("Containers", containers) +
-            fmt::format("GlidepodFailures = {}\n", status.value("failures", 0)) + end_of_block("pod");
+            fmt::format("GlidepodFailures = {}\n", status.value("failures", 0)) + binds(status) +
+            end_of_block("pod");
   return result;
 }
 

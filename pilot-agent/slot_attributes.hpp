@@ -26,6 +26,10 @@ namespace glidepod::agent {
 //
 //   GlidepodContainers "payload-0=running payload-1=idle"
 //   GlidepodFailures   failures of the infrastructure in a row
+//   GlidepodBinds      "warm=3 fresh=0 switched=2 pulled=0 user=1 infrastructure=0": jobs that came by a
+//                      container, by how, and those that did not, by whose fault, since the agent started
+//   GlidepodBindsWithin "0.1=3 0.5=3 1=5 ...": of the former those that took at most so many seconds
+//   GlidepodBindSeconds what they took in all
 std::string slot_attributes(const nlohmann::json& status);
 
 // A ClassAd string literal that old and new syntax read alike, on one line: quotes are escaped, backslashes

@@ -46,7 +46,7 @@ Result<Parent> find_parent(pid_t process) {
 }
 
 Result<void> vacate(const Parent& starter, Vacating how) {
-  const int number = how == Vacating::softly ? SIGTERM : SIGQUIT;
+  const int number = how == Vacating::softly ? SIGTERM : how == Vacating::fast ? SIGQUIT : SIGKILL;
   if (::syscall(SYS_pidfd_send_signal, starter.pidfd.get(), number, nullptr, 0) != 0)
     return Error::system("signal starter {}", starter.pid);
   return {};

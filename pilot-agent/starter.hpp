@@ -39,8 +39,9 @@ struct Parent {
 Result<Parent> find_parent(pid_t process);
 
 // Has a starter give its job back, as its startd would: softly, with the job's own signal, time to end and
-// files that it saved, which a starter that is at it already passes over; or fast.
-enum class Vacating : std::uint8_t { softly, fast };
+// files that it saved, which a starter that is at it already passes over; fast; or, where it has not done so
+// in time, by its own end, of which the startd takes care.
+enum class Vacating : std::uint8_t { softly, fast, killed };
 Result<void> vacate(const Parent& starter, Vacating how);
 
 }  // namespace glidepod::agent

@@ -30,6 +30,18 @@ std::string cell(const Json& object, const char* key) {
   return text.empty() ? "-" : text;
 }
 
+// As the slots' ads have it (slot_attributes.hpp).
+Json binds_json(const Binds& binds) {
+  std::string count, within;
+  for (std::size_t i = 0; i < binds.by_how.size(); ++i)
+    count += fmt::format("{}={} ", Binds::k_hows[i], binds.by_how[i]);
+  count += fmt::format("user={} infrastructure={}", binds.user, binds.infrastructure);
+  for (std::size_t i = 0; i < binds.within.size(); ++i)
+    within += fmt::format("{}{}={}", i == 0 ? "" : " ", Binds::k_bounds[i], binds.within[i]);
+  return {
+      {"count", count}, {"within", within}, {"took_s", std::chrono::duration<double>(binds.took).count()}};
+}
+
 }  // namespace
 
 StatusFile::StatusFile(Loop& loop, Paths paths, std::string pod, std::function<Snapshot()> look)
@@ -60,6 +72,7 @@ Json StatusFile::describe(const Snapshot& snapshot, WallTime now) {
   Json status = {{"pod", pod_},
                  {"version", GLIDEPOD_VERSION},
                  {"failures", snapshot.failures},
+                 {"binds", binds_json(snapshot.binds)},
                  {"given_up", snapshot.given_up},
                  {"waiting", Json::array()},
                  {"pulls", Json::array()},
@@ -101,7 +114,7 @@ Json StatusFile::describe(const Snapshot& snapshot, WallTime now) {
 void StatusFile::write() {
   const WallTime now = std::chrono::system_clock::now();
   Json status = describe(look_(), now);
-  const auto text = [&status] { return status.dump(1, ' ', false, Json::error_handler_t::replace) + '\n'; };
+  const auto text = [&status] { return json_text(status, 1) + '\n'; };
   if (std::string is = text(); std::exchange(last_, is) == is) return;
   // It goes to the pool, where everybody may read it, by way of HTCondor's own user.
   write(paths_.slots, slot_attributes(status), 0644);
@@ -117,7 +130,7 @@ void StatusFile::write(const std::string& path, const std::string& text, unsigne
 }
 
 Result<std::string> status_table(const std::string& content, WallTime now) {
-  const Json status = Json::parse(content, nullptr, false);
+  const Json status = json_from(content);
   if (!status.is_object() || !status.contains("containers") || !status["containers"].is_array())
     return error("not a pilot agent's status");
   std::vector<std::vector<std::string>> rows = {
@@ -146,7 +159,7 @@ Result<std::string> status_table(const std::string& content, WallTime now) {
   }
   const Json failures = status.value("failures", Json(0));
   if (failures.is_number_integer() && failures != 0)
-    result += fmt::format("failures of the infrastructure in a row: {}\n", failures.dump());
+    result += fmt::format("failures of the infrastructure in a row: {}\n", json_text(failures));
   if (status.value("given_up", Json(false)) == true) result += "it has given up and takes no more jobs\n";
   return result;
 }

@@ -22,7 +22,8 @@ namespace glidepod::agent {
 //    "pulling": false, "trouble": TEXT}], "pulls": [{"image": NAME, "state": "pulling", "trouble": TEXT}],
 //    "containers": [{"name": "payload-0", "state": "running", "since": TIME, "job": "11.0", "owner":
 //    "alice@pool", "slot": "slot1_1@host", "image": NAME, "digest": "sha256:...", "id": CONTAINER, "how":
-//    "warm", "bind_s": 0.01, "wanted": NAME, "step": TEXT, "trouble": TEXT}]}
+//    "warm", "bind_s": 0.01, "wanted": NAME, "step": TEXT, "trouble": TEXT}],
+//    "binds": {"count": TEXT, "within": TEXT, "took_s": 7.5}}
 //
 // TIMEs are RFC 3339; what is not known is an empty string or missing. A second file has what of it goes into
 // the slots' ads (slot_attributes.hpp).

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/base/file.hpp"
+#include "lib/base/json.hpp"
 #include "lib/http/blocking.hpp"
 #include "lib/http/url.hpp"
 
@@ -85,7 +86,7 @@ int run_client(const std::string& socket, const ClientCommand& command) {
       return 1;
     }
     body = text.value();
-    const Json pod = Json::parse(body, nullptr, false);
+    const Json pod = json_from(body);
     if (pod.is_object() && pod.contains("metadata") && pod["metadata"].is_object() &&
         command.name_space == "default") {
       path = pod["metadata"].value("namespace", "default") + "/pods";
@@ -107,7 +108,7 @@ int run_client(const std::string& socket, const ClientCommand& command) {
     return 1;
   }
   if (follows && reply->status < 400) return 0;
-  const Json answer = Json::parse(reply->body, nullptr, false);
+  const Json answer = json_from(reply->body);
   if (!answer.is_object()) return 1;
   if (reply->status >= 400) {
     std::fprintf(stderr, "Error from server (%s): %s\n", answer.value("reason", "").c_str(),
@@ -118,7 +119,7 @@ int run_client(const std::string& socket, const ClientCommand& command) {
     std::printf("pod/%s %s\n", answer.at("metadata").value("name", "").c_str(),
                 command.verb == "create" ? "created" : "deleted");
   } else if (!command.name.empty()) {
-    std::printf("%s\n", answer.dump(2).c_str());
+    std::printf("%s\n", json_text(answer, 2).c_str());
   } else {
     std::printf("%-40s %-5s %-20s %s\n", "NAME", "READY", "STATUS", "RESTARTS");
     for (const auto& pod : answer.value("items", Json::array())) print_row(pod);

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "lib/base/file.hpp"
+#include "lib/base/json.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/terminal.hpp"
 #include "lib/base/text.hpp"
@@ -63,7 +64,7 @@ std::string fitted(const std::string& text, std::size_t width) {
 }
 
 int print_report(const Json& report, bool as_json) {
-  const auto text = as_json ? Result<std::string>(report.dump(2) + "\n") : table(report);
+  const auto text = as_json ? Result<std::string>(json_text(report, 2) + "\n") : table(report);
   if (!text) return fail(text.error());
   print(as_json ? text.value() : fitted(text.value(), Terminal::of(STDOUT_FILENO).width));
   return report.value("blind", "").empty() ? k_done : k_blind;
@@ -76,7 +77,7 @@ int plan(const Arguments& arguments) {
 
 // The last cycle, and what runs; the longer of them where there is no room for all.
 Result<std::string> status_text(const Json& report, const Arguments& arguments, Time now) {
-  if (arguments.json) return report.dump(2) + "\n";
+  if (arguments.json) return json_text(report, 2) + "\n";
   auto terminal = Terminal::of(STDOUT_FILENO);
   auto cycle = fitted(TRY(table(report)), terminal.width) + '\n';
   const auto taken = static_cast<std::size_t>(std::count(cycle.begin(), cycle.end(), '\n')) + 1;
@@ -88,7 +89,7 @@ Result<std::string> status_text(const Json& report, const Arguments& arguments, 
 int show_status(const Arguments& arguments) {
   const auto text = read_file(arguments.status_file);
   if (!text) return fail(text.error().in("no provisioner has run here"));
-  const auto report = Json::parse(text.value(), nullptr, false);
+  const auto report = json_from(text.value());
   if (!report.is_object()) return fail(error("{} is not a provisioner's status", arguments.status_file));
   const auto now = std::chrono::floor<Seconds>(std::chrono::system_clock::now());
   const auto shown = status_text(report, arguments, now);
@@ -119,7 +120,7 @@ int status(const Arguments& arguments) {
 int why(const Arguments& arguments) {
   const auto answer = why_once(arguments.service, arguments.why);
   if (!answer) return fail(answer.error());
-  const auto json = answer->dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const auto json = json_text(*answer, 2) + "\n";
   print(arguments.json ? json : why_text(answer.value()));
   const auto& first = answer->at("findings").at(0);
   if (first["key"] == "blind") return k_blind;
@@ -165,9 +166,7 @@ void add_api_options(CLI::App& command, Arguments& arguments) {
   command.add_option("--api-ca-file", api.ca_file, "who signed its certificate (default: the system's)");
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("Makes pilots for HTCondor jobs that wait.", "provisioner");
   app.set_version_flag("--version", "provisioner " GLIDEPOD_VERSION);
@@ -193,7 +192,8 @@ int main(int argc, char** argv) {
                           "HOST:PORT or :PORT to serve /healthz, /readyz and /metrics on (default: nowhere)");
   run_command->add_flag(
       "--serve-status", arguments.service.serve_status,
-      "serve /status.json there too, to whoever can reach it: whose jobs run where, in which image");
+      "serve a page there too, /, with /status.json, to whoever can reach it: whose jobs run where, in which "
+      "image");
   run_command->add_option(
       "--lease", arguments.service.lease,
       "NAME or NAMESPACE/NAME of a Lease: of the instances with the same one, one makes pods "
@@ -241,9 +241,14 @@ int main(int argc, char** argv) {
   return done ? k_done : fail(done.error());
 }
 
+}  // namespace
+
 }  // namespace glidepod::provisioner
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   glidepod::start_log("provisioner");
-  return glidepod::provisioner::main(argc, argv);
+  return glidepod::provisioner::run(argc, argv);
+} catch (const std::exception& problem) {
+  ::fprintf(stderr, "provisioner: %s\n", problem.what());
+  return 1;
 }

@@ -8,13 +8,14 @@ build_packages() {
         libseccomp-dev libcap-dev libspdlog-dev libfmt-dev doctest-dev libcpp-httplib-dev libcli11-dev
 }
 
-# Prometheus' promtool alone: the rest of its package would start a server.
-promtool() {  # ARGUMENTS...
+# Where Prometheus' programs are: its package would start a server.
+prometheus_programs() {
     local folder=${GLIDEPOD_CACHE:-/var/cache/glidepod}/promtool
     if [[ ! -x $folder/usr/bin/promtool ]]; then
         rm -rf "$folder.new"
         mkdir -p "$folder.new" && (cd "$folder.new" && apt-get -q download prometheus && dpkg-deb -x prometheus_*.deb . &&
             rm prometheus_*.deb) >&2 && mv -T "$folder.new" "$folder" || return
     fi
-    "$folder/usr/bin/promtool" "$@"
+    echo "$folder/usr/bin"
 }
+promtool() { local programs; programs=$(prometheus_programs) && "$programs/promtool" "$@"; }  # ARGUMENTS...

@@ -5,6 +5,14 @@
 #include <string>
 #include <string_view>
 
+// Compiled once, in format.cpp: otherwise each file that logs gets all of fmt's formatting.
+FMT_BEGIN_NAMESPACE
+namespace detail {
+extern template void vformat_to(buffer<char>&, string_view, basic_format_args<FMT_BUFFER_CONTEXT(char)>,
+                                locale_ref);
+}
+FMT_END_NAMESPACE
+
 namespace glidepod {
 
 // Logs go to stderr, one line an event: time, level, then "event=NAME key=value ...". Loggers quote what

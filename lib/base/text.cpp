@@ -1,5 +1,7 @@
 #include "lib/base/text.hpp"
 
+#include <sys/random.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -74,7 +76,7 @@ std::string shortened(std::string_view text, std::size_t width) {
   return std::string(text.substr(0, width - 1 - end)) + '~' + std::string(text.substr(text.size() - end));
 }
 
-void fit_columns(Rows& rows, std::size_t width, std::vector<std::string_view> spare) {
+void fit_columns(Rows& rows, std::size_t width, const std::vector<std::string_view>& spare) {
   constexpr std::size_t k_due = 12;
   auto widths = widths_of(rows);
   if (widths.empty()) return;
@@ -104,6 +106,14 @@ std::string columns(const Rows& rows, std::size_t to_the_right) {
     result += row.back() + '\n';
   }
   return result;
+}
+
+std::string random_hex(std::size_t bytes) {
+  std::string raw(bytes, '\0');
+  static_cast<void>(!::getrandom(raw.data(), raw.size(), 0));
+  std::string text;
+  for (const char c : raw) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return text;
 }
 
 }  // namespace glidepod

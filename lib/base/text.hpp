@@ -31,7 +31,10 @@ std::string shortened(std::string_view text, std::size_t width);
 // `spare` are left out, in that order, before a column has less than its due, 12; then cells are shortened,
 // in the widest columns first.
 void fit_columns(std::vector<std::vector<std::string>>& rows, std::size_t width,
-                 std::vector<std::string_view> spare);
+                 const std::vector<std::string_view>& spare);
+
+// So many random bytes of the kernel's as lower-case hexadecimal digits.
+std::string random_hex(std::size_t bytes);
 
 // Rows of a table, each as many cells, in columns as wide as their widest cell; so many of the first are
 // aligned to the right. The last column is not filled up.

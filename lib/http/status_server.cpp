@@ -52,6 +52,15 @@ Result<std::unique_ptr<StatusServer>> StatusServer::create(Loop& loop, const std
   settings.handle = [self = made.get()](const Connection&, const httplib::Request& request,
                                         httplib::Response& response) {
     const auto answer = self->questions_->ask(self->questions_, *self->inbox_, request.path);
+    response.set_header("X-Content-Type-Options", "nosniff");
+    for (const auto& [name, value] : answer.headers) response.set_header(name, value);
+    if (const auto tag = '"' + answer.tag + '"'; !answer.tag.empty()) {
+      response.set_header("ETag", tag);
+      if (request.get_header_value("If-None-Match") == tag) {
+        response.status = 304;
+        return;
+      }
+    }
     response.status = answer.status;
     response.set_content(answer.body, answer.type);
   };

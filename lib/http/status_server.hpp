@@ -3,6 +3,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lib/http/server.hpp"
 
@@ -16,6 +18,8 @@ class StatusServer {
     int status = 404;
     std::string body;
     std::string type = "text/plain; version=0.0.4; charset=utf-8";  // as Prometheus wants it
+    std::string tag = {};  // its ETag: who has this one already is told so, without the body
+    std::vector<std::pair<std::string, std::string>> headers = {};
   };
   using Handler = std::function<Answer(const std::string& path)>;
 

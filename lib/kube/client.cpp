@@ -12,11 +12,12 @@ std::string path_of(const PodName& pod) {
   return fmt::format("/api/v1/namespaces/{}/pods/{}", pod.space, pod.name);
 }
 
-Call patch(const PodName& pod, std::string body) {
+Call patch(const PodName& pod, std::string body,
+           std::string_view content_type = "application/strategic-merge-patch+json") {
   return {.method = "PATCH",
           .path = path_of(pod) + "?fieldManager=glidepod",
           .body = std::move(body),
-          .content_type = "application/strategic-merge-patch+json"};
+          .content_type = std::string(content_type)};
 }
 
 }  // namespace
@@ -120,10 +121,10 @@ std::unique_ptr<Client::Operation> Client::get(const PodName& pod, SteadyTime de
   return pod_call({.path = path_of(pod)}, deadline, std::move(handler));
 }
 
-std::unique_ptr<Client::Operation> Client::patch_image(const PodName& pod, std::string_view container,
-                                                       std::string_view image, SteadyTime deadline,
-                                                       PodHandler handler) {
-  return pod_call(patch(pod, image_patch(container, image)), deadline, std::move(handler));
+std::unique_ptr<Client::Operation> Client::patch_image(const PodName& pod, const ImageChange& change,
+                                                       SteadyTime deadline, PodHandler handler) {
+  return pod_call(patch(pod, image_patch(change), "application/json-patch+json"), deadline,
+                  std::move(handler));
 }
 
 std::unique_ptr<Client::Operation> Client::annotate(const PodName& pod, std::string_view key,

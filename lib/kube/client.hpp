@@ -59,9 +59,9 @@ class Client {
   std::unique_ptr<http::Exchange> call(Call call, AnswerHandler handler);
 
   std::unique_ptr<Operation> get(const PodName& pod, SteadyTime deadline, PodHandler handler);
-  // Changes the image of one container and nothing else.
-  std::unique_ptr<Operation> patch_image(const PodName& pod, std::string_view container,
-                                         std::string_view image, SteadyTime deadline, PodHandler handler);
+  // A 422 where the image is another than the change begins with, or the new one is none.
+  std::unique_ptr<Operation> patch_image(const PodName& pod, const ImageChange& change, SteadyTime deadline,
+                                         PodHandler handler);
   // Writes one annotation and nothing else.
   std::unique_ptr<Operation> annotate(const PodName& pod, std::string_view key, std::string_view value,
                                       SteadyTime deadline, PodHandler handler);

@@ -25,7 +25,7 @@ void next_page(const std::shared_ptr<List>& list, const std::string& from);
 void take_page(const std::shared_ptr<List>& list, const std::string& body) {
   std::string version, more;
   {
-    const auto page = Json::parse(body, nullptr, false);
+    const auto page = json_from(body);
     if (!page.is_object() || !page.contains("items") || !page["items"].is_array())
       return list->handlers.done(error("the answer is no list"));
     for (const auto& item : page["items"]) list->handlers.object(item);

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "lib/base/json.hpp"
 #include "lib/kube/pulls.hpp"
 #include "lib/kube/quantity.hpp"
 
@@ -40,7 +41,7 @@ Result<std::int64_t> quantity(const Json& object, const char* key) {
   const Json& value = member(object, key);
   if (value.is_null()) return std::int64_t{0};
   if (!value.is_string() && !value.is_number_integer()) return error("{} is not a quantity", key);
-  const auto parsed = parse_quantity(value.is_string() ? value.get<std::string>() : value.dump());
+  const auto parsed = parse_quantity(value.is_string() ? value.get<std::string>() : json_text(value));
   return parsed ? parsed.value() : std::int64_t{0};
 }
 
@@ -51,7 +52,7 @@ Result<const Json*> part(const Json& object, const char* key, Json::value_t type
 }
 
 Result<Json> parse(std::string_view document) {
-  Json json = Json::parse(document, nullptr, false);
+  Json json = json_from(document);
   if (json.is_discarded()) return error("malformed JSON");
   if (!json.is_object()) return error("not a JSON object");
   return json;
@@ -179,15 +180,19 @@ Result<Status> status_from(const Json& object) {
   return status_of(object).in("status");
 }
 
-std::string image_patch(std::string_view container, std::string_view image) {
-  const Json patch = {{"spec", {{"containers", Json::array({{{"name", container}, {"image", image}}})}}}};
-  // Bytes that are no UTF-8 are the only thing dump() could throw for.
-  return patch.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string image_patch(const ImageChange& change) {
+  const std::string path = fmt::format("/spec/containers/{}", change.place);
+  Json patch = Json::array({{{"op", "test"}, {"path", path + "/name"}, {"value", change.container}},
+                            {{"op", "test"}, {"path", path + "/image"}, {"value", change.before}},
+                            {{"op", "replace"}, {"path", path + "/image"}, {"value", change.after}}});
+  if (!change.version.empty())
+    patch.push_back({{"op", "test"}, {"path", "/metadata/resourceVersion"}, {"value", change.version}});
+  return json_text(patch);
 }
 
 std::string annotation_patch(std::string_view key, std::string_view value) {
   const Json patch = {{"metadata", {{"annotations", {{std::string(key), value}}}}}};
-  return patch.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(patch);
 }
 
 std::string digest_of(std::string_view image_id) {

@@ -76,9 +76,16 @@ Result<Status> status_from(const nlohmann::json& object);
 // opaque, but it has always been etcd's revision, and Kubernetes 1.35 says that it may be compared.
 std::int64_t version_number(std::string_view resource_version);
 
-// The strategic merge patch that changes one container's image and nothing else.
-std::string image_patch(std::string_view container, std::string_view image);
-// The same for one annotation.
+// Of one container of a pod: from which image to which.
+struct ImageChange {
+  std::size_t place = 0;  // of the container in spec.containers
+  std::string container, before, after;
+  std::string version = {};  // the pod's resourceVersion; empty: any
+};
+// The JSON Patch (RFC 6902) that makes the change and nothing else, and fails where the image is not `before`
+// or the pod is not of that version.
+std::string image_patch(const ImageChange& change);
+// The strategic merge patch that writes one annotation and nothing else.
 std::string annotation_patch(std::string_view key, std::string_view value);
 
 // "sha256:..." of an image_id that names a repository, else empty: a bare "sha256:..." is the image's

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 #include "lib/kube/image_reference.hpp"
 
@@ -50,15 +51,11 @@ template <typename T, typename Read>
 std::vector<T> read_list(std::string_view text, Read read) {
   std::vector<T> result;
   if (text.size() > k_longest_text) return result;
-  const Json list = Json::parse(text, nullptr, false);
+  const Json list = json_from(text);
   if (!list.is_array()) return result;
   for (std::size_t i = 0; i < std::min(list.size(), k_most_wanted); ++i)
     if (auto one = read(list[i])) result.push_back(*std::move(one));
   return result;
-}
-
-std::string text_of(const Json& list) {
-  return list.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -67,7 +64,7 @@ std::string wanted_text(const std::vector<WantedImage>& wanted) {
   Json list = Json::array();
   for (std::size_t i = 0; i < std::min(wanted.size(), k_most_wanted); ++i)
     list.push_back({{"image", wanted[i].image}, {"ask", wanted[i].ask}});
-  return text_of(list);
+  return json_text(list);
 }
 
 std::string pulled_text(const std::vector<PulledImage>& pulled) {
@@ -81,7 +78,7 @@ std::string pulled_text(const std::vector<PulledImage>& pulled) {
     if (!message.empty()) one["message"] = one_line(message, k_longest_message);
     list.push_back(std::move(one));
   }
-  return text_of(list);
+  return json_text(list);
 }
 
 std::vector<WantedImage> read_wanted(std::string_view text) {

@@ -117,7 +117,7 @@ Challenge parse_challenge(std::string_view header) {
 }
 
 Result<std::string> basic_credentials(std::string_view config, const ImageLocation& image) {
-  const Json json = Json::parse(config, nullptr, false);
+  const Json json = json_from(config);
   if (!json.is_object()) return error("not a docker config.json");
   const auto auths = json.find("auths");
   if (auths == json.end()) return std::string();
@@ -142,7 +142,7 @@ Result<std::string> basic_credentials(std::string_view config, const ImageLocati
 }
 
 Result<std::string> parse_token(std::string_view answer) {
-  const Json json = Json::parse(answer, nullptr, false);
+  const Json json = json_from(answer);
   if (!json.is_object()) return error("the answer is no JSON object");
   std::string token = text_of(json, "token");
   if (token.empty()) token = text_of(json, "access_token");

@@ -49,7 +49,7 @@ class Limits : public nlohmann::json_sax<Json> {
 Result<Json> parse(std::string_view text) {
   Limits limits;
   if (!Json::sax_parse(text, &limits)) return error("it is malformed JSON, or too much of it");
-  Json json = Json::parse(text, nullptr, false);
+  Json json = json_from(text);
   if (!json.is_object()) return error("it is no JSON object");
   return json;
 }

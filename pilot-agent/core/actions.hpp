@@ -13,6 +13,7 @@ namespace glidepod::agent {
 struct Patch {
   std::uint64_t attempt = 0;  // on_patched() is told this
   std::string container, image;
+  bool once = false;  // the image's name was made up, and no container gets it again
   Time deadline;
 };
 // The annotation that says which images are wanted on the node; on_wanted() is told. One at a time.

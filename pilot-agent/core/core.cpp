@@ -64,9 +64,13 @@ void Core::settle(Time now) {
   fail_unpulled();
   dispatch(now);
   ask_for_pulls(now);
-  if (given_up_ || policy_.give_up_after == 0 || failures_ < policy_.give_up_after) return;
-  given_up_ = true;
-  act(GiveUp{fmt::format("{} failures in a row, the last: {}", failures_, last_failure_)});
+  if (policy_.give_up_after > 0 && failures_ >= policy_.give_up_after)
+    give_up(fmt::format("{} failures in a row, the last: {}", failures_, last_failure_));
+}
+
+void Core::give_up(std::string why) {
+  if (std::exchange(given_up_, true)) return;
+  act(GiveUp{std::move(why)});
   for (const Waiting& waiting : std::exchange(queue_, {}))
     fail(waiting.request, wire::Fault::infrastructure, "this pilot has given up");
 }
@@ -112,6 +116,7 @@ void Core::on_client_signal(ClientId client, int number, Time now) {
 }
 
 void Core::fail(const Request& request, wire::Fault fault, std::string message) {
+  if (!request.any_image) ++(fault == wire::Fault::user ? binds_.user : binds_.infrastructure);
   warn("event=bind_failed job={} owner={} image={} fault={} reason={}", word(request.job),
        word(request.owner), word(request.image), fault == wire::Fault::user ? "user" : "infrastructure",
        quoted(message));
@@ -122,6 +127,16 @@ void Core::fail(const Request& request, wire::Fault fault, std::string message) 
 void Core::count_failure(const std::string& reason) {
   ++failures_;
   last_failure_ = reason;
+}
+
+void Core::take(Container& container, const kube::ContainerStatus& status) {
+  container.status = status;
+  // Glue ends so only when the pilot is done: a runtime that was killed has lost how the container ended.
+  // With restartPolicy OnFailure the kubelet takes that for final, and tells nothing of this pod any more.
+  const bool ended_well = status.state == kube::ContainerStatus::State::terminated && status.terminated &&
+                          status.terminated->exit_code == 0 && status.terminated->signal == 0;
+  if (ended_well && !finishing_)
+    give_up(fmt::format("the node has lost {}, and tells nothing of this pod any more", container.name));
 }
 
 void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
@@ -145,10 +160,11 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
   for (Container& container : containers_) {
     if (const kube::ContainerSpec* spec = pod.container(container.name)) {
       container.told = container.admitted = spec->image;
-      if (fresh && spec->image != home_.image) container.image = container.told_image = spec->image;
+      if (!names_home(spec->image, home_)) container.told_image = spec->image;
+      if (fresh) container.image = container.told_image;
       container.memory_limit_kib = spec->memory_limit / 1024;
     }
-    if (const kube::ContainerStatus* status = pod.status(container.name)) container.status = *status;
+    if (const kube::ContainerStatus* status = pod.status(container.name)) take(container, *status);
     if (fresh) continue;
     container.inherited = true;
     unsettle(container, now);
@@ -168,7 +184,7 @@ void Core::on_pod(const kube::Pod& pod, Time now) {
   for (Container& container : containers_) {
     const kube::ContainerStatus* status = pod.status(container.name);
     if (status == nullptr) continue;
-    container.status = *status;
+    take(container, *status);
     const bool running = status->state == kube::ContainerStatus::State::running;
     if (container.glue != 0 && (container.instance.empty() ? running : is_of(*status, container.instance)))
       container.shown_running = true;

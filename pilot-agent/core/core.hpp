@@ -14,6 +14,7 @@
 #include "lib/registry/document.hpp"
 #include "lib/wire/messages.hpp"
 #include "pilot-agent/core/actions.hpp"
+#include "pilot-agent/core/binds.hpp"
 #include "pilot-agent/core/proof.hpp"
 #include "pilot-agent/core/pulls.hpp"
 #include "pilot-agent/core/snapshot.hpp"
@@ -102,6 +103,8 @@ class Core {
 
   // core.cpp
   void settle(Time now);
+  void give_up(std::string why);
+  void take(Container& container, const kube::ContainerStatus& status);
   void become(Container& container, AnyState state, EventKind event);
   void unsettle(Container& container, Time now);
   Container* find(std::string_view name);
@@ -207,6 +210,7 @@ class Core {
   bool given_up_ = false;
   int failures_ = 0;  // of the infrastructure, since a job was started
   std::string last_failure_;
+  Binds binds_;
   Time first_again_{};                           // when a test switch may be tried
   std::string home_container_;                   // the pilot's own
   Credentials credentials_ = Credentials::none;  // of the pod, for registries

@@ -175,8 +175,8 @@ void Core::learn(Container& container, const ContainerStatus& status) {
   const auto shown = ImageReference::parse(kube::repository_of(status.image_id));
   const std::string digest = kube::digest_of(status.image_id);
   // An image that the node also has under another name may be shown by that one, which the registry asked for
-  // need not know.
-  if (digest.empty() || !asked || !admitted || !shown) return;
+  // need not know. What is named by its digest has no other.
+  if (digest.empty() || !asked || !asked->digest.empty() || !admitted || !shown) return;
   if (shown->full_repository() != admitted->full_repository() &&
       shown->full_repository() != asked->full_repository())
     return;

@@ -42,6 +42,12 @@ bool shows_home(const ContainerStatus& status, const Home& home) {
   return !home.image_id.empty() && status.image_id == home.image_id;
 }
 
+bool names_home(const std::string& image, const Home& home) {
+  if (image == home.image) return true;
+  const auto reference = ImageReference::parse(image);
+  return reference && !reference->digest.empty() && reference->digest == home.digest;
+}
+
 bool shows_image(const ContainerStatus& status, const std::string& reference) {
   const auto wanted = ImageReference::parse(reference);
   if (!wanted) return false;

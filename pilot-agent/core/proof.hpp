@@ -25,6 +25,9 @@ bool is_of(const kube::ContainerStatus& status, std::string_view container_id);
 // Whether the container of a status runs the pilot's own image. Both imageIDs are of one node.
 bool shows_home(const kube::ContainerStatus& status, const Home& home);
 
+// Whether a pod's spec means the pilot's own image by this name.
+bool names_home(const std::string& image, const Home& home);
+
 // Whether the container of a status runs this image: by its digest, or by the very name. That it shows
 // another name proves nothing, as one content has many.
 bool shows_image(const kube::ContainerStatus& status, const std::string& reference);

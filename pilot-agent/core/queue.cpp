@@ -138,6 +138,7 @@ void Core::launch(Container& container, const Waiting& waiting, std::string_view
   become(container, std::move(running), event);
   container.last_used = now;
   if (!request.any_image) {
+    binds_.bound(how, bound_in);
     container.owner = request.owner;
     if (policy_.reuse == Policy::Reuse::never) container.spoiled = true;
   }

@@ -52,6 +52,7 @@ Snapshot Core::snapshot() const {
   }
   for (const auto& [image, pull] : pulls_.all())
     result.pulls.push_back({image, std::string(name_of(pull.state)), pull.trouble});
+  result.binds = binds_;
   result.failures = failures_;
   result.given_up = given_up_;
   return result;

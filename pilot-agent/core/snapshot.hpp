@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "pilot-agent/core/binds.hpp"
 #include "pilot-agent/core/state.hpp"
 
 namespace glidepod::agent {
@@ -36,7 +37,8 @@ struct Snapshot {
     std::string image, state, trouble;
   };
   std::vector<Beside> pulls;  // images that are wanted on the node
-  int failures = 0;           // of the infrastructure in a row
+  Binds binds;
+  int failures = 0;  // of the infrastructure in a row
   bool given_up = false;
 
   // One line a container, key=value.

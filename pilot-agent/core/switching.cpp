@@ -43,6 +43,7 @@ void Core::check_again(Container& container, EventKind event, Time now) {
 void Core::next_step(Container& container, Switching& step, Time now) {
   step.proof = proof_for(container);
   std::optional<std::string> reference;
+  const auto nonces = last_nonce_;
   const bool provable = step.proof == Proof::goodbye || !step.goodbye_needed;
   if (!step.target.empty() && provable) reference = reference_for(container, step.target);
   step.leg = reference ? Leg::target : Leg::home;
@@ -61,7 +62,7 @@ void Core::next_step(Container& container, Switching& step, Time now) {
   container.last_used = now;
   note("event=switch container={} image={} job={} proof={}", container.name, word(step.reference),
        word(step.waiting ? step.waiting->request.job : ""), name_of(step.proof));
-  act(Patch{step.attempt, container.name, step.reference, step.deadline});
+  act(Patch{step.attempt, container.name, step.reference, last_nonce_ != nonces, step.deadline});
 }
 
 // What runs in the container is what this step asked for.

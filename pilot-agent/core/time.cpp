@@ -52,7 +52,8 @@ void Core::on_time(Time now) {
 bool Core::watching() const {
   if ((owes_first() && home_.image_id.empty()) || pulls_.waiting()) return true;
   return !lost_jobs_.empty() || std::ranges::any_of(containers_, [](const Container& container) {
-    if (container.learning_until) return true;
+    // Why it is not there, and whether it will ever be, is only in its status.
+    if (container.learning_until || container.kind() == State::absent) return true;
     const auto* step = std::get_if<Switching>(&container.state);
     return step != nullptr && (step->answered || step->leg == Switching::Leg::check);
   });

@@ -1,9 +1,9 @@
 #include "podhost/api/api.hpp"
 
 #include <httplib.h>
-#include <sys/random.h>
 
 #include "lib/base/file.hpp"
+#include "lib/base/json.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/time.hpp"
@@ -26,21 +26,9 @@ constexpr Seconds k_watch_limit{1800};
 constexpr std::string_view k_token_path = "/t/";
 constexpr std::int64_t k_longest_grace = 0x7fffffff;  // seconds
 
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 void answer(httplib::Response& response, int code, const Json& body) {
   response.status = code;
-  response.set_content(dump(body) + "\n", "application/json");
-}
-
-std::string random_hex(std::size_t bytes) {
-  std::string raw(bytes, '\0');
-  static_cast<void>(!getrandom(raw.data(), raw.size(), 0));
-  std::string text;
-  for (const char c : raw) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return text;
+  response.set_content(json_text(body) + "\n", "application/json");
 }
 
 std::string new_uid() {
@@ -252,12 +240,12 @@ Result<Api::Answer> Api::create(const Target& target, const httplib::Request& re
   if (!pod["metadata"].is_object()) return ApiError::bad_request("the pod has no metadata");
   Json& metadata = pod["metadata"];
   const Json name_space = metadata.value("namespace", Json());
-  if (!name_space.is_null() && name_space != "" && name_space != target.name_space) {
+  if (!name_space.is_null() && name_space != Json("") && name_space != target.name_space) {
     return ApiError::bad_request(fmt::format(
         "the namespace of the provided object does not match the namespace sent on the request ({})",
         target.name_space));
   }
-  if (metadata.value("name", Json("")) == "" && metadata.value("generateName", Json()).is_string()) {
+  if (metadata.value("name", Json("")) == Json("") && metadata.value("generateName", Json()).is_string()) {
     metadata["name"] = metadata["generateName"].get<std::string>() + random_hex(3).substr(0, 5);
   }
   pod["apiVersion"] = "v1";
@@ -396,7 +384,7 @@ Result<Api::Answer> Api::remove(const Target& target, const httplib::Request& re
           fmt::format(
               "Operation cannot be fulfilled on pods \"{}\": the {} in the precondition ({}) does "
               "not match the {} in record ({}). The object might have been deleted and then recreated",
-              target.name, name, wanted.is_string() ? wanted.get<std::string>() : dump(wanted), name,
+              target.name, name, wanted.is_string() ? wanted.get<std::string>() : json_text(wanted), name,
               metadata[key].get<std::string>())}
           .to_error();
     }

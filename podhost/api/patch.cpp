@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 #include "podhost/api/json_input.hpp"
 
@@ -190,7 +191,7 @@ Result<Json> check_update(const Json& old_pod, Json new_pod) {
                                  {{kube::FieldError::Kind::forbidden, "spec",
                                    "pod updates may not change fields other than `spec.containers[*].image`, "
                                    "`spec.initContainers[*].image`, `spec.activeDeadlineSeconds`\n" +
-                                       Json::diff(before, after).dump()}});
+                                       json_text(Json::diff(before, after))}});
   }
   std::vector<kube::FieldError> errors;
   for (const std::string key : {"containers", "initContainers"}) {

@@ -3,6 +3,8 @@
 #include <httplib.h>
 #include <sys/eventfd.h>
 
+#include "lib/base/json.hpp"
+
 namespace glidepod::podhost {
 namespace {
 
@@ -10,7 +12,7 @@ constexpr Milliseconds k_bookmark_every{60000};
 
 std::string line(const char* type, const Json& object) {
   const Json event = {{"type", type}, {"object", object}};
-  return event.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(event) + "\n";
 }
 
 std::string bookmark(std::int64_t version, const Json& annotations = {}) {

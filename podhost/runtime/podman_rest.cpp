@@ -20,7 +20,7 @@ const Json& part_of(const Json& json, const char* key) {
 }  // namespace
 
 Json PodmanRest::Answer::json() const {
-  return Json::parse(body, nullptr, false);
+  return json_from(body);
 }
 
 // Podman's message ends with its "cause", which says nothing new.
@@ -85,7 +85,7 @@ Result<void> PodmanRest::pull(const std::string& name, const std::atomic<bool>& 
   // The answer is a stream of JSON objects; failure comes as one of them under status 200.
   for (std::size_t begin = 0; begin < answer.body.size();) {
     const auto end = std::min(answer.body.find('\n', begin), answer.body.size());
-    const Json line = Json::parse(answer.body.substr(begin, end - begin), nullptr, false);
+    const Json line = json_from(answer.body.substr(begin, end - begin));
     if (line.is_object() && !text_of(line, "error").empty()) return Error(text_of(line, "error"));
     begin = end + 1;
   }
@@ -94,7 +94,7 @@ Result<void> PodmanRest::pull(const std::string& name, const std::atomic<bool>& 
 }
 
 Result<std::string> PodmanRest::run_pod(const Json& config) {
-  const Answer created = TRY(call({"POST", "/pods/create", config.dump()}));
+  const Answer created = TRY(call({"POST", "/pods/create", json_text(config)}));
   const Json pod = created.json();
   if (!created.good() || !pod.is_object()) return created.error();
   const std::string id = text_of(pod, "Id");
@@ -122,8 +122,7 @@ Result<void> PodmanRest::remove_pod(const std::string& name) {
 }
 
 Result<std::string> PodmanRest::create_container(const Json& config) {
-  const Answer answer =
-      TRY(call({"POST", "/containers/create", config.dump(-1, ' ', false, Json::error_handler_t::replace)}));
+  const Answer answer = TRY(call({"POST", "/containers/create", json_text(config)}));
   const Json json = answer.json();
   if (!answer.good() || !json.is_object()) return answer.error();
   return text_of(json, "Id");
@@ -171,7 +170,7 @@ Result<void> PodmanRest::remove_container(const std::string& id) {
 
 Result<std::vector<std::string>> PodmanRest::list(const std::string& path, const std::string& label) {
   const Json filter = {{"label", Json::array({label})}};
-  const Answer answer = TRY(call({"GET", path + "filters=" + http::url_encoded(filter.dump()), ""}));
+  const Answer answer = TRY(call({"GET", path + "filters=" + http::url_encoded(json_text(filter)), ""}));
   const Json json = answer.json();
   if (!answer.good() || json.is_discarded()) return answer.error();
   std::vector<std::string> ids;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/base/json.hpp"
 #include "lib/kube/quantity.hpp"
 #include "podhost/spec/spec_parser.hpp"
 
@@ -54,7 +55,7 @@ Resources SpecParser::resources(const Json& json, const std::string& path) {
     for (const std::string name : {"cpu", "memory", "ephemeral-storage"}) {
       if (!values.has(name)) continue;
       const Json& raw = fields.object(group).at(name);
-      const std::string text = raw.is_number() ? raw.dump() : values.text(name);
+      const std::string text = raw.is_number() ? json_text(raw) : values.text(name);
       values.skip(name);
       const auto amount = name == "cpu" ? kube::parse_milli(text) : kube::parse_quantity(text);
       if (!amount) {

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "lib/base/file.hpp"
+#include "lib/base/json.hpp"
 #include "lib/base/log.hpp"
 
 namespace glidepod::podhost {
@@ -86,7 +87,7 @@ Result<void> PodFiles::save_spec(const Json& pod) const {
   }
   Json kept = pod;
   kept.erase("status");
-  return replace_file(folder(uid) + "/pod.json", kept.dump(1), 0600);
+  return replace_file(folder(uid) + "/pod.json", json_text(kept, 1), 0600);
 }
 
 void PodFiles::save_status(const std::string& uid, const Json& status) const {
@@ -96,8 +97,7 @@ void PodFiles::save_status(const std::string& uid, const Json& status) const {
   if (!fd)
     return spdlog::warn("event=status_not_saved uid={} error={}", uid,
                         glidepod::quoted(fd.error().message()));
-  if (const auto written = write_all(fd.value(), status.dump(-1, ' ', false, Json::error_handler_t::replace));
-      !written) {
+  if (const auto written = write_all(fd.value(), json_text(status)); !written) {
     unlink(fresh.c_str());
     return spdlog::warn("event=status_not_saved uid={} error={}", uid,
                         glidepod::quoted(written.error().message()));
@@ -134,7 +134,7 @@ std::vector<Json> PodFiles::load() const {
     names.push_back(entry.path().filename());
   for (const auto& uid : names) {
     const auto text = read_file(folder(uid) + "/pod.json");
-    Json pod = text ? Json::parse(text.value(), nullptr, false) : Json();
+    Json pod = text ? json_from(text.value()) : Json();
     const bool usable =
         pod.is_object() && pod.contains("metadata") && pod["metadata"].value("uid", "") == uid;
     if (!usable && text) {
@@ -147,7 +147,7 @@ std::vector<Json> PodFiles::load() const {
       continue;
     }
     const auto status_text = read_file(folder(uid) + "/status.json");
-    Json status = status_text ? Json::parse(status_text.value(), nullptr, false) : Json();
+    Json status = status_text ? json_from(status_text.value()) : Json();
     pod["status"] = status.is_object() ? std::move(status) : Json{{"phase", "Pending"}};
     pods.push_back(std::move(pod));
   }

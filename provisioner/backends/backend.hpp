@@ -16,6 +16,12 @@ struct Seen {
   std::vector<std::string> problems;  // what could not be read, but cost only itself
 };
 
+// Something of a pod that its cluster shall say too.
+struct PodEvent {
+  std::string pod, reason, message;  // the reason is one word
+  bool warning = false;
+};
+
 // Where pods run. Handlers are called once, from the loop, never from within the call.
 class Backend {
  public:
@@ -29,6 +35,9 @@ class Backend {
                       std::function<void(Result<void>)> done) = 0;
   // Removes one pod, if it still is what it was seen to be.
   virtual void remove(const std::string& name, std::function<void(Result<void>)> done) = 0;
+
+  // As well as it can: nobody waits for it, and nothing is decided by it.
+  virtual void tell(const PodEvent&, Time) {}
 
   // Nothing is tried again any more; what is under way is waited for.
   virtual void wind_up() {}

@@ -1,5 +1,9 @@
 #include "provisioner/backends/kubernetes.hpp"
 
+#include "lib/base/json.hpp"
+#include "lib/base/log.hpp"
+#include "lib/base/text.hpp"
+#include "lib/base/time.hpp"
 #include "lib/condor/classad.hpp"
 #include "provisioner/backends/pod_state.hpp"
 
@@ -10,6 +14,7 @@ namespace {
 constexpr Seconds k_nodes_age{600};
 // A node is some 20 kB of JSON, most of it the names of its images.
 constexpr int k_nodes_page = 100;
+constexpr Milliseconds k_event_limit{20'000};
 
 Json allocatable_of(const Json& node) {
   const auto pointer = Json::json_pointer("/status/allocatable");
@@ -64,7 +69,7 @@ void Kubernetes::read_quota(const std::shared_ptr<Look>& look) {
         look->seen.blind = "quotas: " + failure.to_string();
         return look->done(std::move(look->seen));
       }
-    } else if (const auto list = Json::parse(answer.value(), nullptr, false); list.is_object()) {
+    } else if (const auto list = json_from(answer.value()); list.is_object()) {
       if (const auto quota = read_quotas(list)) {
         look->seen.capacity.quota = quota->hard;
         look->seen.capacity.quota_left = quota->left;
@@ -140,7 +145,7 @@ void Kubernetes::create(const Group& group, const std::string& name, std::functi
     calls_.later([done = std::move(done), failure = pod.error()] { done(failure); });
     return;
   }
-  const auto body = pod.value().dump(-1, ' ', false, Json::error_handler_t::replace);
+  const auto body = json_text(pod.value());
   calls_.call({.method = "POST", .path = pods_path(), .body = body},
               [this, done = std::move(done)](const Result<std::string>& answer) {
                 if (answer) {
@@ -161,10 +166,47 @@ void Kubernetes::remove(const std::string& name, std::function<void(Result<void>
   Json conditions = {{"uid", pod == judged_.end() ? "unknown" : pod->second.first}};
   if (pod != judged_.end() && !pod->second.second.empty()) conditions["resourceVersion"] = pod->second.second;
   const Json options = {{"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", conditions}};
-  calls_.call({.method = "DELETE", .path = pods_path(name), .body = options.dump()},
+  calls_.call({.method = "DELETE", .path = pods_path(name), .body = json_text(options)},
               [done = std::move(done)](const Result<std::string>& answer) {
                 if (answer || kube::Failure::of(answer.error()).status == 404) return done({});
                 done(answer.error());
+              });
+}
+
+void Kubernetes::tell(const PodEvent& event, Time now) {
+  const auto pod = judged_.find(event.pod);
+  if (!settings_.pod_events || no_events_ || pod == judged_.end()) return;
+  const std::string source = "glidepod-provisioner", time = time_text(now);
+  const Json body = {{"apiVersion", "v1"},
+                     {"kind", "Event"},
+                     {"metadata",
+                      {{"name", fmt::format("{}.{}", event.pod, random_hex(8))},
+                       {"namespace", settings_.name_space},
+                       {"labels", {{"app.kubernetes.io/part-of", "glidepod"}}}}},
+                     {"involvedObject",
+                      {{"apiVersion", "v1"},
+                       {"kind", "Pod"},
+                       {"namespace", settings_.name_space},
+                       {"name", event.pod},
+                       {"uid", pod->second.first}}},
+                     {"type", event.warning ? "Warning" : "Normal"},
+                     {"reason", event.reason},
+                     {"message", event.message},
+                     {"source", {{"component", source}}},
+                     {"reportingComponent", source},
+                     {"firstTimestamp", time},
+                     {"lastTimestamp", time},
+                     {"count", 1}};
+  calls_.call({.method = "POST",
+               .path = fmt::format("/api/v1/namespaces/{}/events", settings_.name_space),
+               .body = json_text(body),
+               .time_limit = k_event_limit},
+              [this](const Result<std::string>& answer) {
+                if (answer || no_events_) return;
+                const auto failure = kube::Failure::of(answer.error());
+                no_events_ = failure.status == 403 || failure.status == 404 || failure.status == 405;
+                if (no_events_)
+                  spdlog::warn("event=no_pod_events why={}", glidepod::quoted(answer.error().message()));
               });
 }
 

@@ -27,6 +27,8 @@ class Kubernetes : public Backend {
   void create(const Group& group, const std::string& name, std::function<void(Result<void>)> done) override;
   // Only the very pod that was seen, and as it was seen: it may be at work by now.
   void remove(const std::string& name, std::function<void(Result<void>)> done) override;
+  // A core/v1 Event. Where those may not be made, or there are none (podhost), that is said once.
+  void tell(const PodEvent& event, Time now) override;
   void wind_up() override {
     calls_.wind_up();
     if (pullers_) pullers_->wind_up();
@@ -53,6 +55,7 @@ class Kubernetes : public Backend {
   std::unique_ptr<Pullers> pullers_;  // none: images are not pulled beside the pods
   std::vector<Resources> nodes_;
   Time nodes_read_;
+  bool no_events_ = false;  // the API does not take them
 };
 
 }  // namespace glidepod::provisioner

@@ -68,7 +68,7 @@ void PodFeed::follow() {
 }
 
 void PodFeed::made(const std::string& body) {
-  const auto pod = Json::parse(body, nullptr, false);
+  const auto pod = json_from(body);
   const auto name = text_of(metadata_of(pod), "name");
   // What the watch has told already is newer.
   if (!name.empty() && !pods_.contains(name)) put(pods_, pod);

@@ -4,6 +4,7 @@
 #include <set>
 #include <tuple>
 
+#include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/time.hpp"
 #include "lib/kube/quantity.hpp"
@@ -134,7 +135,7 @@ void place_running(Pod& result, const Json& pilot) {
 std::int64_t quantity(const Json& values, const char* name, std::int64_t unit, std::int64_t missing) {
   const auto& value = at(values, name);
   if (value.is_null()) return missing;
-  const auto milli = kube::parse_milli(value.is_string() ? value.get<std::string>() : value.dump());
+  const auto milli = kube::parse_milli(value.is_string() ? value.get<std::string>() : json_text(value));
   return milli ? milli.value() / unit : missing;
 }
 

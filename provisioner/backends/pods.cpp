@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 #include "lib/kube/quantity.hpp"
 #include "provisioner/backends/pod_volumes.hpp"
@@ -105,8 +106,7 @@ Result<Json> PodMaker::make(const Group& group, const std::string& name) const {
   TRY(set_volumes(pod, group));
   // Of all but its name: pods that wait and would now be made otherwise are told by it.
   auto& metadata = pod["metadata"];
-  metadata["annotations"][k_made_as] =
-      fmt::format("{:016x}", stable_hash(pod.dump(-1, ' ', false, Json::error_handler_t::replace)));
+  metadata["annotations"][k_made_as] = fmt::format("{:016x}", stable_hash(json_text(pod)));
   metadata["name"] = name;
   return pod;
 }
@@ -153,9 +153,15 @@ void PodMaker::set_images(Json& pod) const {
 
 namespace {
 
-// PRP raises the disk of the pod, not what its pilots match jobs by.
-std::int64_t disk_of(const Group& group, const KubernetesSettings& settings) {
-  return std::max(group.disk_kb, settings.storage_mbs * 1024);
+// The logs of HTCondor and of the containers, at their longest, and what jobs leave outside of their folders.
+constexpr std::int64_t k_own_disk_kib = 512000;
+
+// PRP raises the disk of the pod, not what its pilots match jobs by. Our pilots offer jobs the group's disk
+// in KiB and count it; the kubelet counts all that the pod has written, and evicts it for a byte too many.
+std::string disk_of(const Group& group, const KubernetesSettings& settings, bool payloads) {
+  const auto least = settings.storage_mbs * 1024;
+  return payloads ? fmt::format("{}Ki", std::max(group.disk_kb + k_own_disk_kib, least))
+                  : fmt::format("{}k", std::max(group.disk_kb, least));
 }
 
 }  // namespace
@@ -181,6 +187,8 @@ void PodMaker::set_environment(Json& pod, const Group& group) const {
               {"DISK", std::to_string(group.disk_kb)}};
   if (!payloads_.empty()) all.emplace_back("GLIDEPOD_PAYLOAD_CONTAINERS", payload_names(pod));
   if (s.pullers) all.emplace_back("GLIDEPOD_PULLERS", "true");
+  if (!s.gpu_jobs_only) all.emplace_back("GLIDEPOD_GPU_JOBS_ONLY", "no");
+  if (s.least_fill > 0) all.emplace_back("GLIDEPOD_LEAST_FILL", std::to_string(s.least_fill));
   if (!s.force_namespace_matching.empty())
     all.emplace_back("FORCE_K8SNAMESPACE_MATCHING", s.force_namespace_matching);
   if (!s.additional_requirements.empty())
@@ -210,9 +218,12 @@ void PodMaker::set_resources(Json& pod, const Group& group) const {
     resources["requests"]["cpu"] = cpus(share(request_cpus));
     resources["limits"]["memory"] = fmt::format("{}Mi", group.memory_mb + 1000);
     resources["limits"]["cpu"] = cpus(limit_cpus);
-    if (i > 0) continue;
+    if (i > 0) {
+      for (const auto* whose : {"requests", "limits"}) resources[whose].erase("ephemeral-storage");
+      continue;
+    }
     // Devices and the like belong to one container, and disk is counted over the whole pod.
-    Dict whole = {{"ephemeral-storage", fmt::format("{}k", disk_of(group, s))}};
+    Dict whole = {{"ephemeral-storage", disk_of(group, s, has_payloads())}};
     if (group.gpus > 0) whole.emplace_back("nvidia.com/gpu", std::to_string(group.gpus));
     if (s.request_fuse.value_or(!from_template_)) whole.emplace_back("smarter-devices/fuse", "1");
     whole.insert(whole.end(), s.resources.begin(), s.resources.end());
@@ -313,7 +324,7 @@ Result<Resources> resources_of_pod(const Json& pod) {
     const auto quantity = [&requests](const char* name) -> Result<std::int64_t> {
       if (!requests.contains(name)) return std::int64_t{0};
       const auto& value = requests[name];
-      const auto text = value.is_string() ? value.get<std::string>() : value.dump();
+      const auto text = value.is_string() ? value.get<std::string>() : json_text(value);
       return kube::parse_milli(text).in(name);
     };
     sum.cpu_milli += TRY(quantity("cpu"));

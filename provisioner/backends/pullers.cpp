@@ -1,5 +1,6 @@
 #include "provisioner/backends/pullers.hpp"
 
+#include "lib/base/json.hpp"
 #include "lib/base/log.hpp"
 
 namespace glidepod::provisioner {
@@ -115,7 +116,7 @@ void Pullers::act() {
 }
 
 void Pullers::create(const PullPlan::New& wanted) {
-  const auto body = make_puller(wanted, settings_).dump(-1, ' ', false, Json::error_handler_t::replace);
+  const auto body = json_text(make_puller(wanted, settings_));
   busy_.insert(wanted.name);
   made_.emplace_back(std::chrono::steady_clock::now(), wanted.key.node);
   spdlog::info("event=puller pod={} node={} image={}", wanted.name, wanted.key.node,
@@ -128,7 +129,7 @@ void Pullers::create(const PullPlan::New& wanted) {
                 // A pod of this name that is there already: the watch tells of it, or of its end.
                 if (!answer && kube::Failure::of(answer.error()).status == 409) return;
                 if (answer) {
-                  const Puller made = read_puller(Json::parse(answer.value(), nullptr, false));
+                  const Puller made = read_puller(json_from(answer.value()));
                   if (made.name == wanted.name) pullers_.try_emplace(made.name, made);
                 } else {
                   spdlog::warn("event=puller_not_made pod={} why={}", wanted.name,
@@ -151,7 +152,7 @@ void Pullers::remove(const Puller& puller) {
       {"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", {{"uid", puller.uid}}}};
   calls_.call({.method = "DELETE",
                .path = fmt::format("/api/v1/namespaces/{}/pods/{}", settings_.name_space, puller.name),
-               .body = options.dump()},
+               .body = json_text(options)},
               [this, name = puller.name](const Result<std::string>& answer) {
                 busy_.erase(name);
                 // The watch tells of its end.
@@ -169,11 +170,11 @@ void Pullers::annotate(const PullingPilot& pilot, const std::string& text) {
   calls_.call({.method = "PATCH",
                .path = fmt::format("/api/v1/namespaces/{}/pods/{}?fieldManager=glidepod-provisioner",
                                    settings_.name_space, pilot.name),
-               .body = patch.dump(-1, ' ', false, Json::error_handler_t::replace),
+               .body = json_text(patch),
                .content_type = "application/merge-patch+json"},
               [this, name = pilot.name](const Result<std::string>& answer) {
                 busy_.erase(name);
-                if (answer) return told(name, Json::parse(answer.value(), nullptr, false));
+                if (answer) return told(name, json_from(answer.value()));
                 spdlog::warn("event=pilot_not_told pod={} why={}", name,
                              glidepod::quoted(answer.error().message()));
               });

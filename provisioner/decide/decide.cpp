@@ -4,20 +4,13 @@
 
 #include "provisioner/decide/breaker.hpp"
 #include "provisioner/decide/removal.hpp"
+#include "provisioner/decide/share.hpp"
 
 namespace glidepod::provisioner {
 
 namespace {
 
 using Verdict = Decision::Verdict;
-
-// Lowers the number to a limit (0: none) and says so.
-void lower(Decision& decision, std::int64_t limit, std::string_view rule) {
-  const auto allowed = std::max<std::int64_t>(limit, 0);
-  if (decision.submit <= allowed) return;
-  decision.steps.push_back(fmt::format("{}: {} -> {}", rule, decision.submit, allowed));
-  decision.submit = allowed;
-}
 
 // The idle jobs of each group that count, with each owner's taken only up to what the cap leaves.
 std::map<Group, std::int64_t> counted_jobs(const Demand& demand, const Supply& supply, std::int64_t cap) {
@@ -85,9 +78,8 @@ void decide_group(Decision& decision, const Capacity& capacity, const Policy& po
     target = lowered;
   }
   // One pod shows when there is room again; more would only take what others may wait for.
-  const bool homeless = supply.unschedulable > 0 && supply.unschedulable == supply.live() - supply.unknown;
-  if (const auto since = now - supply.unschedulable_since;
-      homeless && s.unschedulable_limit > Seconds(0) && since > s.unschedulable_limit && target > 1) {
+  if (homeless(supply, s, now) && target > 1) {
+    const auto since = now - supply.unschedulable_since;
     decision.steps.push_back(fmt::format("no node for {} s: {} -> 1", since.count(), target));
     target = 1;
   }
@@ -117,61 +109,14 @@ void decide_group(Decision& decision, const Capacity& capacity, const Policy& po
   if (s.max_pods_per_group > 0) lower(decision, s.max_pods_per_group - supply.live(), "max_pods_per_group");
 }
 
-// A limit on all groups together.
-struct Shared {
-  std::string rule;
-  std::int64_t left;
-};
-
-std::vector<Shared> shared_limits(const Supply& supply, const PolicySettings& s) {
-  std::int64_t unclaimed = 0, running = 0, live = 0;
-  for (const auto& [group, pods] : supply.groups) {
-    unclaimed += pods.unclaimed();
-    running += pods.unclaimed() + pods.claimed;
-    live += pods.live();
-  }
-  std::vector<Shared> result;
-  if (s.ramp_up > 0) result.push_back({"ramp_up", s.ramp_up});
-  if (s.max_idle > 0) result.push_back({"max_idle", s.max_idle - unclaimed});
-  if (s.max_running > 0) result.push_back({"max_running", s.max_running - running});
-  if (s.max_pods > 0) result.push_back({"max_pods", s.max_pods - live});
-  return result;
-}
-
-// What is shared goes round, a pod a group at a time, and starts with another group in each cycle.
-void share(std::vector<Decision>& decisions, const Supply& supply, const Capacity& capacity,
-           const Policy& policy, std::uint64_t cycle) {
-  auto limits = shared_limits(supply, policy.settings);
-  auto quota = capacity.quota_left;
-  if (decisions.empty() || (limits.empty() && !quota)) return;
-  std::vector<std::int64_t> granted(decisions.size(), 0);
-  std::vector<std::string> stopped_by(decisions.size());
-  bool more = true;
-  while (more) {
-    more = false;
-    for (std::size_t i = 0; i < decisions.size(); ++i) {
-      const auto at = (i + cycle) % decisions.size();
-      if (granted[at] == decisions[at].submit || !stopped_by[at].empty()) continue;
-      const auto limit =
-          std::find_if(limits.begin(), limits.end(), [](const Shared& l) { return l.left <= 0; });
-      const auto need = capacity.needs.find(decisions[at].group);
-      if (limit != limits.end()) {
-        stopped_by[at] = limit->rule;
-      } else if (quota && need != capacity.needs.end() && quota->holds(need->second, 1) == 0) {
-        stopped_by[at] = "quota";
-      } else {
-        ++granted[at];
-        more = true;
-        for (auto& l : limits) --l.left;
-        if (quota && need != capacity.needs.end()) quota = quota->minus(need->second);
-      }
-    }
-  }
-  for (std::size_t i = 0; i < decisions.size(); ++i)
-    if (!stopped_by[i].empty()) lower(decisions[i], granted[i], stopped_by[i]);
-}
-
 }  // namespace
+
+void lower(Decision& decision, std::int64_t limit, std::string_view rule) {
+  const auto allowed = std::max<std::int64_t>(limit, 0);
+  if (decision.submit <= allowed) return;
+  decision.steps.push_back(fmt::format("{}: {} -> {}", rule, decision.submit, allowed));
+  decision.submit = allowed;
+}
 
 std::int64_t Resources::holds(const Resources& other, std::int64_t most) const {
   const auto limit = [&most](std::int64_t have, std::int64_t need) {
@@ -247,7 +192,7 @@ Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity
     decide_group(decision, capacity, policy, now, breaker);
     plan.decisions.push_back(std::move(decision));
   }
-  share(plan.decisions, supply, capacity, policy, plan.history.cycle++);
+  share(plan.decisions, supply, capacity, policy, now, plan.history.cycle++);
   for (auto& decision : plan.decisions) {
     const bool wanted = decision.verdict == Verdict::submit || decision.verdict == Verdict::canary;
     if (wanted && decision.submit == 0) decision.verdict = Verdict::limited;

@@ -84,6 +84,8 @@ struct Decision {
   std::string reason() const;
 };
 std::string_view to_string(Decision::Verdict verdict);
+// Lowers what is submitted to a limit (0 or less: none), and says so.
+void lower(Decision& decision, std::int64_t limit, std::string_view rule);
 
 // A pod to be removed; it has ended, or has no job for certain.
 struct Removal {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/base/json.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/time.hpp"
 
@@ -108,7 +109,7 @@ void Leader::look() {
 }
 
 void Leader::seen(const std::string& body) {
-  auto lease = Json::parse(body, nullptr, false);
+  auto lease = json_from(body);
   if (!lease.is_object())
     return failed({kube::Failure::Kind::nonsense, 200, {}, "a lease that is no object", {}});
   seen_ = now();
@@ -131,7 +132,7 @@ void Leader::seen(const std::string& body) {
 void Leader::write(const Json& lease) {
   const bool fresh = !lease["metadata"].contains("resourceVersion");
   // What the API has seen of it decides, not when its answer came.
-  send(fresh ? "POST" : "PUT", path(!fresh), lease.dump(-1, ' ', false, Json::error_handler_t::replace),
+  send(fresh ? "POST" : "PUT", path(!fresh), json_text(lease),
        [this, asked = now()](const Result<std::string>& answer) {
          if (answer) return mine(answer.value(), asked);
          failed(kube::Failure::of(answer.error()));
@@ -139,7 +140,7 @@ void Leader::write(const Json& lease) {
 }
 
 void Leader::mine(const std::string& body, SteadyTime asked) {
-  auto lease = Json::parse(body, nullptr, false);
+  auto lease = json_from(body);
   if (!lease.is_object())
     return failed({kube::Failure::Kind::nonsense, 200, {}, "a lease that is no object", {}});
   lease_ = std::move(lease);
@@ -188,23 +189,21 @@ void Leader::release(std::function<void()> done) {
 
 void Leader::give_back(bool again) {
   const auto lease = renewed_lease(lease_, options_, {}, std::chrono::system_clock::now());
-  send("PUT", path(true), lease.dump(-1, ' ', false, Json::error_handler_t::replace),
-       [this, again](const Result<std::string>& answer) {
-         if (!answer && kube::Failure::of(answer.error()).status == 409 && again) {
-           // A renewal that was under way has changed it, or it is another's by now.
-           return send("GET", path(true), {}, [this](const Result<std::string>& now) {
-             lease_ = now ? Json::parse(now.value(), nullptr, false) : Json();
-             if (spec_value<std::string>(lease_, "holderIdentity", "") == options_.identity)
-               return give_back(false);
-             const auto call = std::move(released_);
-             call();
-           });
-         }
-         if (!answer)
-           spdlog::warn("event=lease_not_released why={}", glidepod::quoted(answer.error().message()));
-         const auto call = std::move(released_);
-         call();
-       });
+  send("PUT", path(true), json_text(lease), [this, again](const Result<std::string>& answer) {
+    if (!answer && kube::Failure::of(answer.error()).status == 409 && again) {
+      // A renewal that was under way has changed it, or it is another's by now.
+      return send("GET", path(true), {}, [this](const Result<std::string>& now) {
+        lease_ = now ? json_from(now.value()) : Json();
+        if (spec_value<std::string>(lease_, "holderIdentity", "") == options_.identity)
+          return give_back(false);
+        const auto call = std::move(released_);
+        call();
+      });
+    }
+    if (!answer) spdlog::warn("event=lease_not_released why={}", glidepod::quoted(answer.error().message()));
+    const auto call = std::move(released_);
+    call();
+  });
 }
 
 }  // namespace glidepod::provisioner

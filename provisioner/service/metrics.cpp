@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "provisioner/service/metric_text.hpp"
+
 namespace glidepod::provisioner {
 
 namespace {
@@ -31,15 +33,17 @@ std::string label(std::string_view value) {
   return result;
 }
 
+std::string full(std::string_view name) {
+  return fmt::format("glidepod_provisioner_{}", name);
+}
+
 void head(std::string& text, std::string_view name, std::string_view type, std::string_view help) {
-  text += fmt::format("# HELP glidepod_provisioner_{} {}\n# TYPE glidepod_provisioner_{} {}\n", name, help,
-                      name, type);
+  metric_head(text, full(name), type, help);
 }
 
 template <typename T>
 void sample(std::string& text, std::string_view name, const std::string& labels, T value) {
-  text += fmt::format("glidepod_provisioner_{}{}{}{} {}\n", name, labels.empty() ? "" : "{", labels,
-                      labels.empty() ? "" : "}", value);
+  metric_sample(text, full(name), labels, value);
 }
 
 template <typename T>
@@ -48,16 +52,8 @@ void single(std::string& text, std::string_view name, std::string_view type, std
   sample(text, name, {}, value);
 }
 
-void histogram(std::string& text, const std::string& name, const std::string& labels,
-               const Histogram& values) {
-  const auto with = [&](std::string_view more) {
-    return fmt::format("{}{}{}", labels, labels.empty() || more.empty() ? "" : ",", more);
-  };
-  for (std::size_t i = 0; i < values.buckets.size(); ++i)
-    sample(text, name + "_bucket", with(fmt::format("le=\"{}\"", Histogram::k_bounds[i])), values.buckets[i]);
-  sample(text, name + "_bucket", with("le=\"+Inf\""), values.count);
-  sample(text, name + "_sum", with(""), values.sum);
-  sample(text, name + "_count", with(""), values.count);
+void histogram(std::string& text, std::string_view name, const std::string& labels, const Histogram& values) {
+  metric_histogram(text, full(name), labels, Histogram::k_bounds, values.buckets, values.count, values.sum);
 }
 
 // As the pods' labels have it, and what it means.
@@ -107,6 +103,7 @@ void Metrics::decided(const Observation& seen, const Plan& plan) {
   single(text, "schedds_failed", "gauge", "Schedds that did not answer", seen.demand.schedds_failed);
   single(text, "bad_ads", "gauge", "Ads of the pool that could not be read", seen.demand.bad_ads);
   if (!plan.blind.empty()) return;
+  pilots.saw(seen);
 
   std::map<PodState, std::int64_t> pods;
   std::map<Decision::Verdict, std::int64_t> verdicts;
@@ -185,7 +182,7 @@ std::string Metrics::text() const {
   head(text, "api_request_duration_seconds", "histogram", "How long such a request takes");
   for (const auto& [method, values] : api.seconds)
     histogram(text, "api_request_duration_seconds", fmt::format("method=\"{}\"", method), values);
-  return text;
+  return text + pilots.text();
 }
 
 }  // namespace glidepod::provisioner

@@ -5,6 +5,7 @@
 
 #include "provisioner/service/api_counts.hpp"
 #include "provisioner/service/cycle.hpp"
+#include "provisioner/service/pilot_metrics.hpp"
 
 namespace glidepod::provisioner {
 
@@ -12,13 +13,17 @@ namespace glidepod::provisioner {
 class Metrics {
  public:
   ApiCounts api;
+  PilotMetrics pilots;
 
   void leads(bool leads) { leads_ = leads; }
   void decided(const Observation& seen, const Plan& plan);
   void applied(const Plan& plan, const Applied& applied, Time ended, double seconds);
   void settings_read(bool good) { ++(good ? settings_good_ : settings_bad_); }
   // Those of cycles are there from the first one on; only a leader has them.
-  void forget_cycle() { cycle_.clear(); }
+  void forget_cycle() {
+    cycle_.clear();
+    pilots.forget();
+  }
 
   // In Prometheus' text format.
   std::string text() const;

@@ -24,9 +24,9 @@ void put(Json& object, const char* key, const std::string& text) {
   if (!text.empty()) object[key] = text;
 }
 
-Json job_json(const Slot& slot) {
+Json job_json(const Slot& slot, const OwnerNaming& naming) {
   const SlotJob& job = slot.job;
-  Json result = {{"slot", slot.name}, {"job", job.id}, {"owner", slot.owner}};
+  Json result = {{"slot", slot.name}, {"job", job.id}, {"owner", naming ? naming(slot.owner) : slot.owner}};
   put(result, "state", job.state);
   put(result, "container", job.container);
   put(result, "image", job.image);
@@ -121,6 +121,7 @@ void add_pod(Content& content, const Json& entry, Time now) {
     Row row = pod;
     row.concern = concern_of(state);
     row.state = state_text(state, number(entry, "since"), now);
+    row.waits = text_of(entry, "waits_for");
     content.rows.push_back(std::move(row));
   }
   add_containers(content, pod, entry, jobs, now);
@@ -177,7 +178,7 @@ std::string colored(const std::string& lines, const std::vector<Row>& rows) {
 
 }  // namespace
 
-Json pods_json(const std::vector<Pod>& pods, const std::vector<Slot>& slots) {
+Json pods_json(const std::vector<Pod>& pods, const std::vector<Slot>& slots, const OwnerNaming& naming) {
   std::map<std::string_view, std::vector<const Slot*>> by_pod;
   for (const auto& slot : slots) by_pod[slot.pod].push_back(&slot);
   Json result = Json::array();
@@ -190,12 +191,14 @@ Json pods_json(const std::vector<Pod>& pods, const std::vector<Slot>& slots) {
       state = PodState::unmatched;
       for (const auto* slot : found->second) {
         put(entry, "containers", slot->containers);
+        put(entry, "waits_for", slot->trouble);
         if (!slot->claimed) continue;
         state = PodState::claimed;
-        entry["jobs"].push_back(job_json(*slot));
+        entry["jobs"].push_back(job_json(*slot, naming));
       }
     } else {
       entry["since"] = seconds_of(pod.since);
+      put(entry, "waits_for", pod.message);
     }
     entry["state"] = to_string(state);
     result.push_back(std::move(entry));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lib/base/terminal.hpp"
+#include "provisioner/service/owners.hpp"
 #include "provisioner/supply/supply.hpp"
 
 namespace glidepod::provisioner {
@@ -16,8 +17,10 @@ namespace glidepod::provisioner {
 //     "container": "payload-0", "image": NAME, "digest": "sha256:...", "how": "switched", "bind_s": 2.5,
 //     "waits_for": TEXT}]}]
 //
-// SECONDS are since 1970. What is not known is missing.
-nlohmann::json pods_json(const std::vector<Pod>& pods, const std::vector<Slot>& slots);
+// SECONDS are since 1970. What is not known is missing. A pod may have "waits_for" itself: what the
+// kubelet or the scheduler says, or why its pilot takes no more jobs.
+nlohmann::json pods_json(const std::vector<Pod>& pods, const std::vector<Slot>& slots,
+                         const OwnerNaming& naming = {});
 
 // A report's pods as a table for people, a line a job, or a pod that has none; the worst first. As wide as
 // the terminal, and at most so many lines; 0: as it comes. Names come from anybody: they are shown as

@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <random>
 
 #include "lib/base/file.hpp"
+#include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 
 namespace glidepod::provisioner {
@@ -48,7 +48,7 @@ Result<Configuration> read_configuration(const ServiceOptions& options) {
   auto& settings = result.loaded.settings.kubernetes;
   if (options.backend->pod_template && !settings.pod_template.empty()) {
     const auto text = TRY(read_file(settings.pod_template, k_longest_file));
-    result.pod_template = nlohmann::json::parse(text, nullptr, false);
+    result.pod_template = json_from(text);
     if (result.pod_template.is_discarded()) return error("{} is no JSON", settings.pod_template);
     result.files.push_back(settings.pod_template);
     auto& written = result.loaded.written;
@@ -79,8 +79,7 @@ Result<LeaseOptions> lease_of(const ServiceOptions& options) {
                                                 : options.lease.substr(0, slash);
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
-  std::random_device random;
-  lease.identity = fmt::format("{}_{:08x}", host, random());
+  lease.identity = fmt::format("{}_{}", host, random_hex(4));
   return lease;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/time.hpp"
 #include "provisioner/service/overview.hpp"
@@ -13,9 +14,9 @@ using Json = nlohmann::json;
 namespace {
 
 // Biggest askers first; there may be hundreds.
-Json owners_of(const GroupDemand& demand) {
+Json owners_of(const GroupDemand& demand, const OwnerNaming& naming) {
   Json result = Json::object();
-  for (const auto& [owner, idle] : demand.owners) result[owner] = idle;
+  for (const auto& [owner, idle] : demand.owners) result[naming ? naming(owner) : owner] = idle;
   return result;
 }
 
@@ -29,14 +30,15 @@ Json group_json(const Group& group) {
 
 namespace {
 
-Json decision_json(const Decision& d) {
+Json decision_json(const Decision& d, const OwnerNaming& naming) {
   Json states = Json::object();
   for (const auto& [state, count] : d.supply.states) states[std::string(to_string(state))] = count;
   return {{"group", group_json(d.group)},
+          {"group_hash", d.group.hash()},
           {"image", d.image},
           {"idle", d.demand.idle},
           {"unmaterialized", d.demand.unmaterialized},
-          {"owners", owners_of(d.demand)},
+          {"owners", owners_of(d.demand, naming)},
           {"counted", d.counted},
           {"pods", states},
           {"waiting", d.supply.waiting},
@@ -53,7 +55,7 @@ Json decision_json(const Decision& d) {
 
 }  // namespace
 
-Json report(const Observation& seen, const Plan& plan, const Applied* applied) {
+Json report(const Observation& seen, const Plan& plan, const Applied* applied, const OwnerNaming& naming) {
   Json result = {{"time", time_text(seen.at)},
                  {"unix_time", seen.at.time_since_epoch().count()},
                  {"blind", plan.blind},
@@ -62,9 +64,14 @@ Json report(const Observation& seen, const Plan& plan, const Applied* applied) {
                  {"bad_ads", seen.demand.bad_ads},
                  {"decisions", Json::array()},
                  {"removals", Json::array()},
-                 {"pods", pods_json(seen.pods, seen.slots)},
+                 {"pods", pods_json(seen.pods, seen.slots, naming)},
                  {"problems", Json::array()}};
-  for (const auto& decision : plan.decisions) result["decisions"].push_back(decision_json(decision));
+  for (const auto& decision : plan.decisions) {
+    auto entry = decision_json(decision, naming);
+    const auto breaker = plan.history.breakers.find({decision.group, decision.image});
+    if (breaker != plan.history.breakers.end() && breaker->second.open) entry["breaker"] = "open";
+    result["decisions"].push_back(std::move(entry));
+  }
   for (const auto& removal : plan.removals)
     result["removals"].push_back({{"pod", removal.pod}, {"reason", removal.reason}});
   for (const auto* list : {&seen.demand.problems, &seen.supply.problems})
@@ -96,15 +103,16 @@ Result<std::string> table(const Json& report) {
     for (const auto& d : report.at("decisions")) {
       const auto& group = d.at("group");
       auto& row = rows.emplace_back();
-      for (const auto* key : {"cpus", "memory_mb", "disk_kb", "gpus"}) row.push_back(group.at(key).dump());
+      for (const auto* key : {"cpus", "memory_mb", "disk_kb", "gpus"})
+        row.push_back(json_text(group.at(key)));
       for (const auto* key : {"idle", "waiting", "unmatched", "claimed", "broken", "submit"})
-        row.push_back(d.at(key).dump());
+        row.push_back(json_text(d.at(key)));
       row.push_back(d.at("verdict").get<std::string>());
       auto reason = d.at("reason").get<std::string>();
       for (const auto* key : {"gpu_types", "disk_volumes", "labels"})
         if (const auto value = group.at(key).get<std::string>(); !value.empty())
           reason += fmt::format("; {} {}", key, value);
-      if (row[10] == "unservable") reason += "; owners " + d.at("owners").dump();
+      if (row[10] == "unservable") reason += "; owners " + json_text(d.at("owners"));
       row.push_back(reason);
     }
     if (rows.size() > 1) result += columns(rows, 10);

@@ -4,12 +4,14 @@
 #include <string>
 
 #include "provisioner/service/cycle.hpp"
+#include "provisioner/service/owners.hpp"
 
 namespace glidepod::provisioner {
 
 // A cycle as JSON: every decision with its inputs and reason, removals, problems, what runs (overview.hpp).
 // applied: nullptr for a plan that was not carried out.
-nlohmann::json report(const Observation& seen, const Plan& plan, const Applied* applied);
+nlohmann::json report(const Observation& seen, const Plan& plan, const Applied* applied,
+                      const OwnerNaming& naming = {});
 
 // A group as such a JSON has it.
 nlohmann::json group_json(const Group& group);

@@ -3,12 +3,16 @@
 #include <signal.h>
 
 #include "lib/base/file.hpp"
+#include "lib/base/json.hpp"
 #include "lib/base/log.hpp"
+#include "lib/base/text.hpp"
 #include "lib/http/status_server.hpp"
+#include "provisioner/page/endpoint.hpp"
 #include "provisioner/service/file_watch.hpp"
 #include "provisioner/service/lease.hpp"
 #include "provisioner/service/metrics.hpp"
 #include "provisioner/service/parts.hpp"
+#include "provisioner/service/pod_events.hpp"
 #include "provisioner/service/report.hpp"
 
 namespace glidepod::provisioner {
@@ -45,6 +49,7 @@ class Service {
       : loop_(loop), options_(options), configuration_(std::move(configuration)) {}
 
   Result<void> start() {
+    naming_ = TRY(owner_naming(configuration_.loaded.settings.policy, owner_key_));
     parts_ =
         TRY(Parts::make(loop_, options_, configuration_, PodFeed::Mode::followed, metrics_.api.observer()));
     files_ = TRY(FileWatch::create(loop_, [this] { files_changed(); }));
@@ -114,13 +119,16 @@ class Service {
     auto shared = std::make_shared<Observation>(std::move(seen));
     log_decisions(*plan);
     metrics_.decided(*shared, *plan);
+    if (plan->blind.empty())
+      for (const auto& event : events_.saw(*shared, naming_)) parts_->backend->tell(event, shared->at);
     phase_ = Phase::applying;
     parts_->cycle->apply(*plan, shared->at,
                          [this, plan, shared](const Applied& applied) { ended(*shared, *plan, applied); });
   }
 
   void ended(const Observation& seen, const Plan& plan, const Applied& applied) {
-    auto text = report(seen, plan, &applied);
+    if (options_.serve_status) page_.decided(plan, seen.at);
+    auto text = report(seen, plan, &applied, naming_);
     const auto& settings = configuration_.loaded.settings;
     text["sleep_time"] = settings.sleep_time.count();
     for (const auto& problem : text["problems"])
@@ -142,8 +150,8 @@ class Service {
     const auto& file = configuration_.loaded.settings.policy.status_file;
     if (file.empty() && !options_.serve_status) return;
     // Texts from outside may be anything; a status must be written all the same.
-    auto dumped = text.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
-    if (options_.serve_status) status_ = dumped;
+    auto dumped = json_text(text, 2) + '\n';
+    if (options_.serve_status) page_.reported(dumped);
     if (file.empty()) return;
     if (const auto written = replace_file(file, dumped, 0644); !written)
       spdlog::warn("event=status_not_written why={}", glidepod::quoted(written.error().message()));
@@ -169,6 +177,11 @@ class Service {
   }
 
   bool renew_parts(const Configuration& configuration) {
+    auto naming = owner_naming(configuration.loaded.settings.policy, owner_key_);
+    if (!naming) {
+      spdlog::error("event=settings_not_used why={}", glidepod::quoted(naming.error().message()));
+      return false;
+    }
     auto fresh =
         Parts::make(loop_, options_, configuration, PodFeed::Mode::followed, metrics_.api.observer());
     if (!fresh) {
@@ -177,6 +190,7 @@ class Service {
     }
     fresh.value()->cycle->inherit(*parts_->cycle);
     parts_ = std::move(fresh).value();
+    naming_ = std::move(naming).value();
     return true;
   }
 
@@ -209,7 +223,8 @@ class Service {
   http::StatusServer::Answer answer(std::string_view path) {
     if (path == "/healthz") return {200, "ok\n"};
     if (path == "/metrics") return {200, metrics_.text()};
-    if (path == "/status.json" && !status_.empty() && leads_) return {200, status_, "application/json"};
+    if (options_.serve_status)
+      if (auto answer = page_.answer(path, leads_, wall_clock())) return *std::move(answer);
     if (path != "/readyz") return {404, "there are /healthz, /readyz and /metrics\n"};
     if (leads_)
       return saw_all_ ? http::StatusServer::Answer{200, "leads\n"}
@@ -229,7 +244,10 @@ class Service {
   std::unique_ptr<Leader> leader_;
   Loop::TimerId timer_ = 0;
   SteadyTime began_;
-  std::string status_;  // as served
+  PodEvents events_;
+  PageEndpoint page_;  // as --serve-status has it
+  const std::string owner_key_ = random_hex(32);
+  OwnerNaming naming_;
   std::uint64_t fingerprint_ = 0;
   Phase phase_ = Phase::idle;
   bool leads_ = false;

@@ -1,5 +1,10 @@
 #include "provisioner/service/slots.hpp"
 
+#include <algorithm>
+#include <array>
+
+#include "lib/base/text.hpp"
+
 namespace glidepod::provisioner {
 
 namespace {
@@ -30,6 +35,42 @@ SlotJob read_job(const condor::Ad& ad) {
   return job;
 }
 
+constexpr std::uint64_t k_most_binds = 1'000'000'000;  // a pilot can say anything
+
+// Of "warm=3 fresh=0": what stands behind each of the names. A pilot has one such text, a cycle thousands.
+template <std::size_t N, typename Name>
+void read_counts(const std::string& text, const std::array<Name, N>& names,
+                 std::array<std::uint64_t, N>& counts) {
+  for (const auto& part : split(text, ' ')) {
+    const auto sign = part.find('=');
+    if (sign == std::string::npos) continue;
+    const auto found = std::ranges::find(names, std::string_view(part).substr(0, sign));
+    if (found == names.end()) continue;
+    auto& count = counts[static_cast<std::size_t>(found - names.begin())];
+    const auto number = parse_integer(std::string_view(part).substr(sign + 1));
+    if (count == 0 && number && number.value() > 0)
+      count = std::min(static_cast<std::uint64_t>(number.value()), k_most_binds);
+  }
+}
+
+std::array<std::string, BindCounts::k_seconds.size()> texts_of_seconds() {
+  std::array<std::string, BindCounts::k_seconds.size()> result;
+  for (std::size_t i = 0; i < result.size(); ++i) result[i] = fmt::format("{}", BindCounts::k_seconds[i]);
+  return result;
+}
+
+std::optional<BindCounts> read_binds(const condor::Ad& ad) {
+  static const auto bounds = texts_of_seconds();
+  const auto counts = said(ad, "GlidepodBinds");
+  if (counts.empty()) return std::nullopt;
+  BindCounts result;
+  read_counts(counts, BindCounts::k_names, result.counts);
+  read_counts(said(ad, "GlidepodBindsWithin"), bounds, result.within);
+  if (const auto seconds = ad.evaluate("GlidepodBindSeconds"); seconds.is(condor::Value::Type::real))
+    result.seconds = std::clamp(seconds.real, 0.0, 1e9);
+  return result;
+}
+
 }  // namespace
 
 std::vector<std::string> slot_attributes(const std::string& pod_attribute) {
@@ -48,7 +89,11 @@ std::vector<std::string> slot_attributes(const std::string& pod_attribute) {
           "GlidepodHow",
           "GlidepodBindTime",
           "GlidepodWaitsFor",
-          "GlidepodContainers"};
+          "GlidepodContainers",
+          "GlidepodTrouble",
+          "GlidepodBinds",
+          "GlidepodBindsWithin",
+          "GlidepodBindSeconds"};
 }
 
 std::optional<Slot> read_slot(const condor::Ad& ad, const std::string& pod_attribute,
@@ -63,6 +108,8 @@ std::optional<Slot> read_slot(const condor::Ad& ad, const std::string& pod_attri
   slot.owner.resize(std::min(slot.owner.find('@'), slot.owner.size()));
   slot.name = said(ad, "Name");
   slot.containers = said(ad, "GlidepodContainers");
+  slot.binds = read_binds(ad);
+  slot.trouble = said(ad, "GlidepodTrouble");
   if (slot.claimed) slot.job = read_job(ad);
   return slot;
 }

@@ -44,12 +44,11 @@ class Table {
     });
   }
   void integer(const char* section, const char* name, std::int64_t* target, std::int64_t least,
-               const char* help) {
-    constexpr std::int64_t k_most = 1'000'000'000;
+               const char* help, std::int64_t most = 1'000'000'000) {
     add(section, name, std::to_string(*target), help, [=](const std::string& value) -> Result<void> {
       const auto number = parse_integer(value);
-      if (!number || number.value() < least || number.value() > k_most)
-        return error("must be a whole number from {} to {}", least, k_most);
+      if (!number || number.value() < least || number.value() > most)
+        return error("must be a whole number from {} to {}", least, most);
       *target = number.value();
       return {};
     });
@@ -71,7 +70,8 @@ class Table {
       return {};
     });
   }
-  void choice(const char* section, const char* name, std::string* target, List words, const char* help) {
+  void choice(const char* section, const char* name, std::string* target, const List& words,
+              const char* help) {
     add(section, name, *target, help, [=](const std::string& value) -> Result<void> {
       if (std::find(words.begin(), words.end(), value) == words.end())
         return error("must be one of: {}", fmt::join(words, ", "));
@@ -202,12 +202,16 @@ class Table {
     text(k, "gpu_type_label", &s.gpu_type_label, "node label that RequestGPUTypes is about; empty: ignored");
     seconds(k, "pod_lifetime", &s.pod_lifetime, "activeDeadlineSeconds of a pod; 0: none");
     list(k, "image_pull_secrets", &s.image_pull_secrets, "secrets for pulling the pilot image");
+    yes_or_no(k, "gpu_jobs_only", &s.gpu_jobs_only, "pods with GPUs take only jobs that request GPUs");
+    integer(k, "least_fill", &s.least_fill, 0,
+            "free pods take only jobs that request so many percent of their CPUs or memory", 100);
     yes_or_no(k, "pullers", &s.pullers,
               "jobs' images that are not on a node are pulled by pods of their own");
     integer(k, "pullers_per_node", &s.pullers_per_node, 1, "most of these pods on a node");
     integer(k, "pullers_in_all", &s.pullers_in_all, 1, "most of them in all");
     integer(k, "pullers_per_minute", &s.pullers_per_minute, 1, "most of them made in a minute, a node");
     seconds(k, "puller_deadline", &s.puller_deadline, "how long one may take");
+    yes_or_no(k, "pod_events", &s.pod_events, "what pilots do is told as Events of their pods");
   }
 
   void add_lancium(LanciumSettings& s) {
@@ -279,6 +283,10 @@ class Table {
     integer(g, "failed_kept", &s.failed_kept, 0, "failed pods that are kept whatever their age");
     text(g, "status_file", &s.status_file,
          "where a running provisioner writes its last cycle; empty: nowhere");
+    yes_or_no(g, "hide_owners", &s.hide_owners,
+              "status file, page and /status.json have pseudonyms of owners");
+    text(g, "owner_key_file", &s.owner_key_file,
+         "file with a secret of 16 bytes or more that they depend on; empty: others after each start");
   }
 
   std::vector<Key> keys_;

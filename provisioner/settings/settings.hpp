@@ -62,9 +62,12 @@ struct KubernetesSettings : PilotSettings {
   std::string gpu_type_label = "nvidia.com/gpu.product";  // empty: GPU types do not matter
   Seconds pod_lifetime{0};                                // activeDeadlineSeconds; 0: none
   List image_pull_secrets;
-  bool pullers = false;  // images of jobs that are not on a node are pulled by pods of their own
+  bool gpu_jobs_only = true;    // pilots with GPUs take only jobs that ask for GPUs
+  std::int64_t least_fill = 0;  // percent of a free pod's CPUs or memory that a job must ask for
+  bool pullers = false;         // images of jobs that are not on a node are pulled by pods of their own
   std::int64_t pullers_per_node = 8, pullers_in_all = 100, pullers_per_minute = 20;
   Seconds puller_deadline{600};
+  bool pod_events = true;  // what pilots do is told as Events of their pods
 };
 
 // [lancium]
@@ -104,6 +107,8 @@ struct PolicySettings {
   Seconds unschedulable_limit{600};  // without a node for longer, one pod of a group waits for room
   std::int64_t finished_kept = 100, failed_kept = 20;
   std::string status_file = "provisioner-status.json";
+  bool hide_owners = false;    // in what a running instance reports
+  std::string owner_key_file;  // what the pseudonyms depend on; empty: they are others after each start
 };
 
 struct Settings {

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace glidepod::provisioner {
 
@@ -18,6 +21,19 @@ struct SlotJob {
   std::optional<double> bind_s;
 };
 
+// Jobs that came by a container in a pilot and those that did not, since its agent started, as it says itself
+// (pilot-agent/core/binds.hpp).
+struct BindCounts {
+  static constexpr std::array<std::string_view, 6> k_names = {"warm",   "fresh", "switched",
+                                                              "pulled", "user",  "infrastructure"};
+  static constexpr std::size_t k_bound = 4;  // the first are those that did
+  static constexpr std::array<double, 8> k_seconds = {0.1, 0.5, 1, 2, 5, 15, 60, 300};
+
+  std::array<std::uint64_t, k_names.size()> counts{};
+  std::array<std::uint64_t, k_seconds.size()> within{};  // each counts all below it too
+  double seconds = 0;
+};
+
 // A slot of a pilot in the pool.
 struct Slot {
   std::string pod;
@@ -26,6 +42,8 @@ struct Slot {
   std::string name = {};
   SlotJob job = {};
   std::string containers = {};  // of the pod's own slot: "payload-0=running payload-1=idle"
+  std::optional<BindCounts> binds = {};
+  std::string trouble = {};  // why the pilot takes no more jobs
 };
 
 }  // namespace glidepod::provisioner

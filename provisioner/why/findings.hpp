@@ -43,6 +43,8 @@ struct Scene {
   Time now;
   JobLook job;
   Result<Group> group = error("not known");  // whose pods would take it
+  bool gpu_jobs_only = false;                // what START says of pods with GPUs
+  std::int64_t least_fill = 0;               // and of free ones, in percent
   HtcondorSettings htcondor;
   PolicySettings policy;
   Seconds sleep_time{120};
@@ -64,6 +66,8 @@ std::vector<Finding> of_pods(const Scene& scene);
 // Of these, whether somebody decides, and what. coming: pods are on their way to the job, so that a rule that
 // holds others back is no reason.
 std::vector<Finding> of_decision(const Scene& scene, bool coming);
+// How much of a free pod of this group the job fills in percent: of its CPUs or memory, whichever is more.
+double fill_of(const condor::Ad& job, const Group& pod);
 // A job on hold, by its codes.
 Finding of_hold(const condor::Ad& job);
 // A clause that is not true of the job, or that nobody told of.

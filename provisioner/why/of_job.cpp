@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "lib/base/text.hpp"
 #include "lib/base/time.hpp"
 #include "provisioner/why/findings.hpp"
@@ -85,7 +87,18 @@ void add_ignored(const Scene& scene, std::vector<Finding>& result) {
     }
 }
 
+// As what the pilots' START compares.
+double number(const Ad& job, std::string_view name) {
+  const auto value = job.evaluate(name);
+  return value.is(condor::Value::Type::integer) ? static_cast<double>(value.integer) : value.real;
+}
+
 }  // namespace
+
+double fill_of(const Ad& job, const Group& pod) {
+  return 100 * std::max(number(job, "RequestCpus") / static_cast<double>(pod.cpus),
+                        number(job, "RequestMemory") / static_cast<double>(pod.memory_mb));
+}
 
 std::vector<Finding> of_job(const Scene& scene) {
   const auto& job = scene.job;
@@ -107,6 +120,12 @@ std::vector<Finding> of_job(const Scene& scene) {
     result.push_back({Weight::stops, "request", "what it asks for cannot be read",
                       scene.group.error().message(),
                       "correct the request in the submit file, or condor_qedit", Who::owner});
+  else if (const auto fill = fill_of(job.ad, scene.group.value());
+           fill < static_cast<double>(scene.least_fill))
+    result.push_back(
+        {Weight::stops, "least-fill", "it fills too little of the pod that is made for it",
+         fmt::format("{:.0f} % of {}; least_fill={}", fill, scene.group->name(), scene.least_fill),
+         "a lower least_fill, or smaller buckets", Who::pool_operator});
   std::vector<Finding> notes;
   for (const auto& clause : job.clauses) {
     if (clause.holds && *clause.holds) continue;

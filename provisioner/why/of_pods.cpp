@@ -123,6 +123,27 @@ void add_running(const Scene& scene, const GroupSupply& pods, std::vector<Findin
                       fmt::format("pods: {}", pods.claimed), "nothing"});
 }
 
+// Free pods of other groups that are not for this job, whatever else it asks for.
+void add_refusing(const Scene& scene, std::vector<Finding>& result) {
+  std::int64_t with_gpus = 0, too_large = 0;
+  for (const auto& [group, pods] : scene.seen.supply.groups) {
+    const auto free = count(pods, PodState::unmatched);
+    if (scene.gpu_jobs_only && group.gpus > 0 && scene.group->gpus == 0)
+      with_gpus += free;
+    else if (group.gpus == scene.group->gpus &&
+             fill_of(scene.job.ad, group) < static_cast<double>(scene.least_fill))
+      too_large += free;
+  }
+  if (with_gpus > 0)
+    result.push_back({Weight::note, "gpu-jobs-only", "free pods with GPUs take only jobs that request GPUs",
+                      fmt::format("pods: {} free; gpu_jobs_only=yes", with_gpus), "gpu_jobs_only=no",
+                      Who::pool_operator});
+  if (too_large > 0)
+    result.push_back({Weight::note, "least-fill", "free pods take only jobs that request more of them",
+                      fmt::format("pods: {} free; least_fill={}", too_large, scene.least_fill),
+                      "a lower least_fill", Who::pool_operator});
+}
+
 }  // namespace
 
 std::vector<Finding> of_pods(const Scene& scene) {
@@ -146,6 +167,7 @@ std::vector<Finding> of_pods(const Scene& scene) {
   else if (result.empty())
     result.push_back({Weight::waits, "unknown", "nothing stands in its way that can be seen from here",
                       decided->reason(), "condor_q -better-analyze JOB"});
+  add_refusing(scene, result);
   return result;
 }
 

@@ -1,6 +1,7 @@
 #include "provisioner/why/why.hpp"
 
 #include "lib/base/file.hpp"
+#include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/time.hpp"
 #include "provisioner/service/parts.hpp"
@@ -48,7 +49,7 @@ Result<Group> group_for(const condor::Ad& job, const Backend& backend, const Pol
 
 Json read_status(const std::string& file) {
   const auto text = file.empty() ? Result<std::string>(error("none")) : read_file(file);
-  auto status = text ? Json::parse(text.value(), nullptr, false) : Json();
+  auto status = text ? json_from(text.value()) : Json();
   return status.is_object() ? status : Json();
 }
 
@@ -65,7 +66,7 @@ std::unique_ptr<http::Operation> read_lease(const Parts& parts, const LeaseOptio
                                 lease.failure = answer.error().in("the lease").message();
                               try {
                                 const auto spec =
-                                    Json::parse(answer ? answer.value() : "{}").value("spec", Json::object());
+                                    json_from(answer ? answer.value() : "{}").value("spec", Json::object());
                                 lease.holder = spec.value("holderIdentity", "");
                                 lease.here = lease.holder.starts_with(here);
                                 if (const auto renewed = parse_time(spec.value("renewTime", "")))
@@ -111,6 +112,10 @@ Result<Json> why_once(const ServiceOptions& options, const WhyOptions& why) {
   scene.now = std::chrono::floor<Seconds>(std::chrono::system_clock::now());
   scene.htcondor = settings.htcondor;
   scene.policy = settings.policy;
+  // Pilots without payload containers have a START of their own.
+  const bool ours = !parts->backend->jobs_taken().empty();
+  scene.gpu_jobs_only = ours && settings.kubernetes.gpu_jobs_only;
+  scene.least_fill = ours ? settings.kubernetes.least_fill : 0;
   scene.sleep_time = settings.sleep_time;
   scene.status_file = why.status_file.empty() ? settings.policy.status_file : why.status_file;
   scene.status = read_status(scene.status_file);

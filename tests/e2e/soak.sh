@@ -19,7 +19,7 @@ start_soak() {
     python3 "$e2e_source/soak.py" plan "$seed" "$jobs" "$soak" "$env_registry" || return
     put_job && env_in_pool useradd --create-home --shell /bin/bash carol || return
     [[ $env_kind == podhost ]] || start_provisioner || return
-    idle_podhost >"$soak/idle"
+    [[ $env_kind == kubernetes ]] || idle_podhost >"$soak/idle"
     for what in containers mounts processes; do "count_$what" >"$soak/$what.before" || return; done
     for _ in 1 2 3 4; do create_pilot || return; done
     wait_until 300 "four pilots" four_pilots && keep_measuring
@@ -122,6 +122,14 @@ remaining() {
     grep -c '[1-46]' <<<"$states"
 }
 all_done() { [[ $(remaining) == 0 ]]; }
+where_they_are() {
+    local name
+    env_in_pool condor_status -constraint "SlotType == \"Dynamic\"" -af:V Name GlidepodJob GlidepodState GlidepodContainer GlidepodWaitsFor
+    for name in "${pilots[@]}"; do
+        env_pilot=$name
+        env_pod | jq -c '.metadata.name, (.spec.containers[] | [.name, .image]), (.status.containerStatuses[] | [.name, .image, .restartCount, .state, .lastState])'
+    done 2>/dev/null | cut -c 1-400 | sed 's/^/   /'
+}
 
 storm() {
     local pause fault number
@@ -206,6 +214,10 @@ replace_ended_pilots() {
     pilots=("${pilots[@]}")
 }
 
+# Also those whose containers the node has started so often that it waits up to five minutes with the next time: only a
+# new startd removes what the one before it left.
+pilots_are_back() { replace_ended_pilots && four_pilots; }
+
 # --- the books -----------------------------------------------------------------------------------------------------
 
 judge() {
@@ -235,7 +247,7 @@ files_left() {
     in_env sh -c 'for pid in $(pgrep -x glue); do
         root=/proc/$pid/root
         find $root/tmp $root/var/tmp $root/dev/shm -uid +20000 -uid -20065 2>/dev/null
-        find $root/glidepod/scratch -mindepth 1 -maxdepth 1 -name "dir_*" 2>/dev/null
+        find $root/glidepod/scratch -mindepth 1 -maxdepth 1 -name "dir_*" -printf "%p of %u since %t\n" 2>/dev/null
     done; true'
 }
 
@@ -293,7 +305,8 @@ podhost_let_go() {
 
 # What there is beside the pilots, before and after them.
 more_than_before() { "count_$1" | diff "$soak/$1.before" - || true; }
-count_processes() { in_env ps -e -o comm= | grep -E '^(conmon|glue|pilot-agent|apptainer|condor_(master|startd|starter|shadow)|containerd-shim.*|catatonit)$' | sort | uniq -c; }
+# A containerd that is killed while it makes a container may leave that one's shim; what ran in it is counted here.
+count_processes() { in_env ps -e -o comm= | grep -E '^(conmon|glue|pilot-agent|apptainer|condor_(master|startd|starter|shadow)|catatonit)$' | sort | uniq -c; }
 if [[ $env_kind == podhost ]]; then
     count_containers() { env_podman ps --all --pod --format '{{.Names}} {{.PodName}}' | sort; }
     count_mounts() { in_env awk '{ print $5 }' /proc/self/mountinfo | sort; }

@@ -15,7 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)kube::parse_pod(text);
   (void)kube::parse_watch_event(text);
   (void)kube::parse_status(text);
-  (void)kube::image_patch(text, text);
+  const std::string name(text);
+  (void)kube::image_patch({0, name, name, name, name});
   (void)kube::digest_of(text);
   (void)kube::repository_of(text);
   if (const auto reference = kube::ImageReference::parse(text)) (void)reference->full_name();

@@ -13,11 +13,12 @@ namespace {
 struct Scene {
   Loop loop = Loop::create().value();
   std::string body = "hello\n";
-  std::string asked;
+  std::string tag, asked;
   std::unique_ptr<StatusServer> server =
       StatusServer::create(loop, "127.0.0.1:0", [this](const std::string& path) {
         asked = path;
-        return path == "/there" ? StatusServer::Answer{200, body} : StatusServer::Answer{404, "no\n"};
+        if (path != "/there") return StatusServer::Answer{404, "no\n"};
+        return StatusServer::Answer{200, body, "text/plain", tag, {{"X-Of-Its-Own", "yes"}}};
       }).value();
   Fd connect() const {
     Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -65,6 +66,20 @@ TEST_CASE("status server: GET and HEAD, and nothing else") {
   CHECK(scene.ask("POST /there HTTP/1.1\r\nContent-Length: 0\r\n\r\n").starts_with("HTTP/1.1 405 "));
   CHECK(scene.ask("hello\r\n\r\n").starts_with("HTTP/1.1 400 "));
   CHECK(scene.ask("GET  /there\r\n\r\n").starts_with("HTTP/1.1 400 "));
+}
+
+TEST_CASE("status server: headers, and no body for who has it already") {
+  Scene scene;
+  scene.tag = "v1";
+  const auto got = scene.ask("GET /there HTTP/1.1\r\nIf-None-Match: \"v0\"\r\n\r\n");
+  CHECK(got.starts_with("HTTP/1.1 200 OK\r\n"));
+  CHECK(got.find("\r\nETag: \"v1\"\r\n") != std::string::npos);
+  CHECK(got.find("\r\nX-Of-Its-Own: yes\r\n") != std::string::npos);
+  CHECK(got.find("\r\nX-Content-Type-Options: nosniff\r\n") != std::string::npos);
+  const auto same = scene.ask("GET /there HTTP/1.1\r\nIf-None-Match: \"v1\"\r\n\r\n");
+  CHECK(same.starts_with("HTTP/1.1 304 "));
+  CHECK(same.find("\r\nX-Of-Its-Own: yes\r\n") != std::string::npos);
+  CHECK(same.ends_with("\r\n\r\n"));
 }
 
 TEST_CASE("status server: a long answer arrives whole, a long request is refused") {

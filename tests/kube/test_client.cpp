@@ -42,7 +42,7 @@ struct Fixture {
     return [this](Result<Pod> got) { answer = std::move(got); };
   }
   void patch(const std::string& image) {
-    operation = client->patch_image(pod, "payload-0", image,
+    operation = client->patch_image(pod, {1, "payload-0", "before:1", image},
                                     std::chrono::steady_clock::now() + std::chrono::seconds(5), handler());
     run_until([this] { return answer.has_value(); });
   }
@@ -73,8 +73,8 @@ TEST_CASE("client: get and patch, over the socket beside the token") {
   f.patch("a:1");
   const auto& request = f.server.requests[1];
   CHECK(request.method == "PATCH");
-  CHECK(request.headers.find("Content-Type: application/strategic-merge-patch+json") != std::string::npos);
-  CHECK(request.body == R"({"spec":{"containers":[{"image":"a:1","name":"payload-0"}]}})");
+  CHECK(request.headers.find("Content-Type: application/json-patch+json") != std::string::npos);
+  CHECK(request.body == image_patch({1, "payload-0", "before:1", "a:1"}));
 }
 
 TEST_CASE("client: what may pass is tried again, what is for good is not") {

@@ -114,8 +114,10 @@ TEST_CASE("pod: a Status and its wish to be asked later") {
 }
 
 TEST_CASE("pod: the patch touches one image, whatever is in the names") {
-  CHECK(image_patch("a\"b", "x\xff") ==
-        "{\"spec\":{\"containers\":[{\"image\":\"x\xef\xbf\xbd\",\"name\":\"a\\\"b\"}]}}");
+  CHECK(image_patch({3, "a\"b", "old", "x\xff"}) ==
+        R"([{"op":"test","path":"/spec/containers/3/name","value":"a\"b"},)"
+        R"({"op":"test","path":"/spec/containers/3/image","value":"old"},)"
+        "{\"op\":\"replace\",\"path\":\"/spec/containers/3/image\",\"value\":\"x\xef\xbf\xbd\"}]");
 }
 
 TEST_CASE("pod: what an imageID tells") {

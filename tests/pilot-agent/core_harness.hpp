@@ -21,7 +21,7 @@ inline const std::string k_image_b = "docker.io/library/b:1";
 
 // A core with a pod of COUNT payload containers whose glues are connected, and a clock that tests move.
 struct Harness {
-  explicit Harness(int count = 1, Policy policy = {}, int pilot_restarts = 0,
+  explicit Harness(int count = 1, const Policy& policy = {}, int pilot_restarts = 0,
                    Core::Earlier earlier = Core::Earlier::none)
       : core(policy) {
     pod.name = "pilot-1";

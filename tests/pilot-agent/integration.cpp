@@ -157,6 +157,20 @@ TEST_CASE("agent: a lost container is otherwise told to the starter, or to whoev
   CHECK(c.logged("event=vacate"));
 }
 
+TEST_CASE("agent: a starter that does not give its job back is killed, and told nothing") {
+  if (not_root()) return;
+  Cluster c(1, {"VACATE_PATIENCE=1s"});
+  const int job = c.start({.image = k_a,
+                           .argv = {"/bin/sh", "-c", "tail -f /dev/null"},
+                           .parent = "condor_starter",
+                           .stubborn = true});
+  REQUIRE(c.until([&] { return c.logged("event=started"); }));
+  c.kill_glue(0, "Error");
+  CHECK(c.wait(job).status == ExitStatus::signaled(SIGKILL));
+  CHECK(c.logged("event=starter_killed"));
+  CHECK_FALSE(c.logged("event=vacate_failed"));
+}
+
 TEST_CASE("agent: killing apptainer kills the job, a signal to it reaches the job") {
   if (not_root()) return;
   Cluster c;

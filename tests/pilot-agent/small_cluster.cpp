@@ -111,10 +111,12 @@ int parent_process(const SmallCluster::Job& job, const std::string& folder, cons
   const pid_t child = ::fork();
   if (child == 0) {
     ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
+    if (job.stubborn) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     become_apptainer(job, folder, out);
   }
   int number = 0, status = 0;
   ::sigwait(&set, &number);
+  while (job.stubborn) ::pause();
   if (number == SIGQUIT) ::kill(child, SIGKILL);
   ::waitpid(child, &status, 0);
   return number == SIGQUIT ? 77 : WEXITSTATUS(status);
@@ -275,33 +277,44 @@ FakeServer::Reply SmallCluster::answer(const FakeServer::Request& request) {
     return reply;
   }
   if (request.method == "PATCH") {
-    if (patch_status != 200)
-      return FakeServer::json(patch_status,
-                              Json{{"kind", "Status"}, {"code", patch_status}, {"message", "no"}}.dump());
-    patch(Json::parse(request.body));
+    const int code = patch_status != 200 || patch(Json::parse(request.body)) ? patch_status : 422;
+    if (code != 200)
+      return FakeServer::json(code, Json{{"kind", "Status"}, {"code", code}, {"message", "no"}}.dump());
   }
   return FakeServer::json(200, pod().dump());
 }
 
-void SmallCluster::patch(const Json& change) {
-  if (change.at("spec").contains("activeDeadlineSeconds")) deadline = change["spec"]["activeDeadlineSeconds"];
-  for (const Json& spec : change.at("spec").value("containers", Json::array())) {
-    for (Container& container : containers_) {
-      if (container.name != spec.at("name") || container.image == spec.at("image")) continue;
-      container.image = spec.at("image");
-      patches.push_back(container.image);
-      ++version_;
-      loop.after(Milliseconds(0), [this, &container] {
-        if (container.glue) return (void)container.glue->signal(SIGTERM);
-        const auto repository = kube::ImageReference::parse(container.image).value().full_repository();
-        container.waiting.clear();
-        container.image_id = repository + "@" + registry.at(repository);
-        ++container.restarts;
-        start_glue(container);
-        tell();
-      });
-    }
+// False where a JSON Patch is not of what the pod is now.
+bool SmallCluster::patch(const Json& change) {
+  if (change.is_object()) {
+    const Json& spec = change.at("spec");
+    if (spec.contains("activeDeadlineSeconds")) deadline = spec["activeDeadlineSeconds"];
+    return true;
   }
+  Json after;
+  try {
+    after = pod().patch(change);
+  } catch (const Json::exception&) {
+    return false;
+  }
+  for (std::size_t i = 0; i < containers_.size(); ++i) {
+    Container& container = containers_[i];
+    const std::string image = after.at("spec").at("containers").at(i).at("image");
+    if (container.image == image) continue;
+    container.image = image;
+    patches.push_back(image);
+    ++version_;
+    loop.after(Milliseconds(0), [this, &container] {
+      if (container.glue) return (void)container.glue->signal(SIGTERM);
+      const auto repository = kube::ImageReference::parse(container.image).value().full_repository();
+      container.waiting.clear();
+      container.image_id = repository + "@" + registry.at(repository);
+      ++container.restarts;
+      start_glue(container);
+      tell();
+    });
+  }
+  return true;
 }
 
 void SmallCluster::kill_glue(int payload, const std::string& reason) {

@@ -28,8 +28,9 @@ class SmallCluster {
     std::string verb = "exec";
     std::string owner = "alice@pool";
     uid_t uid = 29001;
-    std::string parent;  // runs below a process of this name, which tells of a SIGQUIT
-    bool probe = false;  // called as HTCondor's startd does, to see what its container runtime can do
+    std::string parent;     // runs below a process of this name, which tells of a SIGQUIT
+    bool stubborn = false;  // and then does nothing
+    bool probe = false;     // called as HTCondor's startd does, to see what its container runtime can do
     // As HTCondor 25 has it: the ad in the sandbox is its user's, here with another owner, and the parent
     // gives prepare-job the true one before.
     bool told = false;
@@ -99,7 +100,7 @@ class SmallCluster {
   };
   nlohmann::json pod() const;
   kube::FakeServer::Reply answer(const kube::FakeServer::Request& request);
-  void patch(const nlohmann::json& patch);
+  bool patch(const nlohmann::json& change);
   void start_glue(Container& container);
   void glue_gone(Container& container);
   void tell();

@@ -22,6 +22,9 @@ TEST_CASE("core: a first job is bound by a switch to the plain name") {
   CHECK(h.state() == State::idle);
   CHECK_FALSE(h.core.watching());
   CHECK_FALSE(h.core.next_deadline().has_value());
+  const Binds binds = h.core.snapshot().binds;
+  CHECK(binds.by_how == std::array<std::uint64_t, 4>{0, 0, 1, 0});
+  CHECK(binds.user + binds.infrastructure == 0);
 }
 
 TEST_CASE("core: who may use a warm container") {
@@ -56,6 +59,9 @@ TEST_CASE("core: who may use a warm container") {
     }
     CHECK(h.count<Launch>() == 1);
     CHECK(h.noted(row.how));
+    const auto hows = h.core.snapshot().binds.by_how;
+    CHECK(hows == (std::string(row.how) == "how=warm" ? std::array<std::uint64_t, 4>{1, 0, 1, 0}
+                                                      : std::array<std::uint64_t, 4>{0, 1, 1, 0}));
   }
 }
 

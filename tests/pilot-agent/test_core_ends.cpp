@@ -18,7 +18,7 @@ ClientId running(Harness& h) {
 }
 
 void exit_job(Harness& h, ExitStatus status, std::uint32_t oom_kills = 0) {
-  h.core.on_exited(h.glue[0], {h.last<Launch>().job, status, 0, oom_kills, 64 * 1024, 64 * 1024}, h.now);
+  h.core.on_exited(h.glue[0], {h.last<Launch>().job, status, 0, oom_kills, 65536, 65536}, h.now);
   h.end_job(0, status);
 }
 
@@ -158,4 +158,41 @@ TEST_CASE("ends: nobody is vacated for a container without a job, or whose job i
   h.core.on_goodbye(h.glue[0], h.now);
   h.take();
   CHECK(h.count<Vacate>() == 0);
+}
+
+TEST_CASE("ends: a payload container that has ended with 0, before the pilot has, is the pilot's end") {
+  Harness h(2);
+  kube::Termination end;
+  h.status(0).state = ContainerStatus::State::terminated;
+  SUBCASE("stopped, or killed: it starts again") {
+    end.exit_code = 143;
+    h.status(0).terminated = end;
+    h.tell();
+    CHECK(h.count<GiveUp>() == 0);
+  }
+  SUBCASE("final") {
+    h.status(0).terminated = end;
+    h.tell();
+    h.tell();
+    CHECK(h.count<GiveUp>() == 1);
+    h.ask(k_image_a);
+    CHECK(h.count<Fail>() == 1);
+  }
+  SUBCASE("found so by the next agent") {
+    h.status(0).terminated = end;
+    Core next{Policy()};
+    next.on_first_pod(h.pod, Core::Earlier::some, h.now);
+    const auto actions = next.take_actions();
+    CHECK(std::ranges::any_of(actions, [](const Action& a) { return std::holds_alternative<GiveUp>(a); }));
+  }
+}
+
+TEST_CASE("ends: the pod is watched for as long as a payload container is not there") {
+  Harness h(2);
+  CHECK_FALSE(h.core.watching());
+  h.goodbye(0);
+  CHECK(h.core.watching());
+  h.hello(0);
+  h.runs_home(0);
+  CHECK_FALSE(h.core.watching());
 }

@@ -122,6 +122,23 @@ TEST_CASE("home: a container that starts before the pod is known has what the po
   CHECK(h.last<Patch>().image.ends_with("@" + k_digest_home));
 }
 
+TEST_CASE("home: an image that an earlier agent has patched, and the kubelet has yet to start, is not home") {
+  Harness h;
+  h.pod.containers.at(1).image = "reg.example/app:g1-9@" + k_digest_a;
+  h.core = Core(Policy{});
+  h.hello();
+  h.core.on_first_pod(h.pod, Core::Earlier::some, h.now);
+  h.take();
+  h.patch_failed(403);
+  h.goodbye();
+  h.hello();
+  h.runs(0, "reg.example/app:g1-9", "reg.example/app@" + k_digest_a);
+  CHECK(h.state() == State::idle);
+  h.ask(k_home);
+  CHECK(h.count<Launch>() == 0);
+  CHECK(h.last<Patch>().image.ends_with("@" + k_digest_home));
+}
+
 TEST_CASE("home: payload containers of another image than the pilot's are not home") {
   Harness h;
   h.pod.containers.at(1).image = "reg.example/other:1";

@@ -5,7 +5,7 @@ using namespace glidepod;
 using namespace glidepod::agent;
 
 namespace {
-void exit_job(Harness& h, ExitStatus status) {
+void main_exits(Harness& h, ExitStatus status) {
   h.core.on_exited(h.glue[0], {h.last<Launch>().job, status, 1, 0, 0, 0}, h.now);
   h.take();
 }
@@ -60,7 +60,7 @@ TEST_CASE("pulse: after a kill, glue has only so much time") {
     h.core.on_client_signal(client, SIGKILL, h.now);
   }
   SUBCASE("the job has ended by itself") {
-    exit_job(h, ExitStatus::exited(3));
+    main_exits(h, ExitStatus::exited(3));
   }
   h.take();
   CHECK(h.state() == State::draining);
@@ -76,7 +76,7 @@ TEST_CASE("jobs: an end that is known survives its glue") {
   Harness h;
   const ClientId client = h.ask(k_image_a);
   h.switch_to(0, k_image_a, k_digest_a);
-  exit_job(h, ExitStatus::exited(7));
+  main_exits(h, ExitStatus::exited(7));
   CHECK(h.count<Answer>() == 0);
   SUBCASE("glue is killed while it cleans") {
     h.lose();
@@ -97,7 +97,7 @@ TEST_CASE("jobs: a kill that nobody asked for is explained by the status, not ta
   h.ask(k_image_a);
   h.switch_to(0, k_image_a, k_digest_a);
   const std::string lost = h.status(0).container_id;
-  exit_job(h, ExitStatus::signaled(SIGKILL));
+  main_exits(h, ExitStatus::signaled(SIGKILL));
   h.lose();
   CHECK(h.count<Answer>() == 0);
   h.status(0).state = ContainerStatus::State::terminated;
@@ -140,12 +140,12 @@ TEST_CASE(
   }
   SUBCASE("close to the limit, its own end by the same signal") {
     seen(120);
-    exit_job(h, ExitStatus::signaled(SIGKILL));
+    main_exits(h, ExitStatus::signaled(SIGKILL));
     held = true;
   }
   SUBCASE("close to the limit, and ended by another signal") {
     seen(120);
-    exit_job(h, ExitStatus::signaled(SIGTERM));
+    main_exits(h, ExitStatus::signaled(SIGTERM));
   }
   SUBCASE("far from the limit") {
     seen(100);

@@ -4,7 +4,7 @@ using namespace glidepod;
 using namespace glidepod::agent;
 
 namespace {
-const std::string k_home = "reg.example/pilot:g-";  // then a number and the digest
+const std::string k_home_tag = "reg.example/pilot:g-";  // then a number and the digest
 }
 
 TEST_CASE("switch: goodbye may come before the API's answer") {
@@ -63,7 +63,7 @@ TEST_CASE("switch: a glue that vanishes without goodbye proves nothing, the stat
     h.runs(0, "docker.io/library/alias:2", "docker.io/library/alias@" + k_digest_a);
     CHECK(h.core.next_deadline() == h.now + 10s);
     h.pass(10s);
-    CHECK(h.last<Patch>().image == k_home + "1@" + k_digest_home);
+    CHECK(h.last<Patch>().image == k_home_tag + "1@" + k_digest_home);
     h.patched();
     h.goodbye();
     h.hello();
@@ -136,7 +136,7 @@ TEST_CASE("switch: a patch without an answer may have been taken, so the way lea
     h.ask(k_image_a);
     h.patch_failed(status, "timed out");
     CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
-    CHECK(h.last<Patch>().image == k_home + "1@" + k_digest_home);
+    CHECK(h.last<Patch>().image == k_home_tag + "1@" + k_digest_home);
     // The first patch was taken after all, and the kubelet acts on it.
     h.patched();
     h.goodbye();
@@ -173,7 +173,7 @@ TEST_CASE("switch: words that are for ever fail at once, and the container recov
     h.waits(0, row.reason, row.message);
     CHECK(h.last<Fail>().fault == wire::Fault::user);
     CHECK(h.last<Fail>().message == row.message);
-    CHECK(h.last<Patch>().image == k_home + "1@" + k_digest_home);
+    CHECK(h.last<Patch>().image == k_home_tag + "1@" + k_digest_home);
     switch (race) {
       case Race::none:
         h.patched();
@@ -283,7 +283,7 @@ TEST_CASE("switch: the deadline ends it, and the way home begins") {
   CHECK(h.count<Fail>() == 0);
   h.pass(1s);
   CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
-  CHECK(h.last<Patch>().image == k_home + "1@" + k_digest_home);
+  CHECK(h.last<Patch>().image == k_home_tag + "1@" + k_digest_home);
   // The way home fails too: nothing more happens until somebody asks.
   h.pass(600s);
   CHECK(h.state() == State::broken);
@@ -296,6 +296,29 @@ TEST_CASE("switch: the deadline ends it, and the way home begins") {
   CHECK(h.count<Launch>() == 0);
   h.runs(0, k_image_b, "docker.io/library/b@" + k_digest_b);
   CHECK(h.last<Launch>().client == next);
+}
+
+TEST_CASE("switch: what is named by its digest is not learnt under another") {
+  Harness h;
+  const std::string named = "docker.io/library/a@" + k_digest_a;
+  h.ask(named);
+  h.patched();
+  h.goodbye();
+  h.hello();
+  h.runs(0, "docker.io/library/b:1", "docker.io/library/a@" + k_digest_b);
+  h.end_job();
+  h.ask(named, wire::Verb::exec, "bob");
+  CHECK(h.last<Patch>().image.ends_with("@" + k_digest_a));
+}
+
+TEST_CASE("switch: a name that was made up is said to be one") {
+  Harness h;
+  h.ask(k_image_a);
+  CHECK_FALSE(h.last<Patch>().once);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.end_job();
+  h.ask(k_image_a, wire::Verb::exec, "bob");
+  CHECK(h.last<Patch>().once);
 }
 
 TEST_CASE("switch: the digest is learnt from the new container and from no other") {
@@ -320,7 +343,7 @@ TEST_CASE("switch: the digest is learnt from the new container and from no other
     h.end_job();
     h.ask(k_image_a, wire::Verb::exec, "bob");
     // The plain name is what the pod says already: home, and back.
-    CHECK(h.last<Patch>().image == k_home + "1@" + k_digest_home);
+    CHECK(h.last<Patch>().image == k_home_tag + "1@" + k_digest_home);
     h.patched();
     h.goodbye();
     h.hello();
@@ -405,7 +428,7 @@ TEST_CASE("switch: an agent that starts again leads every container home before 
 TEST_CASE("switch: an earlier agent counts though the status does not tell of it yet") {
   Harness h(1, {}, 0, Core::Earlier::some);
   CHECK(h.state() == State::switching);
-  CHECK(h.last<Patch>().image.starts_with(k_home));
+  CHECK(h.last<Patch>().image.starts_with(k_home_tag));
 }
 
 TEST_CASE("switch: a young pod's empty status is no obstacle") {
@@ -423,7 +446,7 @@ TEST_CASE("switch: a young pod's empty status is no obstacle") {
   h.goodbye();
   h.waits(0, "ErrImagePull", "manifest unknown");
   // Told of meanwhile.
-  CHECK(h.last<Patch>().image == k_home + "1@" + k_digest_home);
+  CHECK(h.last<Patch>().image == k_home_tag + "1@" + k_digest_home);
 }
 
 TEST_CASE("switch: an idle container that starts again is of the same image, and fresh") {

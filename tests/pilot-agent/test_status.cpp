@@ -35,6 +35,10 @@ Snapshot some() {
   switching.step = "target by goodbye";
   switching.trouble = "Back-off\n\x1b[31m pulling \xff";
   snapshot.waiting = {{"14.0", "bob@pool", "slot1_3@pilot", "reg.example/bob/app:2", false, ""}};
+  snapshot.binds.bound("warm", std::chrono::milliseconds(25));
+  snapshot.binds.bound("warm", std::chrono::milliseconds(25));
+  snapshot.binds.bound("switched", std::chrono::milliseconds(1200));
+  snapshot.binds.user = 4;
   snapshot.pulls = {{"reg.example/carol/big:1", "pulling", ""}};
   return snapshot;
 }
@@ -82,6 +86,12 @@ TEST_CASE("status: the file has what the containers do, once for many changes, a
     CHECK(status["waiting"][0]["job"] == "14.0");
     CHECK(status["containers"][0]["bind_s"] == doctest::Approx(0.012345));
     CHECK_FALSE(status["containers"][1].contains("bind_s"));
+    const std::string slots = read_file(scene.slots()).value();
+    for (const auto* said :
+         {"GlidepodBinds = \"warm=2 fresh=0 switched=1 pulled=0 user=4 infrastructure=0\"\n",
+          "GlidepodBindsWithin = \"0.1=2 0.5=2 1=2 2=3 5=3 15=3 60=3 300=3\"\n",
+          "GlidepodBindSeconds = 1.250\n"})
+      CHECK_MESSAGE(slots.find(said) != std::string::npos, slots);
     // HTCondor's own user reads what goes to the pool.
     REQUIRE(::stat(scene.slots().c_str(), &found) == 0);
     CHECK((found.st_mode & 07777) == 0644);

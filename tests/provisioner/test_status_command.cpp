@@ -94,7 +94,7 @@ TEST_CASE("status: without a status it fails, also when it watches") {
   }
 }
 
-TEST_CASE("status: /status.json is served where that was asked for, and only there") {
+TEST_CASE("status: /status.json and the page are served where that was asked for, and only there") {
   Scene scene;
   const std::string settings = scene.file + ".conf";
   REQUIRE(replace_file(settings, "[glidepod]\nstatus_file=\n[k8s]\nnamespace=n\n", 0600));
@@ -119,6 +119,12 @@ TEST_CASE("status: /status.json is served where that was asked for, and only the
     REQUIRE(answer);
     CHECK(answer->status == (asked ? 200 : 404));
     CHECK((answer->body.find("\"blind\": \"list of pods") != std::string::npos) == asked);
+    for (const auto* path : {"/", "/page.js", "/history/all.json"}) {
+      request.url = api + path;
+      const auto page = http::perform(request);
+      REQUIRE(page);
+      CHECK_MESSAGE(page->status == (asked ? 200 : 404), path);
+    }
   }
   for (const Child& child : children) REQUIRE(child.signal(SIGTERM));
   for (Child& child : children) CHECK(child.wait().value().status == ExitStatus::exited(0));

@@ -56,25 +56,32 @@ std::string Api::admitted(const std::string& image) const {
   return std::string(Images::k_mirror) + image;
 }
 
-void Api::store(const Change& change) {
+// False if the image is not the one that the change begins with.
+bool Api::store(const Change& change) {
   kube::Pod next = *pod();
   if (change.wanted) {
     world_.say("api: wanted are {}", *change.wanted);
-    if (next.wanted_images == *change.wanted) return;
+    if (next.wanted_images == *change.wanted) return true;
     next.wanted_images = *change.wanted;
     publish(std::move(next));
     provisioner_last_ = std::max(provisioner_last_, world_.now() + world_.takes(5, 300));
     world_.clock.at(provisioner_last_, [this, pod = pod()] { world_.provisioner.told(*pod); });
-    return;
+    return true;
   }
   const std::string& container = change.container;
   const auto found = std::ranges::find(next.containers, container, &kube::ContainerSpec::name);
   const std::string admitted_image = admitted(change.image);
+  if (found->image != change.before || (!change.version.empty() && change.version != next.resource_version)) {
+    world_.say("api: {} is not to have {}: it has {} at version {}", container, admitted_image, found->image,
+               next.resource_version);
+    return false;
+  }
   world_.say("api: {} is to have {}", container, admitted_image);
-  if (found->image == admitted_image) return;  // no new version
+  if (found->image == admitted_image) return true;  // no new version
   found->image = admitted_image;
   if (world_.strike_just_then(container)) kubelet_late_until_ = world_.now() + std::chrono::seconds(10);
   publish(std::move(next));
+  return true;
 }
 
 void Api::request(const Change& change, Milliseconds timeout, std::function<void(const Answer&)> handler) {
@@ -83,9 +90,7 @@ void Api::request(const Change& change, Milliseconds timeout, std::function<void
   const auto fail = [&w, handler](Milliseconds wait, Failure failure) {
     w.clock.after(wait, [handler, failure = std::move(failure)] { handler(failure); });
   };
-  const auto effect = [this, change] {
-    if (change.any()) store(change);
-  };
+  const auto effect = [this, change] { return !change.any() || store(change); };
   if (down || w.fault(weather.request_lost))
     return fail(std::min(timeout, w.random.delay(1, 15'000)), transport("reset"));
   if (w.fault(weather.busy)) {
@@ -105,10 +110,7 @@ void Api::request(const Change& change, Milliseconds timeout, std::function<void
   }
   if (change.any() && w.fault(weather.late_effect)) {
     const Milliseconds given_up = std::min(timeout, w.random.delay(500, 15'000));
-    w.clock.after(given_up + w.random.delay(1, 30'000), [&w, effect] {
-      w.properties.late = true;
-      effect();
-    });
+    w.clock.after(given_up + w.random.delay(1, 30'000), effect);
     return fail(given_up, transport("timeout"));
   }
   if (w.fault(weather.answer_lost)) {
@@ -123,8 +125,13 @@ void Api::request(const Change& change, Milliseconds timeout, std::function<void
     return fail(timeout, transport("timeout"));
   }
   w.clock.after(there, [this, &w, effect, handler, back] {
-    effect();
-    w.clock.after(back, [handler, version = pod()] { handler(version); });
+    const bool stored = effect();
+    w.clock.after(back, [handler, stored, version = pod()] {
+      if (stored)
+        handler(version);
+      else
+        handler(status(422, "test failed"));
+    });
   });
 }
 

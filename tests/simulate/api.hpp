@@ -30,9 +30,10 @@ class Api {
   // What admission makes of an image.
   std::string admitted(const std::string& image) const;
   using Answer = std::variant<PodVersion, kube::Failure>;
-  // What a request changes: a container's image, the annotation that says what is wanted, or nothing.
+  // What a request changes: a container's image, if it is still the one before and the pod of that version
+  // (empty: any), the annotation that says what is wanted, or nothing.
   struct Change {
-    std::string container = {}, image = {};
+    std::string container = {}, image = {}, before = {}, version = {};
     std::optional<std::string> wanted = {};
     bool any() const { return wanted || !container.empty(); }
   };
@@ -47,7 +48,7 @@ class Api {
   static std::uint64_t version(const kube::Pod& pod) { return std::stoull(pod.resource_version); }
 
  private:
-  void store(const Change& change);
+  bool store(const Change& change);
   void publish(kube::Pod pod);
   void stream(const PodVersion& version);
   World& world_;

@@ -50,6 +50,9 @@ void Driver::die() {
   was_before_ = true;
   pumping_ = given_up_ = false;
   version_.clear();
+  seen_.reset();
+  once_.clear();
+  patches_.clear();
   watch_ = 0;
   watch_failures_ = 0;
   world_.api.unwatch();
@@ -150,26 +153,13 @@ void Driver::run(const Patch& action) {
     return world_.properties.broken("actions refer to what there is", action.container);
   world_.properties.patched(*world_.kubelet.find(action.container), action.image);
   world_.tempt();
-  exchange({action.container, action.image}, action.deadline, 1, false,
-           [this, attempt = action.attempt](const Api::Answer& answer) {
-             const auto* pod = std::get_if<PodVersion>(&answer);
-             if (pod) version_ = (*pod)->resource_version;
-             world_.say(
-                 "agent: the answer to Patch {}: {}", attempt,
-                 pod ? "version " + (*pod)->resource_version : std::get<kube::Failure>(answer).to_string());
-             tell([&](Core& core, Time now) {
-               if (pod)
-                 core.on_patched(attempt, **pod, now);
-               else
-                 core.on_patched(attempt, std::get<kube::Failure>(answer), now);
-             });
-             if (pod) world_.properties.told(**pod);
-           });
+  patches_[action.container] = action.attempt;
+  change({action});
 }
 
 void Driver::run(const Want& action) {
   world_.say("core: Want {}", action.text);
-  exchange({{}, {}, action.text}, action.deadline, 1, false, [this](const Api::Answer& answer) {
+  exchange({.wanted = action.text}, action.deadline, 1, false, [this](const Api::Answer& answer) {
     const auto* failure = std::get_if<kube::Failure>(&answer);
     world_.say("agent: the answer to Want: {}", failure ? failure->to_string() : "taken");
     tell([&](Core& core, Time now) {

@@ -42,6 +42,8 @@ class Driver {
   agent::ClientId next_client() { return up() ? ++last_id_ : 0; }
   void bind(agent::Request request);
   void client_gone(agent::ClientId client);
+  // Whether an image that the container is to have may not be in the pod yet.
+  bool patching(const std::string& container) const { return patches_.contains(container); }
   bool serves(agent::ClientId client) const { return clients_.contains(client); }
 
  private:
@@ -73,7 +75,20 @@ class Driver {
   void to_glue(agent::GlueId glue, std::function<void(Glue&)> what);
   // driver_api.cpp
   using PodHandler = std::function<void(const Api::Answer&)>;
-  void exchange(Api::Change change, agent::Time deadline, int attempt, bool unclear, PodHandler done);
+  void exchange(const Api::Change& change, agent::Time deadline, int attempt, bool unclear,
+                const PodHandler& done, std::uint64_t patch = 0);
+  bool given_up(std::uint64_t patch) const;
+  // What lib/kube/pod_images.cpp makes of a Patch.
+  struct ImageChange {
+    agent::Patch wanted;
+    Api::Change tried = {};
+    std::optional<kube::Failure> refusal = {};
+    bool unclear = false;
+  };
+  void change(ImageChange change);
+  void look(ImageChange change);
+  void changed(const ImageChange& change, const Api::Answer& answer);
+  void saw(const PodVersion& pod);
   void get_first_pod();
   void adjust_watch();
   void watch_next();
@@ -94,9 +109,12 @@ class Driver {
   std::map<agent::GlueId, Link> links_;
   std::map<agent::ClientId, bool> clients_;
   bool pumping_ = false, was_before_ = false, given_up_ = false;
-  std::string version_;                       // of the newest answer to a patch
-  std::string watch_version_;                 // to go on from; empty: from the present state
-  std::uint64_t watch_ = 0, last_watch_ = 0;  // 0: not watching
+  PodVersion seen_;                               // the newest
+  std::map<std::string, std::string> once_;       // by container: its image, if that cannot come back
+  std::map<std::string, std::uint64_t> patches_;  // by container: the newest attempt, without its answer yet
+  std::string version_;                           // of the newest answer to a patch
+  std::string watch_version_;                     // to go on from; empty: from the present state
+  std::uint64_t watch_ = 0, last_watch_ = 0;      // 0: not watching
   int watch_failures_ = 0;
   std::optional<agent::Time> timer_due_;
   std::uint64_t timer_ = 0;

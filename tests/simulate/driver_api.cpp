@@ -1,4 +1,6 @@
-// The agent's requests to the API, as lib/kube/client.cpp and watch.cpp make them.
+// The agent's requests to the API, as lib/kube's client, pod_images and watch make them.
+
+#include <algorithm>
 
 #include "tests/simulate/driver.hpp"
 #include "tests/simulate/world.hpp"
@@ -14,10 +16,12 @@ constexpr Milliseconds k_first_get_pause{30'000};
 constexpr std::chrono::hours k_first_get_deadline{24};
 }  // namespace
 
-void Driver::exchange(Api::Change change, Time deadline, int attempt, bool unclear, PodHandler done) {
+void Driver::exchange(const Api::Change& change, Time deadline, int attempt, bool unclear,
+                      const PodHandler& done, std::uint64_t patch) {
   const auto left = std::chrono::ceil<Milliseconds>(deadline - world_.now());
   const Milliseconds timeout = std::clamp(left, Milliseconds(1), k_attempt_timeout);
-  const auto answered = [this, change, deadline, attempt, unclear, done](const Api::Answer& answer) {
+  const auto answered = [this, change, deadline, attempt, unclear, done, patch](const Api::Answer& answer) {
+    if (given_up(patch)) return;
     const auto* there = std::get_if<Failure>(&answer);
     if (!there) return done(answer);
     Failure failure = *there;
@@ -26,17 +30,79 @@ void Driver::exchange(Api::Change change, Time deadline, int attempt, bool uncle
     const Milliseconds wait =
         http::backoff(attempt, static_cast<double>(world_.random.between(0, 100)) / 100, failure);
     if (!failure.retriable() || world_.now() + wait >= deadline) return done(failure);
-    world_.clock.after(wait, mine([this, change, deadline, attempt, next, done] {
-                         exchange(change, deadline, attempt + 1, next, done);
+    world_.clock.after(wait, mine([this, change, deadline, attempt, next, done, patch] {
+                         if (!given_up(patch)) exchange(change, deadline, attempt + 1, next, done, patch);
                        }));
   };
   world_.api.request(change, timeout, mine(answered));
+}
+
+// For a newer one of its container.
+bool Driver::given_up(std::uint64_t patch) const {
+  const auto is_it = [patch](const auto& newest) { return newest.second == patch; };
+  return patch != 0 && std::ranges::none_of(patches_, is_it);
+}
+
+void Driver::saw(const PodVersion& pod) {
+  if (!seen_ || Api::version(*pod) >= Api::version(*seen_)) seen_ = pod;
+}
+
+void Driver::change(ImageChange change) {
+  const Patch& wanted = change.wanted;
+  if (!seen_) return look(std::move(change));
+  const std::string& before = seen_->container(wanted.container)->image;
+  const bool once = once_.contains(wanted.container) && once_[wanted.container] == before;
+  change.tried = {wanted.container, wanted.image, before, once ? "" : seen_->resource_version};
+  const auto answered = [this, change](const Api::Answer& answer) mutable {
+    const auto* failure = std::get_if<Failure>(&answer);
+    if (failure == nullptr || failure->status != 422) return changed(change, answer);
+    if (!failure->rejected()) change.unclear = true;
+    change.refusal = *failure;
+    look(std::move(change));
+  };
+  exchange(change.tried, wanted.deadline, 1, false, answered, wanted.attempt);
+}
+
+void Driver::look(ImageChange change) {
+  const Patch& wanted = change.wanted;
+  const auto looked = [this, change](const Api::Answer& answer) mutable {
+    if (const auto* pod = std::get_if<PodVersion>(&answer)) {
+      saw(*pod);
+      const Api::Change& tried = change.tried;
+      const bool same_version = tried.version.empty() || tried.version == (*pod)->resource_version;
+      const bool same = same_version && (*pod)->container(change.wanted.container)->image == tried.before;
+      if (change.refusal && same) return changed(change, *change.refusal);
+      if (world_.now() < change.wanted.deadline) return this->change(std::move(change));
+    }
+    if (change.refusal) change.unclear = true;
+    changed(change, std::holds_alternative<Failure>(answer) ? answer : Api::Answer(*change.refusal));
+  };
+  exchange({}, wanted.deadline, 1, false, looked, wanted.attempt);
+}
+
+void Driver::changed(const ImageChange& change, const Api::Answer& answer) {
+  const std::uint64_t attempt = change.wanted.attempt;
+  patches_.erase(change.wanted.container);
+  const auto* pod = std::get_if<PodVersion>(&answer);
+  if (pod == nullptr) {
+    Failure failure = std::get<Failure>(answer);
+    if (change.unclear) failure.earlier = Failure::Effect::unknown;
+    world_.say("agent: the answer to Patch {}: {}", attempt, failure.to_string());
+    return tell([&](Core& core, Time now) { core.on_patched(attempt, failure, now); });
+  }
+  saw(*pod);
+  if (change.wanted.once) once_[change.wanted.container] = (*pod)->container(change.wanted.container)->image;
+  version_ = (*pod)->resource_version;
+  world_.say("agent: the answer to Patch {}: version {}", attempt, version_);
+  tell([&](Core& core, Time now) { core.on_patched(attempt, **pod, now); });
+  world_.properties.told(**pod);
 }
 
 void Driver::get_first_pod() {
   exchange({}, world_.now() + k_first_get_deadline, 1, false, [this](const Api::Answer& answer) {
     if (const auto* pod = std::get_if<PodVersion>(&answer)) {
       world_.say("agent: the first pod, version {}", (*pod)->resource_version);
+      saw(*pod);
       const auto earlier = was_before_ ? Core::Earlier::some : Core::Earlier::none;
       tell([&](Core& core, Time now) { core.on_first_pod(**pod, earlier, now); });
       world_.properties.told(**pod);
@@ -74,6 +140,7 @@ void Driver::watch_next() {
                                 watch_failures_ = 0;
                                 watch_version_ = pod->resource_version;
                                 const std::uint64_t id = watch_;
+                                saw(pod);
                                 tell([&](Core& core, Time now) { core.on_pod(*pod, now); });
                                 world_.properties.told(*pod);
                                 if (id == watch_) watch_next();
@@ -81,6 +148,7 @@ void Driver::watch_next() {
   }
   world_.api.watch(std::stoull(watch_version_), still([this](const PodVersion& pod) {
                      watch_version_ = pod->resource_version;
+                     saw(pod);
                      tell([&](Core& core, Time now) { core.on_pod(*pod, now); });
                      world_.properties.told(*pod);
                    }),

@@ -228,10 +228,19 @@ void Kubelet::create(int index, const std::string& image, int content) {
     wait_for(box, "RunContainerError", box.now->end.message);
     return;
   }
+  if (world_.weather.runtime_dies && world_.storm && world_.random.aside(world_.clock.steps()).chance(100)) {
+    world_.say("fault: the runtime is killed while it starts {}", box.name);
+    box.glue.reset();
+    box.now->phase = Box::Instance::Phase::exited;
+    box.now->end.container_id = "containerd://" + std::to_string(next.id);
+    box.now->finished = world_.now();
+    return show(box);
+  }
   // Only a goodbye can be taken for that of a patch.
   const bool same = before && before->image == image && box.glue && box.glue->said_goodbye();
   box.glue = std::make_unique<Glue>(world_, index, next.id);
-  box.behind = world_.api.pod()->container(box.name)->image != image && (same || box.behind);
+  const bool stale = world_.api.pod()->container(box.name)->image != image;
+  box.behind = (stale && (same || box.behind)) || (same && world_.driver.patching(box.name));
   if (box.behind) world_.properties.behind(box, same ? before->id : 0);
   box.glue->begin();
   show(box);
@@ -270,8 +279,9 @@ void Kubelet::show(Box& box) {
       world_.fault(world_.weather.late_status) ? world_.random.delay(500, 20'000) : world_.takes(5, 300);
   world_.clock.after(wait, [this, index, number = ++box.told, status = status_of(box)]() mutable {
     Box& then = this->box(index);
-    if (number <= then.shown) return;
+    if (number <= then.shown || silent_) return;
     then.shown = number;
+    silent_ = status.terminated && status.terminated->exit_code == 0;
     world_.say("kubelet: says of {}: {} {} restarts {} {} {}", status.name,
                status.state == kube::ContainerStatus::State::running   ? "running"
                : status.state == kube::ContainerStatus::State::waiting ? "waiting"

@@ -59,6 +59,9 @@ class Kubelet {
   std::vector<Box>& boxes() { return boxes_; }
   Box& box(int index) { return boxes_[static_cast<std::size_t>(index)]; }
   Box* find(const std::string& name);
+  // It has shown a container as ended with 0, which restartPolicy OnFailure makes final: every later status
+  // of the pod is an illegal transition, and is not sent.
+  bool silent() const { return silent_; }
   std::uint64_t pauses() const { return pauses_; }  // how often a start had to wait for CrashLoopBackOff
 
  private:
@@ -79,7 +82,7 @@ class Kubelet {
   World& world_;
   std::vector<Box> boxes_;
   std::deque<Task> tasks_;
-  bool busy_ = false, again_ = false, unhappy_ = false;
+  bool busy_ = false, again_ = false, unhappy_ = false, silent_ = false;
   int killing_ = -1;  // the box whose end the pass waits for
   std::uint64_t last_instance_ = 0, pauses_ = 0;
   std::uint64_t generation_ = 0;  // of the kubelet's own process

@@ -31,7 +31,6 @@ constexpr std::string_view k_usage = R"(usage: simulate [options]
   --hours N       the same in hours, and as many schedules as fit
   --steps N       a schedule with more steps has failed (50000)
   --processes N   (2)
-  --late          requests may have their effect after their client has given them up
   --all           go on after a failure, and count them by property
   --coverage      print the transitions seen
   --replay SEED   tell the whole story of one
@@ -45,7 +44,7 @@ constexpr std::uint64_t k_enough = 100'000;
 
 struct Options {
   std::uint64_t schedules = 100'000, seed = 1, steps = 50'000, processes = 2, seconds = 0, replay = 0;
-  bool late = false, all = false, coverage = false, replaying = false;
+  bool all = false, coverage = false, replaying = false;
 };
 
 // What one process has seen.
@@ -72,7 +71,7 @@ using Stop = std::atomic<bool>;
 void work(const Options& options, std::uint64_t part, Summary& summary, Clock::time_point end, Stop& stop) {
   for (std::uint64_t i = part; i < options.schedules && !stop; i += options.processes) {
     if (options.seconds != 0 && Clock::now() >= end) return;
-    World world(options.seed + i, summary.coverage, {false, options.late});
+    World world(options.seed + i, summary.coverage, {false});
     const bool held = world.run(options.steps).empty();
     ++summary.schedules;
     summary.steps += world.clock.steps();
@@ -107,7 +106,7 @@ void write_all(int fd, const void* from, std::size_t size) {
 
 int replay(std::uint64_t seed, const Options& options) {
   Coverage coverage;
-  World world(seed, coverage, {true, options.late});
+  World world(seed, coverage, {true});
   const std::string& verdict = world.run(options.steps);
   if (verdict.empty()) {
     fmt::print("seed {}: all properties held in {} steps\n", seed, world.clock.steps());
@@ -207,8 +206,6 @@ int main(int count, char** words) {
     } else if (word == "--replay") {
       number(options.replay);
       options.replaying = true;
-    } else if (word == "--late") {
-      options.late = true;
     } else if (word == "--all") {
       options.all = true;
     } else if (word == "--coverage") {

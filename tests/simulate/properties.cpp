@@ -15,7 +15,6 @@ void Properties::broken(std::string_view property, std::string_view about) {
   world_.say("BROKEN: {}: {}", property, about);
   if (!verdict_.empty()) return;
   verdict_ = property;
-  if (late) verdict_ += ", after a late effect";
   about_ = about;
 }
 
@@ -36,8 +35,10 @@ void Properties::patched(const Box& box, const std::string& image) {
 
 void Properties::behind(const Box& box, std::uint64_t same) {
   // The pilot's own image is known as soon as its name is; another only by its digest, and if it ran before.
-  const auto wanted = kube::ImageReference::parse(world_.api.pod()->container(box.name)->image);
-  const bool differs = known_.contains(same) && wanted && !wanted->digest.empty() && !world_.weather.bare_ids;
+  const std::string& image = world_.api.pod()->container(box.name)->image;
+  const auto wanted = kube::ImageReference::parse(image);
+  const bool differs = image != box.now->image && known_.contains(same) && wanted &&
+                       !wanted->digest.empty() && !world_.weather.bare_ids;
   const bool home = box.now->content == Images::k_home && home_told_;
   alike_[box.now->id].known = world_.weather.ids_told && (home || differs);
 }
@@ -125,7 +126,7 @@ void Properties::noted(std::string_view line) {
 }
 
 void Properties::given_up() {
-  if (failures_ < world_.weather.policy.give_up_after)
+  if (!world_.kubelet.silent() && failures_ < world_.weather.policy.give_up_after)
     broken("a job that starts ends a row of failures", std::to_string(failures_));
 }
 

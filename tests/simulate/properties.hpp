@@ -46,7 +46,6 @@ class Properties {
   void agent_died();
 
   bool refused = false;    // the API has refused an image by its rules
-  bool late = false;       // a request had its effect after its client had given it up
   bool no_pauses = false;  // from here on, no start may have to wait
 
  private:

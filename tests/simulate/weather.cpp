@@ -2,7 +2,7 @@
 
 namespace glidepod::simulate {
 
-Weather::Weather(Random& random, bool late) {
+Weather::Weather(Random& random) {
   const auto some = [&random](int most) {
     return random.chance(300) ? static_cast<int>(random.between(1, most)) : 0;
   };
@@ -35,7 +35,6 @@ Weather::Weather(Random& random, bool late) {
   request_lost = some(300);
   answer_lost = some(300);
   late_effect = some(200);
-  if (!late) late_effect = 0;
   refused = some(200);
   busy = some(300);
   slow = some(300);
@@ -53,6 +52,7 @@ Weather::Weather(Random& random, bool late) {
   glue_wedged = random.chance(200);
   kubelet_restarts = random.chance(100);
   links_break = random.aside(5).chance(250);
+  runtime_dies = random.aside(10).chance(50);
 }
 
 }  // namespace glidepod::simulate

@@ -8,7 +8,7 @@ namespace glidepod::simulate {
 // What a schedule has, and what goes wrong in it: drawn once from its seed. Each kind of fault is there in
 // some schedules only, so that what needs few of them is not buried under the others.
 struct Weather {
-  Weather(Random& random, bool late);
+  explicit Weather(Random& random);
 
   int containers = 1;
   int slots = 1;
@@ -40,7 +40,8 @@ struct Weather {
   // Things that happen at any moment, and more often just after something began.
   bool glue_dies = false, out_of_memory = false, stopped_outside = false, agent_dies = false;
   bool watch_cut = false, api_down = false, kubelet_restarts = false, glue_wedged = false;
-  bool links_break = false;  // glue connects again
+  bool links_break = false;   // glue connects again
+  bool runtime_dies = false;  // while it starts a container, whose status is final then
   bool calm() const { return !faults; }
   bool faults = false;
 };

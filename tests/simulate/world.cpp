@@ -11,7 +11,7 @@ using std::chrono::seconds;
 
 World::World(std::uint64_t seed, Coverage& c, Options options)
     : random(seed),
-      weather(random, options.late),
+      weather(random),
       images(random, weather, clock.now()),
       coverage(c),
       properties(*this),
@@ -173,6 +173,8 @@ void World::finals(std::uint64_t most_steps) {
     if (starters.client(id).request.any_image || driver.serves(id))
       return properties.broken("nobody waits for ever", fmt::format("client {}", id));
   const auto good = images.startable();
+  if (kubelet.silent() && !driver.given_up())
+    return properties.broken("a pod whose status is final takes no more jobs", "the pilot goes on");
   if (driver.given_up()) return;
   if (good.empty()) return;
   for (int round = 0; round < 4; ++round) {

@@ -24,7 +24,6 @@ class World {
  public:
   struct Options {
     bool tell = false;  // the story, while it happens
-    bool late = false;  // requests may have their effect after their client has given them up
   };
   World(std::uint64_t seed, Coverage& coverage, Options options);
 

@@ -50,7 +50,7 @@ listing="sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBook
 create listed
 watch "$out/listed" "$listing&fieldSelector=metadata.name%3Dlisted&resourceVersion=$begin"
 last_is_end() { [[ $(tail -1 "$out/listed" | jq -r '.type + .object.metadata.annotations["k8s.io/initial-events-end"]') == BOOKMARKtrue ]]; }
-check "sendInitialEvents: a bookmark ends what there is" wait_until 5 "the bookmark" last_is_end
+check "sendInitialEvents: a bookmark ends what there is" wait_until 15 "the bookmark" last_is_end
 check "  after the pods, as ADDED" equal "$(head -1 "$out/listed" | jq -r '.type + " " + .object.metadata.name')" "ADDED listed"
 call DELETE "$pods/listed?gracePeriodSeconds=0"
 told_end() { [[ $(tail -1 "$out/listed" | jq -r .type) == DELETED ]]; }

@@ -259,3 +259,38 @@ TEST_CASE("kubernetes: its pilots' ads, and which jobs they take") {
         "(K8SProvisionerType =?= \"PRPHTCondorProvisioner\") && (K8SProvisionerName =?= \"wn\") && "
         "(K8SNamespace =?= \"ns\") && (K8SDomain =?= \"optiputer.net\")");
 }
+
+TEST_CASE("kubernetes: events are of the pod that was seen, and where they may not be made nobody insists") {
+  Scene scene;
+  CHECK(scene.create("a") == "");
+  scene.look();
+  std::vector<Json> events;
+  int refuse = 0;
+  scene.instead = [&](const FakeServer::Request& request) -> std::optional<FakeServer::Reply> {
+    if (request.target != "/api/v1/namespaces/ns/events") return std::nullopt;
+    events.push_back(Json::parse(request.body));
+    scene.loop.after(Milliseconds(20), [&] { scene.loop.stop(); });
+    if (refuse != 0) return FakeServer::json(refuse, Scene::status(refuse, "Forbidden", "no"));
+    return FakeServer::json(201, "{}");
+  };
+  const auto tell = [&](const char* pod) {
+    scene.kubernetes->tell({pod, "GivenUp", "takes no more jobs", true}, k_now);
+  };
+  tell("somebody-else");
+  tell("a");
+  REQUIRE(scene.loop.run().ok());
+  REQUIRE(events.size() == 1);
+  CHECK(events[0]["metadata"]["name"].get<std::string>().starts_with("a."));
+  CHECK(events[0]["involvedObject"]["uid"] == "uid-a");
+  CHECK(events[0]["type"] == "Warning");
+  CHECK(events[0]["reason"] == "GivenUp");
+  CHECK(events[0]["message"] == "takes no more jobs");
+  CHECK(events[0]["firstTimestamp"] == "2027-01-15T08:00:00Z");
+  refuse = 403;
+  tell("a");
+  REQUIRE(scene.loop.run().ok());
+  CHECK(events.size() == 2);
+  tell("a");
+  scene.look();
+  CHECK(events.size() == 2);
+}

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include "lib/condor/ad_stream.hpp"
+#include "provisioner/demand/demand.hpp"
+
 using namespace glidepod;
 using namespace glidepod::provisioner;
 
@@ -57,7 +60,7 @@ Json pilot_pod() {
          "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "512Mi"}},
          "volumeMounts": [{"name": "shared", "mountPath": "/glidepod/run"}]},
         {"name": "payload-0", "image": "pilot:1", "volumeMounts": [{"name": "shared", "mountPath": "/glidepod/run"}]},
-        {"name": "payload-1", "image": "pilot:1", "volumeMounts": [{"name": "shared", "mountPath": "/glidepod/run"}]},
+        {"name": "payload-1", "image": "pilot:1", "resources": {"limits": {"ephemeral-storage": "4Gi"}}, "volumeMounts": [{"name": "shared", "mountPath": "/glidepod/run"}]},
         {"name": "log", "image": "other:1"}],
       "volumes": [{"name": "shared", "emptyDir": {}}]}})");
 }
@@ -197,8 +200,8 @@ TEST_CASE("pods: a template keeps what it has and gets the rest, jobs' resources
   CHECK(pilot["env"][1] == Json{{"name", "GLIDEPOD_PAYLOAD_CONTAINERS"}, {"value", "payload-0 payload-1"}});
   CHECK(pilot["resources"]["requests"]["cpu"] == "100m");
   CHECK(spec["containers"][1]["resources"] == Json::parse(R"({
-    "requests": {"cpu": "1125m", "memory": "3600Mi", "ephemeral-storage": "20480000k"},
-    "limits": {"cpu": "3250m", "memory": "10001Mi", "ephemeral-storage": "20480000k"}})"));
+    "requests": {"cpu": "1125m", "memory": "3600Mi", "ephemeral-storage": "20480000Ki"},
+    "limits": {"cpu": "3250m", "memory": "10001Mi", "ephemeral-storage": "20480000Ki"}})"));
   CHECK(spec["containers"][2]["resources"] == Json::parse(R"({
     "requests": {"cpu": "1125m", "memory": "3600Mi"}, "limits": {"cpu": "3250m", "memory": "10001Mi"}})"));
   CHECK(spec["containers"][1].contains("env") == false);
@@ -210,6 +213,36 @@ TEST_CASE("pods: a template keeps what it has and gets the rest, jobs' resources
   CHECK(sum.cpu_milli == 2350);
   CHECK(sum.memory_bytes == (7200LL + 256) * 1024 * 1024);
   CHECK(sum.gpus == 0);
+}
+
+TEST_CASE(
+    "pods: the pilot is told the group's sizes, and the pod may have as much on disk and 500 MiB more") {
+  const auto from_template = pilot_pod();
+  PolicySettings policy;
+  policy.memory_buckets = {"8192"};
+  policy.disk_buckets = {"30000000"};
+  const auto job = condor::ad_from_json(R"({"RequestMemory": 5000, "RequestDisk": 9000000})").value();
+  const auto group = group_of(job, policy).value();
+  const auto told = [](const Json& made, const char* name) {
+    for (const auto& variable : made["spec"]["containers"][0]["env"])
+      if (variable["name"] == name) return variable.value("value", "");
+    return std::string("none");
+  };
+  const auto made = pod("[k8s]\n", group, &from_template).value();
+  CHECK(told(made, "MEMORY") == "8192");
+  CHECK(told(made, "DISK") == "30000000");
+  CHECK(resources_of_pod(made).value().disk_bytes == (30'000'000LL + 512'000) * 1024);
+  // storage_mbs raises the pod's disk alone; a container's own would be added.
+  const auto raised = pod("[k8s]\nstorage_mbs=40000\n", group, &from_template).value();
+  CHECK(told(raised, "DISK") == "30000000");
+  CHECK(resources_of_pod(raised).value().disk_bytes == 40'000LL * 1024 * 1024);
+  CHECK_FALSE(raised["spec"]["containers"][2]["resources"]["limits"].contains("ephemeral-storage"));
+  // What START lets in: PRP's defaults are not said.
+  CHECK(told(made, "GLIDEPOD_GPU_JOBS_ONLY") == "none");
+  CHECK(told(made, "GLIDEPOD_LEAST_FILL") == "none");
+  const auto set = pod("[k8s]\ngpu_jobs_only=no\nleast_fill=50\n", group, &from_template).value();
+  CHECK(told(set, "GLIDEPOD_GPU_JOBS_ONLY") == "no");
+  CHECK(told(set, "GLIDEPOD_LEAST_FILL") == "50");
 }
 
 TEST_CASE("pods: with GPUs there is one payload container, which has them all") {

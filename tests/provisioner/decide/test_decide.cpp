@@ -161,6 +161,96 @@ TEST_CASE("decide: a shared limit is shared, and another group comes first each 
   CHECK(submits() == std::vector<std::int64_t>{0, 0, 1, 1});
 }
 
+namespace {
+std::int64_t submitted(const Plan& plan, std::int64_t from, std::int64_t to) {  // for groups of so many CPUs
+  std::int64_t sum = 0;
+  for (const auto& decision : plan.decisions)
+    if (decision.group.cpus >= from && decision.group.cpus <= to) sum += decision.submit;
+  return sum;
+}
+}  // namespace
+
+TEST_CASE("decide: a shared limit goes by owner, however many groups one has") {
+  Scene scene;
+  for (int i = 0; i < 500; ++i) scene.jobs(100 + i, 1, "alice");
+  scene.jobs(1, 1000, "bob");
+  scene.jobs(2, 2, "carol");
+  scene.policy.max_pods_per_cluster = 50;
+  scene.rules().max_idle = 61;
+  const auto plan = scene.plan();
+  CHECK(submitted(plan, 2, 2) == 1);  // all that she asks for
+  CHECK(submitted(plan, 1, 1) == 30);
+  CHECK(submitted(plan, 100, 600) == 30);
+}
+
+TEST_CASE("decide: what an owner has already counts in the share") {
+  Scene scene;
+  scene.jobs(1, 400, "alice");
+  scene.jobs(2, 400, "bob");
+  scene.policy.max_pods_per_cluster = 100;
+  scene.rules().ramp_up = 20;
+  SUBCASE("pods with a job") {
+    scene.supply.claimed_by_owner["alice"] = 14;
+    const auto plan = scene.plan();
+    CHECK(submitted(plan, 1, 1) == 3);
+    CHECK(submitted(plan, 2, 2) == 17);
+  }
+  SUBCASE("pods that wait") {
+    scene.pods(1, 14, 0, 0);
+    const auto plan = scene.plan();
+    CHECK(submitted(plan, 1, 1) == 3);
+    CHECK(submitted(plan, 2, 2) == 17);
+  }
+  SUBCASE("those of a group of both, by their jobs") {
+    scene.jobs(3, 3, "alice");
+    scene.jobs(3, 1, "bob");
+    scene.pods(3, 8, 0, 0);
+    const auto plan = scene.plan();
+    CHECK(submitted(plan, 1, 1) == 8);
+    CHECK(submitted(plan, 2, 2) == 12);
+  }
+}
+
+TEST_CASE("decide: twenty owners with equal demand have equal shares, in groups of any number") {
+  Scene scene;
+  std::map<std::int64_t, std::string> owner_of;
+  for (int owner = 0; owner < 20; ++owner)
+    for (int i = 0; i <= owner * 3; ++i) {
+      const std::int64_t cpus = 100 * owner + i + 1;
+      owner_of[cpus] = fmt::format("user{}", owner);
+      scene.jobs(cpus, 600 / (owner * 3 + 1), owner_of[cpus]);
+    }
+  scene.rules().ramp_up = 107;
+  std::map<std::string, double> got;
+  for (int cycle = 0; cycle < 3; ++cycle)
+    for (const auto& decision : scene.plan().decisions) {
+      got[owner_of[decision.group.cpus]] += static_cast<double>(decision.submit);
+      scene.pods(decision.group.cpus, decision.supply.waiting + decision.submit, 0, 0);
+    }
+  double sum = 0, squares = 0;
+  for (const auto& [owner, pods] : got) {
+    sum += pods;
+    squares += pods * pods;
+  }
+  CHECK(sum == 321);
+  const double jain = sum * sum / (20 * squares);
+  CHECK_MESSAGE(jain > 0.99, jain);
+}
+
+TEST_CASE("decide: pods that no node has had room for in long use up nobody's limit") {
+  Scene scene;
+  auto& stuck = scene.pods(64, 50, 0, 0);
+  stuck.unschedulable = 50;
+  stuck.unschedulable_since = scene.now - Seconds(601);
+  scene.jobs(64, 50, "alice");
+  scene.jobs(1, 4, "bob");
+  scene.rules().max_idle = 50;
+  scene.rules().max_pods = 50;
+  CHECK(submitted(scene.plan(), 1, 1) == 2);
+  stuck.unschedulable_since = scene.now;  // they may get a node yet
+  CHECK(submitted(scene.plan(), 1, 1) == 0);
+}
+
 TEST_CASE("decide: one owner's jobs count up to the cap, over all groups") {
   Scene scene;
   scene.jobs(1, 100, "alice");

@@ -179,12 +179,57 @@ TEST_CASE("demand: what is counted for pilots with payload containers is what th
   // And START has no other clause that is about the job alone.
   CHECK(read_macros(GLIDEPOD_PILOT_CONFIG "/60-start.config").at("START") ==
         "$(GLIDEPOD_START_NATIVE) && $(GLIDEPOD_START_IMAGE) && $(GLIDEPOD_START_CONTAINER) && "
-        "$(GLIDEPOD_START_LIFETIME) && $(GLIDEPOD_START_NAMESPACE) && ($ENV(ADDITIONAL_REQUIREMENTS:True))");
+        "$(GLIDEPOD_START_LIFETIME) && $(GLIDEPOD_START_NAMESPACE) && $(GLIDEPOD_START_GPUS) && "
+        "$(GLIDEPOD_START_FILL) && ($ENV(ADDITIONAL_REQUIREMENTS:True))");
   const auto query = job_query({}, "ns", CondorDemand::Namespace::ignored, k_container_jobs).value();
   CHECK(query.first == fmt::format("(JobStatus == 1) && (JobUniverse == 5) && ({})", k_container_jobs));
   for (const auto* name : {"PreCmd", "JobStarterDebug", "SingularityImage", "ContainerImage"})
     CHECK(std::count(query.second.begin(), query.second.end(), name) == 1);
   for (const auto& name : query.second) CHECK(name.find("docker") == std::string::npos);
+}
+
+// What START says of how a job and a pod fit, for a pilot with this environment. The slot is part of the
+// job's ad.
+TEST_CASE("demand: pods with GPUs are for jobs with GPUs, and free ones for jobs that fill them") {
+  const auto macros = read_macros(GLIDEPOD_PILOT_CONFIG "/60-start.config");
+  const auto takes = [&macros](std::map<std::string, std::string> environment, std::string_view ad) {
+    auto text = macros.at("GLIDEPOD_START_GPUS") + " && " + macros.at("GLIDEPOD_START_FILL");
+    const auto fill = macros.at("GLIDEPOD_LEAST_FILL");
+    for (std::string name = "$(GLIDEPOD_LEAST_FILL)"; text.find(name) != std::string::npos;)
+      text.replace(text.find(name), name.size(), fill);
+    for (auto at = text.find("$ENV("); at != std::string::npos; at = text.find("$ENV(")) {
+      const auto end = text.find(')', at), colon = text.find(':', at);
+      const auto name = text.substr(at + 5, colon - at - 5);
+      const auto given = environment.find(name);
+      text.replace(at, end + 1 - at,
+                   given == environment.end() ? text.substr(colon + 1, end - colon - 1) : given->second);
+    }
+    for (auto at = text.find("TARGET."); at != std::string::npos; at = text.find("TARGET."))
+      text.erase(at, 7);
+    return condor::ad_from_json(ad).value().evaluate_expression(text).to_string() == "true";
+  };
+  const auto* small =
+      R"({"RequestCpus": 1, "RequestMemory": 100, "TotalSlotCpus": 4, "TotalSlotMemory": 4096})";
+  const auto* with_gpu =
+      R"({"RequestCpus": 1, "RequestMemory": 100, "RequestGPUs": 1, "TotalSlotCpus": 4, "TotalSlotMemory": 4096})";
+  const auto* without = R"({"RequestGPUs": 0})";
+  CHECK(takes({}, small));
+  CHECK(takes({}, without));
+  CHECK_FALSE(takes({{"NUM_GPUS", "1"}}, small));
+  CHECK_FALSE(takes({{"NUM_GPUS", "1"}}, without));
+  CHECK(takes({{"NUM_GPUS", "1"}}, with_gpu));
+  CHECK(takes({{"NUM_GPUS", "1"}, {"GLIDEPOD_GPU_JOBS_ONLY", "no"}}, small));
+  CHECK(takes({{"GLIDEPOD_LEAST_FILL", "25"}}, small));
+  CHECK_FALSE(takes({{"GLIDEPOD_LEAST_FILL", "26"}}, small));
+  // By memory; beside another job; in a slot that is as small.
+  CHECK(takes({{"GLIDEPOD_LEAST_FILL", "50"}},
+              R"({"RequestCpus": 1, "RequestMemory": 2048, "TotalSlotCpus": 4, "TotalSlotMemory": 4096})"));
+  CHECK(takes(
+      {{"GLIDEPOD_LEAST_FILL", "50"}},
+      R"({"RequestCpus": 1, "RequestMemory": 100, "TotalSlotCpus": 4, "TotalSlotMemory": 4096, "NumDynamicSlots": 1})"));
+  CHECK(takes({{"GLIDEPOD_LEAST_FILL", "50"}},
+              R"({"RequestCpus": 1, "RequestMemory": 100, "TotalSlotCpus": 1, "TotalSlotMemory": 128})"));
+  CHECK_FALSE(takes({{"GLIDEPOD_LEAST_FILL", "50"}}, R"({"TotalSlotCpus": 4, "TotalSlotMemory": 4096})"));
 }
 
 TEST_CASE("demand: groups of all schedds add up, with their owners") {

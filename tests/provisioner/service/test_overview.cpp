@@ -154,6 +154,15 @@ TEST_CASE("overview: as a table, the worst first, plain and as wide as it comes"
   CHECK(overview({{"pods", Json::array()}}, {}, k_now) == "0 pods; 0 jobs\n");
 }
 
+TEST_CASE("overview: a pod that waits has the words of who makes it wait") {
+  auto waits = pod("a", PodState::unschedulable);
+  waits.message = "0/3 nodes are available";
+  const Json report = {{"pods", pods_json({waits, pod("b")}, {{"b", false}})}};
+  CHECK(report["pods"][0]["waits_for"] == waits.message);
+  CHECK(!report["pods"][1].contains("waits_for"));
+  CHECK(has(overview(report, {}, k_now), "  0/3 nodes are available\n"));
+}
+
 TEST_CASE("overview: it fits the terminal") {
   for (const std::size_t width : {60, 80, 200}) {
     CAPTURE(width);

@@ -143,6 +143,8 @@ TEST_CASE("settings: a wrong value names the key, the value and what is allowed"
         "[k8s] max_pods_per_cluster = '-1': must be a whole number from 0 to 1000000000");
   CHECK(failure("[k8s]\nk8s_image_pull_policy = always\n") ==
         "[k8s] k8s_image_pull_policy = 'always': must be one of: Always, IfNotPresent, Never");
+  CHECK(failure("[k8s]\nleast_fill = 101\n") ==
+        "[k8s] least_fill = '101': must be a whole number from 0 to 100");
   CHECK(failure("[k8s]\nrequest_fuse = maybe\n") == "[k8s] request_fuse = 'maybe': must be one of: yes, no");
   CHECK(failure("[htcondor]\nschedd_whitelist_regexp = (\n")
             .starts_with("[htcondor] schedd_whitelist_regexp = '(': must be a regular expression"));

@@ -27,8 +27,12 @@ struct World {
   JobLook look;
   HtcondorSettings htcondor;
   std::string start, name_space;
+  bool gpu_jobs_only = true;
+  std::int64_t least_fill = 0;
   Policy policy;
   std::vector<Pod> pods;
+  Group others;  // the group of pods that are not of the job's
+  std::size_t first_of_others = 1000;
   std::vector<Slot> slots;
   Capacity capacity;
   std::string blind_demand, blind_pods;
@@ -76,6 +80,8 @@ std::vector<Finding> ask(World world) {
   for (auto& clause : scene.job.clauses)
     if (clause.of_job) clause.holds = holds(clause.expression, scene.job.ad);
   scene.group = group_of(scene.job.ad, world.policy.settings);
+  scene.gpu_jobs_only = world.gpu_jobs_only;
+  scene.least_fill = world.least_fill;
   scene.htcondor = world.htcondor;
   scene.policy = world.policy.settings;
   scene.status_file = "status.json";
@@ -89,7 +95,8 @@ std::vector<Finding> ask(World world) {
     seen.demand.groups[scene.group.value()] = {1 + world.others_idle, 0, {{"alice", 1 + world.others_idle}}};
   Tracker tracker;
   if (scene.group)
-    for (auto& pod : world.pods) pod.group = scene.group.value();
+    for (std::size_t i = 0; i < world.pods.size(); ++i)
+      world.pods[i].group = i < world.first_of_others ? scene.group.value() : world.others;
   seen.supply = tracker.observe(world.pods, world.slots, world.policy.settings, "img", k_now);
   seen.supply.blind = world.blind_pods;
   seen.capacity = world.capacity;
@@ -197,6 +204,13 @@ const std::vector<Case> k_cases = {
      "the job's owner", "Owner == \"bob\""},
     {"a request that is nonsense", alone("RequestMemory", "lots"), "request", "stops", "the job's owner",
      "RequestMemory is lots"},
+    {"a pod of its own that it does not fill",
+     [](World& w) {
+       w.job.update({{"RequestCpus", 1}, {"RequestMemory", 100}});
+       w.policy.settings.cpu_buckets = {"4"};
+       w.least_fill = 50;
+     },
+     "least-fill", "stops", "the pool's operator", "25 % of 4;4096;8000000;;0;;; least_fill=50"},
     {"an access point that does not count",
      [](World& w) {
        w.look.counts = false;
@@ -360,6 +374,28 @@ TEST_CASE("why: a rule that only lowers the number is no reason") {
   CHECK(all.front().key == "pilot-pulls");
   REQUIRE(find(all, "cap"));
   CHECK(find(all, "cap")->weight == Finding::Weight::note);
+}
+
+TEST_CASE("why: free pods that are not for such a job are told of, with the setting") {
+  World world;
+  world.job.update({{"RequestCpus", 1}, {"RequestMemory", 100}});
+  world.pod(PodState::unregistered);
+  world.slots = {{"pod-0", false, ""}};
+  world.first_of_others = 0;
+  world.others = {.cpus = 4, .memory_mb = 1000, .gpus = 1};
+  const auto all = ask(world);
+  CHECK(all.front().key == "next-cycle");
+  REQUIRE(find(all, "gpu-jobs-only"));
+  CHECK(find(all, "gpu-jobs-only")->seen == "pods: 1 free; gpu_jobs_only=yes");
+  CHECK(find(all, "gpu-jobs-only")->weight == Finding::Weight::note);
+  world.gpu_jobs_only = false;
+  CHECK_FALSE(find(ask(world), "gpu-jobs-only"));
+  world.others.gpus = 0;
+  world.least_fill = 25;
+  CHECK_FALSE(find(ask(world), "least-fill"));
+  world.least_fill = 26;
+  REQUIRE(find(ask(world), "least-fill"));
+  CHECK(find(ask(world), "least-fill")->seen == "pods: 1 free; least_fill=26");
 }
 
 TEST_CASE("why: what cannot be told is said, with the clause") {

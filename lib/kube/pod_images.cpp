@@ -1,0 +1,94 @@
+#include "lib/kube/pod_images.hpp"
+
+#include <algorithm>
+
+namespace glidepod::kube {
+
+class PodImages::Change : public Operation {
+ public:
+  Change(PodImages& images, Wanted wanted, SteadyTime deadline, PodHandler handler)
+      : images_(images), wanted_(std::move(wanted)), deadline_(deadline), handler_(std::move(handler)) {
+    if (images_.containers_.empty())
+      look();
+    else
+      patch();
+  }
+
+ private:
+  void patch() {
+    const auto& all = images_.containers_;
+    const auto found = std::ranges::find(all, wanted_.container, &ContainerSpec::name);
+    if (found == all.end())
+      return finish(error("the pod {} has no container {}", images_.pod_.name, wanted_.container));
+    change_ = {static_cast<std::size_t>(found - all.begin()), wanted_.container, found->image, wanted_.image};
+    const auto once = images_.once_.find(wanted_.container);
+    if (once == images_.once_.end() || once->second != found->image) change_.version = images_.version_;
+    step_ = images_.client_.patch_image(images_.pod_, change_, deadline_,
+                                        [this](Result<Pod> pod) { patched(std::move(pod)); });
+  }
+
+  void patched(Result<Pod> pod) {
+    if (pod) {
+      images_.saw(*pod);
+      const ContainerSpec* spec = pod->container(wanted_.container);
+      if (wanted_.once && spec != nullptr) images_.once_[wanted_.container] = spec->image;
+      return finish(std::move(pod));
+    }
+    refusal_ = Failure::of(pod.error());
+    // An image that the API does not take, or one that is not there any more, perhaps because an attempt
+    // whose answer was lost has changed it.
+    if (refusal_.status != 422) return fail(refusal_);
+    if (!refusal_.rejected()) earlier_ = Failure::Effect::unknown;
+    look();
+  }
+
+  void look() {
+    step_ = images_.client_.get(images_.pod_, deadline_, [this](const Result<Pod>& pod) { looked(pod); });
+  }
+
+  void looked(const Result<Pod>& pod) {
+    const bool refused = refusal_.status != 0;
+    if (pod) {
+      images_.saw(*pod);
+      const ContainerSpec* spec = pod->container(wanted_.container);
+      const bool same_version = change_.version.empty() || change_.version == pod->resource_version;
+      if (refused && same_version && spec != nullptr && spec->image == change_.before) return fail(refusal_);
+      if (std::chrono::steady_clock::now() < deadline_) return patch();
+    }
+    // It is another pod than the one that was seen, or may be.
+    if (refused) earlier_ = Failure::Effect::unknown;
+    fail(pod ? refusal_ : Failure::of(pod.error()));
+  }
+
+  void fail(Failure failure) {
+    if (earlier_ == Failure::Effect::unknown) failure.earlier = earlier_;
+    finish(failure.to_error());
+  }
+
+  void finish(Result<Pod> result) {
+    const auto handler = std::move(handler_);
+    handler(std::move(result));  // may destroy this
+  }
+
+  PodImages& images_;
+  const Wanted wanted_;
+  const SteadyTime deadline_;
+  PodHandler handler_;
+  ImageChange change_;
+  Failure refusal_;
+  Failure::Effect earlier_ = Failure::Effect::none;
+  std::unique_ptr<Operation> step_;
+};
+
+void PodImages::saw(const Pod& pod) {
+  const auto known = version_number(version_), newer = version_number(pod.resource_version);
+  if (newer != 0 && newer < known) return;
+  version_ = pod.resource_version;
+  containers_ = pod.containers;
+}
+
+std::unique_ptr<Client::Operation> PodImages::change(Wanted wanted, SteadyTime deadline, PodHandler handler) {
+  return std::make_unique<Change>(*this, std::move(wanted), deadline, std::move(handler));
+}
+
+}  // namespace glidepod::kube
