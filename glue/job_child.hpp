@@ -56,7 +56,10 @@ struct ChildPlan {
   const Filter* filter = nullptr;
 };
 
-// Becomes the job.
-[[noreturn]] void run_child(const ChildPlan& plan);
+// Starts a child that becomes the job; -1 and errno if there is none. It is born with the job's groups:
+// HTCondor's procd tells a job's processes by a group and looks at a process's groups only once, when it
+// first sees it (proc_family_monitor.cpp, snapshot()); one that got its groups later would be nobody's,
+// neither accounted nor killed.
+pid_t start_child(const ChildPlan& plan);
 
 }  // namespace glidepod::glue

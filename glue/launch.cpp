@@ -180,9 +180,8 @@ Result<Launched> start(const wire::Launch& launch, const std::vector<Fd>& fds, c
   Prepared prepared = prepare(launch, {fds[0].get(), fds[1].get(), fds[2].get()},
                               launch.program_attached ? fds[3].get() : -1, filter);
   prepared.plan.report_fd = report.get();
-  const pid_t pid = ::fork();
+  const pid_t pid = start_child(prepared.plan);
   if (pid < 0) return Error::system("fork");
-  if (pid == 0) run_child(prepared.plan);
   return Launched{pid, std::move(prepared.plan.candidates)};
 }
 

@@ -102,8 +102,7 @@ ExitStatus wait_for_end(pid_t main, pid_t glue) {
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0 || ::pipe2(inner, O_CLOEXEC) != 0) ::_exit(1);
   prepared.plan.report_fd = inner[1];
   prepared.plan.parent = ::getpid();
-  const pid_t main = ::fork();
-  if (main == 0) run_child(prepared.plan);
+  const pid_t main = start_child(prepared.plan);
   if (main < 0) {
     tell(report, {.what = SessionReport::What::failed,
                   .failure = {.step = Step::session, .code = errno},

@@ -146,7 +146,7 @@ void Agent::accept_glue() {
   const GlueId id = ++last_id_;
   GlueProcess process = find_glue_process(*socket);
   auto channel = wire::Channel::create(loop_, std::move(*socket),
-                                       {[this, id](wire::Frame frame) { glue_frame(id, std::move(frame)); },
+                                       {[this, id](const wire::Frame& frame) { glue_frame(id, frame); },
                                         [this, id](const Error& reason) { close_glue(id, reason); }});
   if (!channel) return spdlog::error("event=accept_failed reason={}", quoted(channel.error().message()));
   GlueLink& link = glues_[id];

@@ -1,8 +1,19 @@
 #include "glue/launch.hpp"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <fstream>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
 
 using namespace glidepod;
 using namespace glidepod::glue;
@@ -17,7 +28,73 @@ wire::Launch sample() {
   return launch;
 }
 constexpr const char* k_scratch = "/glidepod/scratch";
+
+std::string groups_of(pid_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("Groups:")) return line;
+  return "";
+}
+// As HTCondor's procd does: what a child's groups are when it is first seen.
+class FirstSight {
+ public:
+  explicit FirstSight(pid_t parent)
+      : children_("/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) + "/children"),
+        looking_([this] {
+          while (!done_) look();
+        }) {}
+  ~FirstSight() {
+    if (looking_.joinable()) (void)seen();
+  }
+  std::map<pid_t, std::string> seen() {
+    done_ = true;
+    looking_.join();
+    return seen_;
+  }
+
+ private:
+  void look() {
+    std::ifstream children(children_);
+    for (pid_t child = 0; children >> child;)
+      if (!seen_.contains(child)) seen_[child] = groups_of(child);
+  }
+  const std::string children_;
+  std::map<pid_t, std::string> seen_;
+  std::atomic<bool> done_ = false;
+  std::thread looking_;
+};
 }  // namespace
+
+TEST_CASE("launch: the job's process is never seen without its groups" *
+          doctest::skip(::geteuid() != 0 || ::getpid() != ::syscall(SYS_gettid))) {
+  wire::Launch launch = sample();
+  launch.argv = {"/bin/true"};
+  launch.cwd = "/";
+  launch.groups = {20001, 5000};
+  const Filter filter = Filter::build().value();
+  std::vector<Fd> stdio;
+  for (int i = 0; i < 3; ++i) stdio.emplace_back(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  std::vector<pid_t> jobs;
+  FirstSight sight(::getpid());
+  for (int i = 0; i < 300; ++i) {
+    Pipe report = report_pipe().value();
+    auto launched = start(launch, stdio, filter, report.write);
+    REQUIRE(launched);
+    int status = 0;
+    REQUIRE(::waitpid(launched->pid, &status, 0) == launched->pid);
+    REQUIRE(status == 0);
+    jobs.push_back(launched->pid);
+  }
+  std::size_t seen = 0;
+  std::size_t without = 0;
+  for (const auto& [pid, groups] : sight.seen()) {
+    if (std::ranges::count(jobs, pid) == 0 || groups.empty()) continue;
+    ++seen;
+    if (groups.find("5000") == std::string::npos) ++without;
+  }
+  CHECK(seen > 0);
+  CHECK(without == 0);
+}
 
 TEST_CASE("launch: one that makes sense is not refused, one descriptor off is") {
   auto launch = sample();
