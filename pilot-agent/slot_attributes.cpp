@@ -27,7 +27,8 @@ std::string end_of_block(std::string_view name) {
 }
 
 std::string with(std::string text, const std::string& trouble) {
-  return trouble.empty() ? text : text + ": " + trouble;
+  if (!trouble.empty()) text += ": " + trouble;
+  return text;
 }
 
 std::string waits_for(const Json& container, const std::string& state) {

@@ -9,7 +9,7 @@
 namespace glidepod::kube {
 
 // One line of a watch.
-struct WatchEvent {
+struct WatchEvent {  // NOLINT(bugprone-exception-escape): a move of json checks itself, and that could throw
   enum class Type : std::uint8_t { changed, deleted, bookmark, error };
   Type type = Type::changed;
   nlohmann::json object;  // a Status if it is an error

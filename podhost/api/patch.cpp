@@ -158,7 +158,8 @@ Result<Json> check_update(const Json& old_pod, Json new_pod) {
   }
   Json& metadata = new_pod["metadata"];
   const Json version = metadata.value("resourceVersion", Json());
-  if (version.is_string() && version != "" && version != old_metadata.at("resourceVersion")) {
+  if (version.is_string() && !version.get_ref<const std::string&>().empty() &&
+      version != old_metadata.at("resourceVersion")) {
     return ApiError::conflict(name);
   }
   if (metadata.value("uid", old_metadata.at("uid")) != old_metadata.at("uid"))

@@ -185,13 +185,11 @@ Result<Pod> read_pod(const Json& pod) {
     result.state = phase == "Failed" ? PodState::failed : PodState::succeeded;
     result.since = end_time(status, result.since);
     result.evicted = phase == "Failed" && is_evicted(status);
-  } else if (metadata.contains("deletionTimestamp")) {
+  } else if (metadata.contains("deletionTimestamp") || phase == "Unknown") {
     result.state = PodState::unknown;  // on its way out: it takes no more jobs, but room
   } else if (phase == "Running") {
     place_running(result, pilot);
     result.jobless = !pilot.is_null() && is_jobless(pilot);
-  } else if (phase == "Unknown") {
-    result.state = PodState::unknown;
   } else if (scheduled(pod)) {
     result.state = waiting_state(status);
     result.jobless = is_jobless(pilot);
@@ -212,6 +210,7 @@ std::vector<Resources> read_nodes(const Json& list) {
                   quantity(room, "nvidia.com/gpu", 1000, 0), quantity(room, "pods", 1000, k_unlimited));
   }
   std::vector<Resources> result;
+  result.reserve(sizes.size());
   for (const auto& [cpu, memory, disk, gpus, pods] : sizes) result.push_back({cpu, memory, disk, gpus, pods});
   return result;
 }
