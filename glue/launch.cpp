@@ -191,7 +191,7 @@ void prepare_image(const wire::Launch& launch) {
   make_shared_folder("/var/tmp");
   // A job runs without a name too, so this failing (a read-only image, say) is only worth a line.
   const auto added = add_user("/", launch.user_name, launch.uid, launch.gid, launch.home);
-  if (!added) say("user not added job={} reason={}", launch.job, value(added.error().message()));
+  if (!added) say("event=user_not_added job={} reason={}", launch.job, value(added.error().message()));
 }
 
 }  // namespace glidepod::glue
