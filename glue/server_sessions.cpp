@@ -14,8 +14,7 @@ void Server::on_open_session(const wire::OpenSession& message, const std::vector
     say("event=session_refused session={} reason={}", message.session, value(why));
     link_.send(wire::SessionFailed{message.job, message.session, wire::Fault::infrastructure, why});
   };
-  const std::string refusal = refuse_session(message, fds.size());
-  if (!refusal.empty()) return refuse_with(refusal);
+  if (const auto good = check_session(message, fds.size()); !good) return refuse_with(good.error().message());
   if (!job_ || job_->launch.job != message.job || job_->stage >= Job::Stage::ending)
     return refuse_with("the job has ended");
   if (job_->stage == Job::Stage::launching) return refuse_with("the job has not started yet");
