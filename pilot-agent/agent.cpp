@@ -12,9 +12,9 @@
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
 #include "pilot-agent/bind_plan.hpp"
+#include "pilot-agent/core/words.hpp"
 #include "pilot-agent/glue_process.hpp"
 #include "pilot-agent/image_rules.hpp"
-#include "pilot-agent/words.hpp"
 
 namespace glidepod::agent {
 namespace {
