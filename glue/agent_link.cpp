@@ -54,7 +54,7 @@ Result<void> AgentLink::connect() {
   const auto watched = watch_directory();
   if (!watched && !is_shortage(watched.error().code())) return watched;
   if (!waiting_) {
-    say("waiting for the agent run_directory={}{}", run_directory_,
+    say("event=agent_awaited run_directory={}{}", run_directory_,
         watched ? "" : fmt::format(" once_a_second={}", value(watched.error().message())));
     waiting_ = true;
   }
@@ -81,7 +81,7 @@ Result<bool> AgentLink::try_connect() {
   // --unprivileged, that one user.
   const auto peer = TRY(wire::peer_of(socket.value()));
   if (peer.uid != 0 && peer.uid != ::geteuid()) {
-    say("refused an agent that is neither root nor this user uid={}", peer.uid);
+    say("event=agent_refused why=neither-root-nor-this-user uid={}", peer.uid);
     return false;
   }
   if (inotify_) loop_.forget(inotify_.get());
@@ -91,7 +91,7 @@ Result<bool> AgentLink::try_connect() {
   loop_.cancel(retry_);
   waiting_ = false;
   connected_at_ = Loop::now();
-  say("connected to the agent");
+  say("event=agent_connected");
   send(wire::Hello{.container = container_});
   return true;
 }
@@ -114,7 +114,7 @@ void AgentLink::reconnect() {
 void AgentLink::on_lost(const Error& reason) {
   if (!channel_) return;
   channel_.reset();
-  say("lost the agent reason={}", value(reason.message().empty() ? "closed" : reason.message()));
+  say("event=agent_lost reason={}", value(reason.message().empty() ? "closed" : reason.message()));
   held_ = true;
   if (handlers_.lost()) resume();
 }

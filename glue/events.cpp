@@ -27,7 +27,7 @@ bool put(std::string text) {
 void say(std::string_view line) {
   // A log that nobody takes is no reason to end a job, or to wait.
   static std::uint64_t lost = 0;
-  if (lost != 0 && put(fmt::format("glue: {} lines were lost, nobody took them\n", lost))) lost = 0;
+  if (lost != 0 && put(fmt::format("glue: event=lines_lost lines={}\n", lost))) lost = 0;
   if (lost != 0 || !put(fmt::format("glue: {}\n", line))) ++lost;
 }
 

@@ -7,8 +7,9 @@
 
 namespace glidepod::glue {
 
-// Writes "glue: LINE" to stderr in one piece: what `kubectl logs` shows of this container. Never waits: lines
-// that nobody takes are dropped, and counted. Never an environment, never an argument list.
+// Writes "glue: LINE" to stderr in one piece: what `kubectl logs` shows of this container. A line is
+// "event=NAME key=value ...". Never waits: lines that nobody takes are dropped, and counted. Never an
+// environment, never an argument list.
 void say(std::string_view line);
 
 template <typename... Args>

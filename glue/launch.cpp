@@ -10,6 +10,7 @@
 #include "glue/environment.hpp"
 #include "glue/events.hpp"
 #include "glue/users.hpp"
+#include "lib/base/child.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
 
@@ -29,14 +30,6 @@ std::string oom_score_adjustment() {
 
 bool has_nul(const std::string& text) {
   return text.find('\0') != std::string::npos;
-}
-
-std::vector<char*> pointers(const std::vector<std::string>& strings) {
-  std::vector<char*> result;
-  result.reserve(strings.size() + 1);
-  for (const auto& string : strings) result.push_back(const_cast<char*>(string.c_str()));
-  result.push_back(nullptr);
-  return result;
 }
 
 std::string_view hint_of(int code, bool present) {
@@ -161,8 +154,8 @@ Prepared prepare(const wire::Launch& launch, const std::array<int, 3>& stdio, in
   plan.cwd = launch.cwd;
   plan.marker = launch.launched_marker;
   plan.limits = launch.limits;
-  plan.argv = pointers(launch.argv);
-  plan.environment = pointers(prepared.environment);
+  plan.argv = exec_pointers(launch.argv);
+  plan.environment = exec_pointers(prepared.environment);
   plan.candidates = program_candidates(launch.argv[0], variable(prepared.environment, "PATH"));
   plan.oom_score_adjustment = oom_score_adjustment();
   plan.filter = &filter;
@@ -191,7 +184,7 @@ void prepare_image(const wire::Launch& launch) {
   make_shared_folder("/var/tmp");
   // A job runs without a name too, so this failing (a read-only image, say) is only worth a line.
   const auto added = add_user("/", launch.user_name, launch.uid, launch.gid, launch.home);
-  if (!added) say("user not added job={} reason={}", launch.job, value(added.error().message()));
+  if (!added) say("event=user_not_added job={} reason={}", launch.job, value(added.error().message()));
 }
 
 }  // namespace glidepod::glue

@@ -134,7 +134,7 @@ void Links::undo() {
     // mkdir(2) heeds the umask and leaves the sticky bit out.
     const Fd restored = open_without_links(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY);
     if (!restored || ::fchmod(restored.get(), made.mode) != 0)
-      say("mode not restored path={}", value(made.path));
+      say("event=mode_not_restored path={}", value(made.path));
   }
 }
 

@@ -117,7 +117,7 @@ int run(const std::vector<std::string>& words) {
       break;
   }
   if (code) return *code;
-  say(code.error().message());
+  say("event=failed reason={}", value(code.error().message()));
   return k_exit_failure;
 }
 

@@ -94,7 +94,7 @@ void Server::on_frame(wire::Frame frame) {
 
 void Server::on_launch(wire::Launch launch, const std::vector<Fd>& fds) {
   const auto refuse_with = [&](wire::Fault fault, const std::string& message) {
-    say("launch refused {} reason={}", name_of(launch), value(message));
+    say("event=launch_refused {} reason={}", name_of(launch), value(message));
     link_.send(wire::LaunchFailed{launch.job, fault, message});
   };
   if (leaving_) return refuse_with(wire::Fault::infrastructure, "the container is about to end");
@@ -147,8 +147,8 @@ void Server::on_report() {
     job_->stage = Job::Stage::running;
   }
   link_.send(wire::Started{job_->launch.job, job_->main.pid});
-  say("job started {} pid={} uid={} program={}", name_of(job_->launch), job_->main.pid, job_->launch.uid,
-      value(job_->launch.argv[0]));
+  say("event=job_started {} pid={} uid={} program={}", name_of(job_->launch), job_->main.pid,
+      job_->launch.uid, value(job_->launch.argv[0]));
 }
 
 void Server::on_launch_overdue() {
@@ -166,7 +166,7 @@ void Server::on_signal(const wire::Signal& signal) {
   // Of a job that has just ended, or is being ended anyway.
   if (!job_ || job_->launch.job != signal.job || job_->stage >= Job::Stage::ending) return;
   if (signal.number <= 0 || signal.number >= NSIG) return;
-  say("signal {} number={}", name_of(job_->launch), signal.number);
+  say("event=signal {} number={}", name_of(job_->launch), signal.number);
   switch (signal.number) {
     case SIGKILL:
       return begin_end();
@@ -208,7 +208,7 @@ void Server::on_finish() {
 // The next agent finds glue ready: it is looked for when nothing of the job is left.
 bool Server::on_agent_lost() {
   if (!job_) return true;
-  say("no agent to report to, ending the job {}", name_of(job_->launch));
+  say("event=job_without_agent {}", name_of(job_->launch));
   begin_end();
   return !job_;
 }
@@ -221,7 +221,7 @@ void Server::on_process_signal(const signalfd_siginfo& info) {
 void Server::on_terminate(int number) {
   if (leaving_) return;
   const std::string name = signal_name(number);
-  say("asked to end signal={}", name);
+  say("event=asked_to_end signal={}", name);
   // Before the job's end: however it ends now, the agent knows that it was made to.
   link_.send(wire::Goodbye{name});
   if (!job_) return leave(k_exit_terminated);
@@ -278,7 +278,7 @@ void Server::set_timer(Milliseconds delay, void (Server::*handler)()) {
 void Server::leave(int exit_code) {
   leaving_ = exit_code;
   link_.flush();
-  say("exiting code={}", exit_code);
+  say("event=exiting code={}", exit_code);
   loop_.stop();
 }
 

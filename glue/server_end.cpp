@@ -82,7 +82,7 @@ void Server::clean_some() {
 }
 
 void Server::cleaning_overdue() {
-  say("cleaning takes too long {}", name_of(job_->launch));
+  say("event=cleaning_overdue {}", name_of(job_->launch));
   job_->cleaning->overdue();
   clean_some();
 }
@@ -104,14 +104,14 @@ void Server::finish_job() {
     const auto fault = fault_of(*job_->failure);
     const auto message = job_->failure->message();
     link_.send(wire::LaunchFailed{job_->launch.job, fault, message});
-    say("launch failed {} fault={} reason={}", name_of(job_->launch),
+    say("event=launch_failed {} fault={} reason={}", name_of(job_->launch),
         fault == wire::Fault::user ? "user" : "infrastructure", value(message));
   } else {
     account.status = job_->status.value_or(ExitStatus::signaled(SIGKILL));
     if (account.ended_ns == 0) account.ended_ns = now_ns();
     account.files_removed = job_->cleaning->result().removed;
     link_.send(account);
-    say("job ended {} status={} killed={} removed={} clean={}", name_of(job_->launch),
+    say("event=job_ended {} status={} killed={} removed={} clean={}", name_of(job_->launch),
         value(account.status.to_string()), account.processes_killed, account.files_removed, account.clean);
   }
   unclean_ |= !account.clean;

@@ -11,11 +11,10 @@ namespace glidepod::glue {
 
 void Server::on_open_session(const wire::OpenSession& message, const std::vector<Fd>& fds) {
   const auto refuse_with = [&](const std::string& why) {
-    say("session refused session={} reason={}", message.session, value(why));
+    say("event=session_refused session={} reason={}", message.session, value(why));
     link_.send(wire::SessionFailed{message.job, message.session, wire::Fault::infrastructure, why});
   };
-  const std::string refusal = refuse_session(message, fds.size());
-  if (!refusal.empty()) return refuse_with(refusal);
+  if (const auto good = check_session(message, fds.size()); !good) return refuse_with(good.error().message());
   if (!job_ || job_->launch.job != message.job || job_->stage >= Job::Stage::ending)
     return refuse_with("the job has ended");
   if (job_->stage == Job::Stage::launching) return refuse_with("the job has not started yet");
@@ -45,7 +44,7 @@ void Server::on_session_report(std::uint64_t id) {
     }
     if (!session.failed) {
       const auto status = session.status.value_or(ExitStatus::signaled(SIGKILL));
-      say("session ended job={} session={} status={}", job_->launch.job, id, value(status.to_string()));
+      say("event=session_ended job={} session={} status={}", job_->launch.job, id, value(status.to_string()));
       link_.send(wire::SessionEnded{job_->launch.job, id, status});
     }
     loop_.forget(session.report.get());
@@ -59,7 +58,7 @@ void Server::take_session_report(std::uint64_t id, const SessionReport& report) 
   switch (report.what) {
     case SessionReport::What::started: {
       const bool terminal = session.terminal.valid();
-      say("session started job={} session={} terminal={}", job_->launch.job, id, terminal);
+      say("event=session_started job={} session={} terminal={}", job_->launch.job, id, terminal);
       link_.send(wire::SessionStarted{job_->launch.job, id},
                  terminal ? std::vector<int>{session.terminal.get()} : std::vector<int>{});
       session.terminal.reset();
@@ -67,7 +66,7 @@ void Server::take_session_report(std::uint64_t id, const SessionReport& report) 
     }
     case SessionReport::What::failed: {
       const auto why = explain_session(report.failure, session, options_.scratch_directory);
-      say("session failed job={} session={} reason={}", job_->launch.job, id, value(why.message()));
+      say("event=session_failed job={} session={} reason={}", job_->launch.job, id, value(why.message()));
       link_.send(wire::SessionFailed{job_->launch.job, id, fault_of(why), why.message()});
       session.failed = true;
       break;

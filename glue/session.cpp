@@ -143,11 +143,11 @@ bool has_nul(const std::string& text) {
 
 }  // namespace
 
-std::string refuse_session(const wire::OpenSession& message, std::size_t fds) {
-  if (message.session == 0) return "a session without a number";
-  if (fds != (message.request.terminal ? 0U : 3U)) return "a session without its descriptors";
+Result<void> check_session(const wire::OpenSession& message, std::size_t fds) {
+  if (message.session == 0) return error("a session without a number");
+  if (fds != (message.request.terminal ? 0U : 3U)) return error("a session without its descriptors");
   if (has_nul(message.request.command) || std::ranges::any_of(message.request.environment, has_nul))
-    return "a session with a NUL byte in a text";
+    return error("a session with a NUL byte in a text");
   return {};
 }
 

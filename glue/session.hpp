@@ -36,8 +36,8 @@ struct OpenedSession {
   std::vector<std::string> candidates;
 };
 
-// Why the message must be refused; empty if it need not be.
-std::string refuse_session(const wire::OpenSession& message, std::size_t fds);
+// The Error of a message that must be refused says why.
+Result<void> check_session(const wire::OpenSession& message, std::size_t fds);
 
 // Forks. fds are stdin, stdout and stderr, or none for a terminal.
 Result<OpenedSession> open_session(const wire::Launch& job, const wire::SessionRequest& request,

@@ -12,9 +12,9 @@
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
 #include "pilot-agent/bind_plan.hpp"
+#include "pilot-agent/core/words.hpp"
 #include "pilot-agent/glue_process.hpp"
 #include "pilot-agent/image_rules.hpp"
-#include "pilot-agent/words.hpp"
 
 namespace glidepod::agent {
 namespace {
@@ -70,7 +70,7 @@ Result<void> Agent::start() {
   TRY(find_api());
   status_ =
       std::make_unique<StatusFile>(loop_, StatusFile::Paths{settings_.status_file, settings_.slots_file},
-                                   pod_.space + "/" + pod_.name, [this] { return core_.snapshot(); });
+                                   pod_.name_space + "/" + pod_.name, [this] { return core_.snapshot(); });
   // The shared volume lives as long as the pod, so a socket there is of an agent before this one. The pod's
   // status would tell too, but only after a while.
   if (::access(settings_.agent_socket.c_str(), F_OK) == 0) earlier_agents_ = Core::Earlier::some;
@@ -90,10 +90,10 @@ Result<void> Agent::find_api() {
     if (::gethostname(name, sizeof name - 1) != 0) return Error::system("host name");
     pod_.name = name;
   }
-  pod_.space = settings_.pod_namespace;
-  if (pod_.space.empty()) pod_.space = trim(TRY(read_file(folder + "/namespace", 4096)));
+  pod_.name_space = settings_.pod_namespace;
+  if (pod_.name_space.empty()) pod_.name_space = trim(TRY(read_file(folder + "/namespace", 4096)));
   const kube::Endpoint endpoint = TRY(kube::endpoint_in_pod(folder, environ));
-  spdlog::info("event=api pod={}/{} at={}", pod_.space, pod_.name,
+  spdlog::info("event=api pod={}/{} at={}", pod_.name_space, pod_.name,
                endpoint.unix_socket.empty() ? endpoint.url : endpoint.unix_socket);
   api_ = TRY(kube::Client::create(loop_, endpoint));
   images_ = std::make_unique<kube::PodImages>(*api_, pod_);

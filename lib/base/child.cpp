@@ -33,14 +33,6 @@ void reset_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-std::vector<char*> pointers(const std::vector<std::string>& strings) {
-  std::vector<char*> result;
-  result.reserve(strings.size() + 1);
-  for (const auto& string : strings) result.push_back(const_cast<char*>(string.c_str()));
-  result.push_back(nullptr);
-  return result;
-}
-
 bool place(int from, int to) {
   return from < 0 || (from == to ? ::fcntl(to, F_SETFD, 0) : ::dup2(from, to)) >= 0;
 }
@@ -58,6 +50,14 @@ bool place(int from, int to) {
 
 }  // namespace
 
+std::vector<char*> exec_pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  result.reserve(strings.size() + 1);
+  for (const auto& string : strings) result.push_back(const_cast<char*>(string.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
 Result<Child> Child::adopt(pid_t pid) {
   Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));  // close-on-exec by itself
   if (!pidfd) return Error::system("pidfd of process {}", pid);
@@ -68,8 +68,8 @@ Result<Child> Child::spawn(const Options& options) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return Error::system("pipe");
   Fd read_end(ends[0]), write_end(ends[1]);
-  auto argv = pointers(options.argv);
-  auto environment = pointers(options.environment);
+  auto argv = exec_pointers(options.argv);
+  auto environment = exec_pointers(options.environment);
 
   const pid_t pid = ::fork();
   if (pid < 0) return Error::system("fork for {}", options.argv[0]);

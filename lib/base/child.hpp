@@ -36,6 +36,9 @@ struct Ended {
   rusage usage{};
 };
 
+// For exec: the strings as C has them, then a null pointer. They live as long as the strings.
+std::vector<char*> exec_pointers(const std::vector<std::string>& strings);
+
 // A direct child process, known by pid and pidfd. Destroying it neither kills nor reaps.
 class Child {
  public:

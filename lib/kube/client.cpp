@@ -9,7 +9,7 @@ namespace glidepod::kube {
 namespace {
 
 std::string path_of(const PodName& pod) {
-  return fmt::format("/api/v1/namespaces/{}/pods/{}", pod.space, pod.name);
+  return fmt::format("/api/v1/namespaces/{}/pods/{}", pod.name_space, pod.name);
 }
 
 Call patch(const PodName& pod, std::string body,

@@ -40,7 +40,7 @@ struct Call {
 using AnswerHandler = std::function<void(Result<std::string>)>;
 
 struct PodName {
-  std::string space;  // the namespace
+  std::string name_space;
   std::string name;
 };
 

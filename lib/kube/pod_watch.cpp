@@ -29,7 +29,7 @@ class PodWatch : public Client::Operation {
   // One attempt: the pauses are this one's own, and each failure is told.
   void get() {
     timer_ = 0;
-    call_ = client_.call({.path = fmt::format("/api/v1/namespaces/{}/pods/{}", pod_.space, pod_.name),
+    call_ = client_.call({.path = fmt::format("/api/v1/namespaces/{}/pods/{}", pod_.name_space, pod_.name),
                           .time_limit = Milliseconds(15'000),
                           .repeat = http::Plan::Repeat::never},
                          [this](const Result<std::string>& answer) { got(answer); });
@@ -48,7 +48,7 @@ class PodWatch : public Client::Operation {
     followed_ = std::chrono::steady_clock::now();
     call_ = std::make_unique<Watch>(
         client_,
-        Watch::Source{.path = fmt::format("/api/v1/namespaces/{}/pods", pod_.space),
+        Watch::Source{.path = fmt::format("/api/v1/namespaces/{}/pods", pod_.name_space),
                       .selector = "fieldSelector=" + http::url_encoded("metadata.name=" + pod_.name),
                       .version = std::move(version)},
         Watch::Handlers{[this](const nlohmann::json& object) { changed(object); },

@@ -30,17 +30,17 @@ std::span<const NativeAttribute> native_attributes() {
   return k_native;
 }
 
-std::optional<std::string> refuse_native(const condor::JobAttributes& job) {
+Result<void> check_native(const condor::JobAttributes& job) {
   const auto universe = job.find("JobUniverse");
   if (universe == job.end() || universe->second != k_vanilla)
-    return "only jobs of the vanilla universe, in containers, run here";
+    return error("only jobs of the vanilla universe, in containers, run here");
   for (const NativeAttribute& attribute : k_native) {
     const auto found = job.find(attribute.name);
     if (found == job.end() || same(found->second, "undefined")) continue;
     if (!attribute.harmless.empty() && same(found->second, attribute.harmless)) continue;
-    return std::string(attribute.name) + " is refused here: programs of a job run only in its container";
+    return error("{} is refused here: programs of a job run only in its container", attribute.name);
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace glidepod::apptainer

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 
+#include "lib/base/result.hpp"
 #include "lib/condor/job_ad.hpp"
 
 namespace glidepod::apptainer {
@@ -19,8 +18,8 @@ struct NativeAttribute {
 };
 std::span<const NativeAttribute> native_attributes();
 
-// Why the job may not run here, in one line; none if it may. Looks at expressions as they stand: one that was
-// undefined when the job matched may have another value when the starter looks.
-std::optional<std::string> refuse_native(const condor::JobAttributes& job);
+// The Error of a job that may not run here says why, in one line. Looks at expressions as they stand: one
+// that was undefined when the job matched may have another value when the starter looks.
+Result<void> check_native(const condor::JobAttributes& job);
 
 }  // namespace glidepod::apptainer

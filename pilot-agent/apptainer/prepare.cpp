@@ -152,16 +152,16 @@ std::string bind_answer(const std::string& ad, const std::string& image, const R
 int check_job() {
   const auto ad = read_ad();
   if (!ad) return say(hook_answer(k_run_elsewhere, ad.error().message()));
-  if (const auto refused = refuse_native(condor::parse_attributes(ad.value())))
-    return say(hook_answer(k_hold, *refused));
+  if (const auto good = check_native(condor::parse_attributes(ad.value())); !good)
+    return say(hook_answer(k_hold, good.error().message()));
   return 0;
 }
 
 int prepare_job(const HandoverOptions& options) {
   const auto ad = read_ad();
   if (!ad) return say(hook_answer(k_run_elsewhere, ad.error().message()));
-  if (const auto refused = refuse_native(condor::parse_attributes(ad.value())))
-    return say(hook_answer(k_hold, *refused));
+  if (const auto good = check_native(condor::parse_attributes(ad.value())); !good)
+    return say(hook_answer(k_hold, good.error().message()));
   const auto image = job_image(ad.value(), [](const std::string& text) {
     return evaluate_image(text, variable("_CONDOR_MACHINE_AD"));
   });

@@ -20,8 +20,8 @@
 #include "pilot-agent/core/snapshot.hpp"
 #include "pilot-agent/core/state.hpp"
 #include "pilot-agent/core/transitions.hpp"
+#include "pilot-agent/core/trouble.hpp"
 #include "pilot-agent/core/types.hpp"
-#include "pilot-agent/trouble.hpp"
 
 namespace glidepod::agent {
 

@@ -4,8 +4,8 @@
 #include <csignal>
 
 #include "pilot-agent/core/core.hpp"
-#include "pilot-agent/ending.hpp"
-#include "pilot-agent/words.hpp"
+#include "pilot-agent/core/ending.hpp"
+#include "pilot-agent/core/words.hpp"
 
 namespace glidepod::agent {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "pilot-agent/words.hpp"
+#include "pilot-agent/core/words.hpp"
 
 namespace glidepod::agent {
 

@@ -14,8 +14,8 @@
 #include "lib/kube/failure.hpp"
 #include "lib/kube/pulls.hpp"
 #include "pilot-agent/core/actions.hpp"
+#include "pilot-agent/core/trouble.hpp"
 #include "pilot-agent/core/types.hpp"
-#include "pilot-agent/trouble.hpp"
 
 namespace glidepod::agent {
 

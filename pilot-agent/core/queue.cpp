@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "pilot-agent/core/core.hpp"
-#include "pilot-agent/words.hpp"
+#include "pilot-agent/core/words.hpp"
 
 namespace glidepod::agent {
 

@@ -2,7 +2,7 @@
 
 #include "lib/base/log.hpp"
 #include "pilot-agent/core/core.hpp"
-#include "pilot-agent/words.hpp"
+#include "pilot-agent/core/words.hpp"
 
 namespace glidepod::agent {
 

@@ -5,8 +5,8 @@
 #include "lib/kube/image_reference.hpp"
 #include "lib/kube/waiting.hpp"
 #include "pilot-agent/core/core.hpp"
-#include "pilot-agent/trouble.hpp"
-#include "pilot-agent/words.hpp"
+#include "pilot-agent/core/trouble.hpp"
+#include "pilot-agent/core/words.hpp"
 
 namespace glidepod::agent {
 

@@ -22,7 +22,8 @@ std::string image_of(const std::string& ad) {
 }
 
 std::string refusal_of(const std::string& ad) {
-  return refuse_native(condor::parse_attributes(ad)).value_or("");
+  const auto checked = check_native(condor::parse_attributes(ad));
+  return checked ? "" : checked.error().message();
 }
 
 }  // namespace

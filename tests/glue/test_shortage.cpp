@@ -85,7 +85,7 @@ TEST_CASE("shortage: a log that nobody reads does not hold glue up, and what was
   const ssize_t got = ::read(read_end.get(), shown.data(), shown.size());
   REQUIRE(got > 0);
   shown.resize(static_cast<std::size_t>(got));
-  CHECK(shown.starts_with("glue: 6 lines were lost, nobody took them\nglue: job started"));
+  CHECK(shown.starts_with("glue: event=lines_lost lines=6\nglue: event=job_started"));
   CHECK(session.end(SIGTERM) == ExitStatus::exited(143));
 }
 

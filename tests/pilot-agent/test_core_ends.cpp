@@ -2,7 +2,7 @@
 
 #include <csignal>
 
-#include "pilot-agent/ending.hpp"
+#include "pilot-agent/core/ending.hpp"
 #include "tests/pilot-agent/core_harness.hpp"
 
 using namespace glidepod;

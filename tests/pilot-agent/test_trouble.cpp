@@ -1,4 +1,4 @@
-#include "pilot-agent/trouble.hpp"
+#include "pilot-agent/core/trouble.hpp"
 
 #include <doctest/doctest.h>
 

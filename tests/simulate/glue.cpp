@@ -2,7 +2,7 @@
 
 #include <csignal>
 
-#include "pilot-agent/words.hpp"
+#include "pilot-agent/core/words.hpp"
 #include "tests/simulate/world.hpp"
 
 namespace glidepod::simulate {

@@ -138,7 +138,7 @@ Result<Launched> start(const wire::Launch& launch, const std::vector<Fd>&, const
   return Launched{main.pid, {}};
 }
 
-std::string refuse_session(const wire::OpenSession&, std::size_t) {
+Result<void> check_session(const wire::OpenSession&, std::size_t) {
   return {};
 }
 

@@ -127,8 +127,8 @@ void Truth::main_ended(int status) {
 
 // The log is heard of also where no agent is.
 void Truth::says(std::string_view line) {
-  if (line.starts_with("launch refused")) return;
-  const bool ended = line.starts_with("job ended"), failed = line.starts_with("launch failed");
+  if (line.starts_with("event=launch_refused ")) return;
+  const bool ended = line.starts_with("event=job_ended "), failed = line.starts_with("event=launch_failed ");
   if (!ended && !failed) return;
   if (!open_) {  // no process was asked for
     world_.check(failed, "a job that ends has begun");

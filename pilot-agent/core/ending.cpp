@@ -1,4 +1,4 @@
-#include "pilot-agent/ending.hpp"
+#include "pilot-agent/core/ending.hpp"
 
 #include <signal.h>
 
