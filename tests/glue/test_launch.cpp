@@ -73,8 +73,10 @@ TEST_CASE("launch: the job's process is never seen without its groups" *
   launch.groups = {20001, 5000};
   const Filter filter = Filter::build().value();
   std::vector<Fd> stdio;
+  stdio.reserve(3);
   for (int i = 0; i < 3; ++i) stdio.emplace_back(::open("/dev/null", O_RDWR | O_CLOEXEC));
   std::vector<pid_t> jobs;
+  jobs.reserve(300);
   FirstSight sight(::getpid());
   for (int i = 0; i < 300; ++i) {
     Pipe report = report_pipe().value();

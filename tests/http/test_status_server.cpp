@@ -26,7 +26,7 @@ struct Scene {
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<std::uint16_t>(server->port()));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    ::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address);
+    (void)::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address);
     return fd;
   }
   // Everything up to the end of the connection.
