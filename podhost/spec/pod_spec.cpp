@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "lib/kube/quantity.hpp"
 #include "podhost/spec/spec_parser.hpp"
 
@@ -261,10 +259,6 @@ const ContainerSpec* PodSpec::find(const std::string& container) const {
     }
   }
   return nullptr;
-}
-
-bool PodSpec::wants_api_socket() const {
-  return std::ranges::any_of(volumes, [](const Volume& volume) { return volume.api_socket; });
 }
 
 Result<ParsedPod> parse_pod(const Json& pod, const SpecRules& rules) {

@@ -85,7 +85,6 @@ struct PodSpec {
   std::vector<std::int64_t> supplemental_groups;
 
   const ContainerSpec* find(const std::string& container) const;
-  bool wants_api_socket() const;
 };
 
 // What this host permits.

@@ -167,10 +167,6 @@ Result<std::optional<std::string>> Ini::get(std::string_view section, std::strin
   return std::optional(std::move(resolved).value());
 }
 
-bool Ini::has_section(std::string_view section) const {
-  return sections_.contains(lower(section));
-}
-
 std::vector<std::pair<std::string, std::vector<std::string>>> Ini::keys() const {
   std::vector<std::pair<std::string, std::vector<std::string>>> result;
   for (const auto& [name, section] : sections_) {

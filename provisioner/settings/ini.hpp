@@ -21,7 +21,6 @@ class Ini {
 
   // The value in the section, else in [DEFAULT], with "%" resolved; nullopt where neither has it.
   Result<std::optional<std::string>> get(std::string_view section, std::string_view key) const;
-  bool has_section(std::string_view section) const;
   // Every section in lower case ("default" included) with its own keys, for complaints about unknown ones.
   std::vector<std::pair<std::string, std::vector<std::string>>> keys() const;
 
