@@ -301,6 +301,7 @@ TEST_CASE("agent: warm binds are fast, an idle agent does nothing at all and is 
   REQUIRE(c.run({k_a, {"/bin/true"}}).status.success());
   REQUIRE(c.until([&] { return c.logged("event=digest"); }));
   std::vector<double> times;
+  times.reserve(50);
   for (int i = 0; i < 50; ++i) times.push_back(c.run({k_a, {"/bin/true"}}).ms);
   std::ranges::sort(times);
   double bind = 0;

@@ -86,6 +86,7 @@ bool become_user(uid_t uid) {
   if (job.probe) words = {"apptainer", "exec", "-C", job.image};
   words.insert(words.end(), job.argv.begin(), job.argv.end());
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   // The folder of this tree may be nobody's but root's.

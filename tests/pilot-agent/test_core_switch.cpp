@@ -63,7 +63,7 @@ TEST_CASE("switch: a glue that vanishes without goodbye proves nothing, the stat
     h.runs(0, "docker.io/library/alias:2", "docker.io/library/alias@" + k_digest_a);
     CHECK(h.core.next_deadline() == h.now + 10s);
     h.pass(10s);
-    CHECK(h.last<Patch>().image == k_home_tag + "1@" + k_digest_home);
+    CHECK(h.last<Patch>().image == std::string(k_home_tag).append("1@").append(k_digest_home));
     h.patched();
     h.goodbye();
     h.hello();

@@ -10,7 +10,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-constexpr std::int64_t k_minute = 60, k_day = 24 * 3600;
+constexpr std::int64_t k_minute = 60, k_day = std::int64_t{24} * 3600;
 
 Decision decision(std::int64_t cpus, std::int64_t idle, std::int64_t claimed = 0) {
   Decision result;
