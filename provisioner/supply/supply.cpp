@@ -88,11 +88,13 @@ void count(GroupSupply& group, Standing as) {
 
 }  // namespace
 
-void Tracker::settle(Memory& memory, bool failed, Time now) {
+void Tracker::settle(Memory& memory, PodEnd end, bool failed, Time now) {
   if (std::exchange(memory.settled, true)) return;
   auto& outcomes = outcomes_[memory.group];
   if (memory.had_job)
     outcomes.used.push_back(now);
+  else if (end != PodEnd::own)
+    return;
   else if (memory.registered)
     outcomes.wasted.push_back(now);
   else if (failed && !memory.broken)
@@ -170,15 +172,15 @@ Supply Tracker::observe(const std::vector<Pod>& pods, const std::vector<Slot>& s
     if (as == Standing::broken && !std::exchange(memory.broken, true))
       outcomes_[pod.group].failures.emplace_back(now, pod.image);
     if (ended) {
-      settle(memory, !pod.evicted, now);
+      settle(memory, pod.end, state == PodState::failed, now);
       supply.ended.push_back({pod.name, state == PodState::failed, pod.since, ++memory.sightings_ended});
     }
   }
 
   for (auto entry = pods_.begin(); entry != pods_.end();) {
     const bool vanished = entry->second.seen != cycle_;
-    // Before it registered it may have been deleted or preempted: that is no failure of its image.
-    if (vanished) settle(entry->second, false, now);
+    // One that ends by itself is seen to have ended; this one was deleted, by whomever.
+    if (vanished) settle(entry->second, PodEnd::taken, false, now);
     entry = vanished ? pods_.erase(entry) : std::next(entry);
   }
   forget_old(policy, now);

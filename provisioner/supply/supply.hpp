@@ -27,6 +27,13 @@ enum class PodState : std::uint8_t {
 };
 std::string_view to_string(PodState state);
 
+// Whose doing it is that a pod ended or will.
+enum class PodEnd : std::uint8_t {
+  own,     // its pilot's, or that of the image
+  taken,   // evicted, preempted, deleted, shut down or lost with its node: says nothing of it
+  refused  // its node's, which would not or could not run it: says nothing of the image
+};
+
 // One pod as its cluster shows it; the pool's ads are not in it yet.
 struct Pod {
   std::string name;
@@ -34,8 +41,8 @@ struct Pod {
   std::string image;
   PodState state = PodState::unschedulable;  // of a running pod: unregistered
   Time since;                                // when it came into this state, or was made
-  bool jobless = false;   // for certain: its pilot has not run yet, or crashes again and again and is down
-  bool evicted = false;   // it failed because its node or another pod wanted it gone
+  bool jobless = false;  // for certain: its pilot has not run yet, or crashes again and again and is down
+  PodEnd end = PodEnd::own;
   bool outdated = false;  // new pods of its group are made otherwise
   std::string node = {};  // where it is to run; empty: it waits for one
   std::string made_as;    // how it was made: differs where another template or other settings made it
@@ -55,7 +62,7 @@ struct GroupSupply {
   // Of the present image only, each within its window:
   std::vector<Time> failures;       // when a pod became broken or ended without having registered
   std::vector<Time> registrations;  // when a pod was first seen in the pool
-  std::int64_t wasted = 0;          // ended without a job
+  std::int64_t wasted = 0;          // ended by themselves, without a job
   std::int64_t used = 0;            // ended with one
 
   std::int64_t unclaimed() const { return waiting + unmatched; }
@@ -113,7 +120,7 @@ class Tracker {
     std::vector<std::pair<Time, std::string>> failures, registrations;  // with the image
     std::vector<Time> wasted, used;
   };
-  void settle(Memory& memory, bool failed, Time now);
+  void settle(Memory& memory, PodEnd end, bool failed, Time now);
   void forget_old(const PolicySettings& policy, Time now);
 
   std::map<std::string, Memory, std::less<>> pods_;
