@@ -9,6 +9,7 @@
 #include "lib/base/time.hpp"
 #include "lib/kube/quantity.hpp"
 #include "lib/kube/waiting.hpp"
+#include "provisioner/backends/pod_nodes.hpp"
 
 namespace glidepod::provisioner {
 
@@ -182,6 +183,7 @@ Result<Pod> read_pod(const Json& pod) {
   result.image = text(containers[pilot_index(containers)], "image");
 
   result.node = text(at(pod, "spec"), "nodeName");
+  result.avoids = avoided_by(pod);
   result.made_as = text(at(metadata, "annotations"), k_made_as);
   result.since = read_time(at(metadata, "creationTimestamp"));
   result.message = words_of(status);

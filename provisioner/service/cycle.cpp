@@ -4,6 +4,7 @@
 #include <set>
 
 #include "provisioner/backends/pods.hpp"
+#include "provisioner/decide/nodes.hpp"
 #include "provisioner/service/slots.hpp"
 
 namespace glidepod::provisioner {
@@ -43,6 +44,7 @@ void Cycle::observe(Time now, std::function<void(Observation)> done) {
   auto look = std::make_shared<Look>();
   look->result.at = now;
   look->done = std::move(done);
+  backend_.avoid(avoided(history_.nodes, now));
   demand_.fetch([this, look](Demand demand) {
     look->result.demand = std::move(demand);
     finish_look(look);
@@ -112,6 +114,7 @@ struct Cycle::Work {
 void Cycle::apply(const Plan& plan, Time now, std::function<void(Applied)> done) {
   auto work = std::make_shared<Work>();
   work->done = std::move(done);
+  backend_.avoid(plan.avoid);
   // A pod of each group in turn: if time runs out, all have got some.
   bool more = true;
   for (std::int64_t number = 0; more; ++number) {

@@ -8,6 +8,7 @@
 #include "lib/base/text.hpp"
 #include "lib/http/status_server.hpp"
 #include "provisioner/page/endpoint.hpp"
+#include "provisioner/service/decision_log.hpp"
 #include "provisioner/service/file_watch.hpp"
 #include "provisioner/service/lease.hpp"
 #include "provisioner/service/metrics.hpp"
@@ -21,20 +22,6 @@ namespace {
 
 Time wall_clock() {
   return std::chrono::floor<Seconds>(std::chrono::system_clock::now());
-}
-
-void log_decisions(const Plan& plan) {
-  if (!plan.blind.empty()) return spdlog::warn("event=blind why={}", glidepod::quoted(plan.blind));
-  for (const auto& d : plan.decisions) {
-    const bool quiet = d.verdict == Decision::Verdict::enough || d.verdict == Decision::Verdict::no_demand;
-    spdlog::log(
-        quiet ? spdlog::level::debug : spdlog::level::info,
-        "event=decision group={} verdict={} submit={} idle={} waiting={} unmatched={} claimed={} broken={} "
-        "reason={}",
-        glidepod::quoted(d.group.name()), glidepod::quoted(to_string(d.verdict)), d.submit, d.demand.idle,
-        d.supply.waiting, d.supply.unmatched, d.supply.claimed, d.supply.broken,
-        glidepod::quoted(d.reason()));
-  }
 }
 
 void log_warnings(const LoadedSettings& loaded) {
@@ -117,7 +104,7 @@ class Service {
     if (!leads_) return idle();
     auto plan = std::make_shared<Plan>(parts_->cycle->decide(seen));
     auto shared = std::make_shared<Observation>(std::move(seen));
-    log_decisions(*plan);
+    decision_log_.decided(*plan);
     metrics_.decided(*shared, *plan);
     if (plan->blind.empty())
       for (const auto& event : events_.saw(*shared, naming_)) parts_->backend->tell(event, shared->at);
@@ -244,6 +231,7 @@ class Service {
   std::unique_ptr<Leader> leader_;
   Loop::TimerId timer_ = 0;
   SteadyTime began_;
+  DecisionLog decision_log_;
   PodEvents events_;
   PageEndpoint page_;  // as --serve-status has it
   const std::string owner_key_ = random_hex(32);

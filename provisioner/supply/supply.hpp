@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,16 @@ struct Pod {
   std::string node = {};  // where it is to run; empty: it waits for one
   std::string made_as;    // how it was made: differs where another template or other settings made it
   std::string message;    // what the scheduler or the kubelet says of its waiting
+  std::vector<std::string> avoids = {};  // host names of nodes that it is kept from because pilots fail there
+};
+
+// That a pilot joined or failed: when it was noticed, and where. Pods of some backends have no node.
+struct Outcome {
+  Outcome(Time when) : at(when) {}  // NOLINT(google-explicit-constructor): of nothing but the time
+  Outcome(Time when, std::string which, std::string where)
+      : at(when), pod(std::move(which)), node(std::move(where)) {}
+  Time at;
+  std::string pod, node;
 };
 
 // Pods of one group by state, and how its pilots fared lately.
@@ -60,10 +71,13 @@ struct GroupSupply {
   std::int64_t unschedulable = 0;  // of those that wait; the oldest of them was made then:
   Time unschedulable_since;
   // Of the present image only, each within its window:
-  std::vector<Time> failures;       // when a pod became broken or ended without having registered
-  std::vector<Time> registrations;  // when a pod was first seen in the pool
-  std::int64_t wasted = 0;          // ended by themselves, without a job
-  std::int64_t used = 0;            // ended with one
+  std::vector<Outcome> failures;       // became broken or ended without having registered
+  std::vector<Outcome> registrations;  // were first seen in the pool
+  std::vector<Outcome> crashes;        // of the wasted: those that failed
+  std::vector<Outcome> refusals;       // not run by their node, or no job came by a container in them
+  std::int64_t wasted = 0;             // ended by themselves, without a job
+  std::int64_t used = 0;               // ended with one
+  std::set<std::string> at_work;       // nodes with a pilot in the pool that takes jobs
 
   std::int64_t unclaimed() const { return waiting + unmatched; }
   // Pods that have not ended.
@@ -112,15 +126,24 @@ class Tracker {
   struct Memory {
     Group group;
     std::string image;
+    std::string node = {};
     bool known = false, registered = false, had_job = false, broken = false, settled = false;
+    bool troubled = false;  // it has said that it takes no more jobs
     std::int64_t sightings_ended = 0;
     std::uint64_t seen = 0;
   };
+  struct Event {
+    Outcome outcome;
+    std::string image;
+  };
   struct Outcomes {
-    std::vector<std::pair<Time, std::string>> failures, registrations;  // with the image
+    std::vector<Event> failures, registrations, crashes, refusals;
     std::vector<Time> wasted, used;
   };
-  void settle(Memory& memory, PodEnd end, bool failed, Time now);
+  using List = std::vector<Event> Outcomes::*;
+  void note(List list, const std::string& pod, const Memory& memory, Time now);
+  void settle(const std::string& pod, Memory& memory, PodEnd end, bool failed, Time now);
+  void add_outcomes(Supply& supply, std::string_view image) const;
   void forget_old(const PolicySettings& policy, Time now);
 
   std::map<std::string, Memory, std::less<>> pods_;
