@@ -40,6 +40,17 @@ void Cycle::inherit(Cycle& other) {
   history_ = std::move(other.history_);
 }
 
+nlohmann::json Cycle::memory(Time now) const {
+  return memory_json(tracker_, history_, now);
+}
+
+Result<void> Cycle::recall(const nlohmann::json& memory, Time now) {
+  auto recalled = TRY(read_memory(memory, policy_.settings, now));
+  tracker_ = Tracker(std::move(recalled.fates));
+  history_ = std::move(recalled.history);
+  return {};
+}
+
 void Cycle::observe(Time now, std::function<void(Observation)> done) {
   auto look = std::make_shared<Look>();
   look->result.at = now;

@@ -98,17 +98,19 @@ void Tracker::settle(const std::string& pod, Memory& memory, PodEnd end, bool fa
   if (memory.had_job) {
     outcomes.used.push_back(now);
   } else if (end == PodEnd::refused) {
-    note(&Outcomes::refusals, pod, memory, now);
+    note(&Fates::refusals, pod, memory, now);
+  } else if (memory.registered && memory.older) {
+    return;
   } else if (end == PodEnd::own && memory.registered) {
     outcomes.wasted.push_back(now);
-    if (failed) note(&Outcomes::crashes, pod, memory, now);
+    if (failed) note(&Fates::crashes, pod, memory, now);
   } else if (end == PodEnd::own && !memory.broken) {
-    note(&Outcomes::failures, pod, memory, now);
+    note(&Fates::failures, pod, memory, now);
   }
 }
 
 void Tracker::forget_old(const PolicySettings& policy, Time now) {
-  const auto dated = [&](const Event& e) { return e.outcome.at + policy.breaker_window < now; };
+  const auto dated = [&](const Fates::Event& e) { return e.outcome.at + policy.breaker_window < now; };
   const auto past = [&](Time t) { return t + policy.waste_window < now; };
   for (auto entry = outcomes_.begin(); entry != outcomes_.end();) {
     auto& o = entry->second;
@@ -128,7 +130,7 @@ void Tracker::forget_old(const PolicySettings& policy, Time now) {
 void Tracker::add_outcomes(Supply& supply, std::string_view image) const {
   for (const auto& [group, outcomes] : outcomes_) {
     auto& sum = supply.groups[group];
-    const auto add = [&](const std::vector<Event>& from, std::vector<Outcome>& to) {
+    const auto add = [&](const std::vector<Fates::Event>& from, std::vector<Outcome>& to) {
       for (const auto& event : from)
         if (event.image == image) to.push_back(event.outcome);
     };
@@ -170,6 +172,13 @@ Supply Tracker::observe(const std::vector<Pod>& pods, const std::vector<Slot>& s
       memory.image = pod.image;
       // It ended before this provisioner was started: nobody knows how it fared.
       memory.settled = ended;
+      // Another one may have counted it.
+      const auto& fates = outcomes_[pod.group];
+      const auto has = [&pod](const std::vector<Fates::Event>& events) {
+        return std::ranges::any_of(events, [&](const auto& event) { return event.outcome.pod == pod.name; });
+      };
+      memory.broken = has(fates.failures);
+      memory.troubled = has(fates.refusals);
     }
     memory.seen = cycle_;
     if (!pod.node.empty()) memory.node = pod.node;
@@ -179,9 +188,13 @@ Supply Tracker::observe(const std::vector<Pod>& pods, const std::vector<Slot>& s
       state = found->second.claimed ? PodState::claimed : PodState::unmatched;
       memory.had_job = memory.had_job || found->second.claimed;
       for (const auto& owner : found->second.owners) ++supply.claimed_by_owner[owner];
-      if (!std::exchange(memory.registered, true)) note(&Outcomes::registrations, pod.name, memory, now);
+      if (!std::exchange(memory.registered, true)) {
+        // At the first look nobody knows when it joined, but not before its pilot ran.
+        memory.older = cycle_ == 1;
+        note(&Fates::registrations, pod.name, memory, memory.older ? std::min(pod.since, now) : now);
+      }
       if (found->second.troubled && !std::exchange(memory.troubled, true))
-        note(&Outcomes::refusals, pod.name, memory, now);
+        note(&Fates::refusals, pod.name, memory, now);
       if (!memory.troubled && !pod.node.empty()) supply.groups[pod.group].at_work.insert(pod.node);
     }
     auto& group = supply.groups[pod.group];
@@ -200,7 +213,7 @@ Supply Tracker::observe(const std::vector<Pod>& pods, const std::vector<Slot>& s
       group.unschedulable_since = first ? pod.since : std::min(group.unschedulable_since, pod.since);
     }
     if (as == Standing::broken && !std::exchange(memory.broken, true))
-      note(&Outcomes::failures, pod.name, memory, now);
+      note(&Fates::failures, pod.name, memory, now);
     if (ended) {
       settle(pod.name, memory, pod.end, state == PodState::failed, now);
       supply.ended.push_back({pod.name, state == PodState::failed, pod.since, ++memory.sightings_ended});

@@ -112,15 +112,30 @@ struct Supply {
   std::vector<std::string> problems;
 };
 
+// How the pilots of a group fared lately.
+struct Fates {
+  struct Event {
+    Outcome outcome;
+    std::string image;
+  };
+  std::vector<Event> failures, registrations, crashes, refusals;  // as GroupSupply has them
+  std::vector<Time> wasted, used;
+};
+
 // What is remembered of pods from cycle to cycle.
 class Tracker {
  public:
+  Tracker() = default;
+  // Goes on from what another one has learnt. Who joined the pool when, the pods themselves show.
+  explicit Tracker(std::map<Group, Fates> fates) : outcomes_(std::move(fates)) {}
+
   // Puts pods and slots together and learns from them. image is what new pods get; pods of another one do not
   // count as failures or registrations.
   Supply observe(const std::vector<Pod>& pods, const std::vector<Slot>& slots, const PolicySettings& policy,
                  std::string_view image, Time now);
   // A pod was made: should it be seen only when it has ended, that still counts as a failure.
   void created(const std::string& pod, const Group& group, std::string_view image);
+  const std::map<Group, Fates>& fates() const { return outcomes_; }
 
  private:
   struct Memory {
@@ -129,25 +144,18 @@ class Tracker {
     std::string node = {};
     bool known = false, registered = false, had_job = false, broken = false, settled = false;
     bool troubled = false;  // it has said that it takes no more jobs
+    bool older = false;     // it joined before the first look: it may have had a job
     std::int64_t sightings_ended = 0;
     std::uint64_t seen = 0;
   };
-  struct Event {
-    Outcome outcome;
-    std::string image;
-  };
-  struct Outcomes {
-    std::vector<Event> failures, registrations, crashes, refusals;
-    std::vector<Time> wasted, used;
-  };
-  using List = std::vector<Event> Outcomes::*;
+  using List = std::vector<Fates::Event> Fates::*;
   void note(List list, const std::string& pod, const Memory& memory, Time now);
   void settle(const std::string& pod, Memory& memory, PodEnd end, bool failed, Time now);
   void add_outcomes(Supply& supply, std::string_view image) const;
   void forget_old(const PolicySettings& policy, Time now);
 
   std::map<std::string, Memory, std::less<>> pods_;
-  std::map<Group, Outcomes> outcomes_;
+  std::map<Group, Fates> outcomes_;
   std::uint64_t cycle_ = 0;
 };
 
