@@ -185,6 +185,9 @@ int run(int argc, char** argv) {
   add_service_options(*plan_command, arguments);
   add_api_options(*plan_command, arguments);
   plan_command->add_flag("--json", arguments.json, "as JSON instead of a table");
+  plan_command->add_option("--lease", arguments.service.lease,
+                           "that of the instances: goes on from what its holder remembers (default: from "
+                           "status_file)");
   auto* run_command = app.add_subcommand("run", "make and remove pods, cycle after cycle");
   add_service_options(*run_command, arguments);
   add_api_options(*run_command, arguments);

@@ -30,6 +30,8 @@ class Backend {
   virtual void look(Time now, std::function<void(Seen)> done) = 0;
   // The demand in the groups that this backend makes pods for; those it cannot serve go into the capacity.
   virtual Demand fit(Demand demand, Capacity& capacity) const = 0;
+  // New pods are kept from these nodes from now on.
+  virtual void avoid(const std::vector<std::string>&) {}
   // Makes one pod. Where it is not known whether it was made, that is an error; the next look tells.
   virtual void create(const Group& group, const std::string& name,
                       std::function<void(Result<void>)> done) = 0;

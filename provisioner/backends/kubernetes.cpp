@@ -1,10 +1,13 @@
 #include "provisioner/backends/kubernetes.hpp"
 
+#include <algorithm>
+
 #include "lib/base/json.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/time.hpp"
 #include "lib/condor/classad.hpp"
+#include "provisioner/backends/pod_nodes.hpp"
 #include "provisioner/backends/pod_state.hpp"
 
 namespace glidepod::provisioner {
@@ -19,6 +22,13 @@ constexpr Milliseconds k_event_limit{20'000};
 Json allocatable_of(const Json& node) {
   const auto pointer = Json::json_pointer("/status/allocatable");
   return node.is_object() && node.contains(pointer) ? node[pointer] : Json();
+}
+
+// A node's name and its label for the scheduler.
+std::pair<std::string, std::string> names_of(const Json& node) {
+  const auto metadata = node.is_object() ? node.value("metadata", Json()) : Json();
+  if (!metadata.is_object()) return {};
+  return {text_of(metadata, "name"), text_of(metadata.value("labels", Json()), k_host_name)};
 }
 
 }  // namespace
@@ -83,17 +93,24 @@ void Kubernetes::read_quota(const std::shared_ptr<Look>& look) {
 
 void Kubernetes::read_node_sizes(const std::shared_ptr<Look>& look) {
   const auto nodes = std::make_shared<Json>();
+  const auto hosts = std::make_shared<std::map<std::string, std::string>>();
   kube::read_list(calls_, {"/api/v1/nodes", {}, k_nodes_page},
-                  {[nodes] {
+                  {[nodes, hosts] {
                      *nodes = {{"items", Json::array()}};
+                     hosts->clear();
                    },
-                   [nodes](const Json& node) {
+                   [nodes, hosts](const Json& node) {
+                     const auto [name, host] = names_of(node);
+                     if (!host.empty() && host != name) (*hosts)[name] = host;
                      (*nodes)["items"].push_back({{"status", {{"allocatable", allocatable_of(node)}}}});
                    },
-                   [this, look, nodes](const Result<std::string>& version) {
+                   [this, look, nodes, hosts](const Result<std::string>& version) {
                      // The sizes from before are kept where they cannot be read this time; all are unknown
                      // where that is forbidden.
-                     if (version) nodes_ = read_nodes(*nodes);
+                     if (version) {
+                       nodes_ = read_nodes(*nodes);
+                       host_names_ = std::move(*hosts);
+                     }
                      finish(look);
                    }});
 }
@@ -101,6 +118,7 @@ void Kubernetes::read_node_sizes(const std::shared_ptr<Look>& look) {
 // The pods as they are now, not as they were when the look began: what it waited for may have taken a while.
 void Kubernetes::finish(const std::shared_ptr<Look>& look) {
   std::map<Group, std::string> made_as;
+  const auto hosts = avoided_hosts();
   judged_.clear();
   for (const auto& [name, entry] : feed_.pods()) {
     judged_[name] = {entry.uid, entry.version};
@@ -109,10 +127,24 @@ void Kubernetes::finish(const std::shared_ptr<Look>& look) {
       continue;
     }
     auto& pod = look->seen.pods.emplace_back(entry.pod.value());
-    pod.outdated = pod.jobless && is_outdated(pod, made_as);
+    // One that waits for a node must not be kept from those that are avoided no more: only there may be room.
+    const bool kept_away =
+        pod.state == PodState::unschedulable && std::ranges::any_of(pod.avoids, [&](const auto& host) {
+          return std::ranges::find(hosts, host) == hosts.end();
+        });
+    pod.outdated = pod.jobless && (kept_away || is_outdated(pod, made_as));
   }
   look->seen.capacity.nodes = nodes_;
   look->done(std::move(look->seen));
+}
+
+List Kubernetes::avoided_hosts() const {
+  List result;
+  for (const auto& node : avoid_) {
+    const auto known = host_names_.find(node);
+    result.push_back(known == host_names_.end() ? node : known->second);
+  }
+  return result;
 }
 
 // The image is not asked for: admission may have put a mirror's in its place.
@@ -139,12 +171,13 @@ Demand Kubernetes::fit(Demand demand, Capacity& capacity) const {
 }
 
 void Kubernetes::create(const Group& group, const std::string& name, std::function<void(Result<void>)> done) {
-  const auto pod = maker_.make(group, name);
+  auto pod = maker_.make(group, name);
   // fit() has tried it: an error comes from a change in between, and the handler from the loop all the same.
   if (!pod) {
     calls_.later([done = std::move(done), failure = pod.error()] { done(failure); });
     return;
   }
+  avoid_nodes(pod.value(), avoided_hosts());
   const auto body = json_text(pod.value());
   calls_.call({.method = "POST", .path = pods_path(), .body = body},
               [this, done = std::move(done)](const Result<std::string>& answer) {

@@ -23,6 +23,7 @@ class Kubernetes : public Backend {
   // limit nothing.
   void look(Time now, std::function<void(Seen)> done) override;
   Demand fit(Demand demand, Capacity& capacity) const override;
+  void avoid(const std::vector<std::string>& nodes) override { avoid_ = nodes; }
   // Repeats what may be repeated for a minute; a pod that is there already is one that was made.
   void create(const Group& group, const std::string& name, std::function<void(Result<void>)> done) override;
   // Only the very pod that was seen, and as it was seen: it may be at work by now.
@@ -43,6 +44,7 @@ class Kubernetes : public Backend {
   void read_quota(const std::shared_ptr<Look>& look);
   void read_node_sizes(const std::shared_ptr<Look>& look);
   void finish(const std::shared_ptr<Look>& look);
+  List avoided_hosts() const;
   bool is_outdated(const Pod& pod, std::map<Group, std::string>& made_as) const;
   std::string pods_path(std::string_view name = {}) const;
 
@@ -54,6 +56,8 @@ class Kubernetes : public Backend {
   std::map<std::string, std::pair<std::string, std::string>> judged_;  // uid and version by name
   std::unique_ptr<Pullers> pullers_;  // none: images are not pulled beside the pods
   std::vector<Resources> nodes_;
+  std::map<std::string, std::string> host_names_;  // of the nodes where it is not the node's name
+  std::vector<std::string> avoid_;
   Time nodes_read_;
   bool no_events_ = false;  // the API does not take them
 };

@@ -9,6 +9,7 @@
 #include "lib/base/time.hpp"
 #include "lib/kube/quantity.hpp"
 #include "lib/kube/waiting.hpp"
+#include "provisioner/backends/pod_nodes.hpp"
 
 namespace glidepod::provisioner {
 
@@ -80,16 +81,22 @@ bool is_jobless(const Json& pilot) {
   return !ran || crash_loops(pilot);
 }
 
-// Ended by the node or for another pod: that says nothing of the pilot.
-bool is_evicted(const Json& status) {
+// Whose doing the end is of a pod that has ended.
+PodEnd end_of(const Json& pod, const Json& pilot) {
+  const auto &metadata = at(pod, "metadata"), &status = at(pod, "status");
+  // Drained, preempted or deleted by hand; what ends by itself has no such time while it is looked at first.
+  if (!at(metadata, "deletionTimestamp").is_null()) return PodEnd::taken;
   for (const auto& condition : at(status, "conditions"))
-    if (text(condition, "type") == "DisruptionTarget" && text(condition, "status") == "True") return true;
+    if (text(condition, "type") == "DisruptionTarget" && text(condition, "status") == "True")
+      return PodEnd::taken;
   const auto reason = text(status, "reason");
-  static constexpr std::string_view reasons[] = {
-      "Evicted",  "Preempting",   "NodeLost",   "NodeShutdown",
-      "Shutdown", "NodeAffinity", "Terminated", "UnexpectedAdmissionError"};
-  return reason.starts_with("OutOf") ||
-         std::find(std::begin(reasons), std::end(reasons), reason) != std::end(reasons);
+  static constexpr std::string_view taken[] = {"Evicted",  "Preempting",   "NodeLost",  "NodeShutdown",
+                                               "Shutdown", "NodeAffinity", "Terminated"};
+  // OutOfcpu and its like: the scheduler and the kubelet have counted differently for a moment.
+  if (reason.starts_with("OutOf") || std::find(std::begin(taken), std::end(taken), reason) != std::end(taken))
+    return PodEnd::taken;
+  const bool lost = text(at(at(pilot, "state"), "terminated"), "reason") == "ContainerStatusUnknown";
+  return lost || reason == "UnexpectedAdmissionError" ? PodEnd::refused : PodEnd::own;
 }
 
 Time condition_time(const Json& status, std::string_view type) {
@@ -176,6 +183,7 @@ Result<Pod> read_pod(const Json& pod) {
   result.image = text(containers[pilot_index(containers)], "image");
 
   result.node = text(at(pod, "spec"), "nodeName");
+  result.avoids = avoided_by(pod);
   result.made_as = text(at(metadata, "annotations"), k_made_as);
   result.since = read_time(at(metadata, "creationTimestamp"));
   result.message = words_of(status);
@@ -184,7 +192,7 @@ Result<Pod> read_pod(const Json& pod) {
   if (phase == "Succeeded" || phase == "Failed") {
     result.state = phase == "Failed" ? PodState::failed : PodState::succeeded;
     result.since = end_time(status, result.since);
-    result.evicted = phase == "Failed" && is_evicted(status);
+    result.end = end_of(pod, pilot);
   } else if (metadata.contains("deletionTimestamp") || phase == "Unknown") {
     result.state = PodState::unknown;  // on its way out: it takes no more jobs, but room
   } else if (phase == "Running") {

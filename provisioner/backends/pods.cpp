@@ -5,7 +5,7 @@
 
 #include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
-#include "lib/kube/quantity.hpp"
+#include "provisioner/backends/pod_nodes.hpp"
 #include "provisioner/backends/pod_volumes.hpp"
 
 namespace glidepod::provisioner {
@@ -14,13 +14,6 @@ namespace {
 
 constexpr const char* k_default_image = "sfiligoi/prp-portal-wn";
 constexpr const char* k_group_label = "glidepod.io/group";
-// What a label cannot hold.
-constexpr std::pair<const char*, std::string Group::*> k_group_annotations[] = {
-    {"glidepod.io/disk-volumes", &Group::disk_volumes},
-    {"glidepod.io/gpu-types", &Group::gpu_types},
-    {"glidepod.io/labels", &Group::labels},
-};
-
 // Adds or replaces the element with this name.
 void set_named(Json& list, Json element) {
   if (!list.is_array()) list = Json::array();
@@ -260,13 +253,7 @@ void PodMaker::set_placement(Json& pod, const Group& group) const {
     expressions.push_back(
         {{"key", s.gpu_type_label}, {"operator", "In"}, {"values", split(group.gpu_types, ',')}});
   // A term without expressions, which PRP sends, would match no node.
-  if (expressions.empty()) return;
-  auto& terms =
-      spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
-  if (!terms.is_array() || terms.empty()) terms = Json::array({Json::object()});
-  // Any one of the terms is enough for a node: each must say it.
-  for (auto& term : terms)
-    for (const auto& expression : expressions) term["matchExpressions"].push_back(expression);
+  require_of_node(pod, expressions);
 }
 
 Result<void> PodMaker::set_volumes(Json& pod, const Group& group) const {
@@ -292,47 +279,6 @@ Result<void> PodMaker::set_volumes(Json& pod, const Group& group) const {
     for (const auto payload : payloads_) spec["containers"][payload]["volumeMounts"].push_back(volume.mount);
   }
   return {};
-}
-
-std::string pod_name(std::string_view app_name, const Group& group, Time cycle, std::int64_t number) {
-  const auto tail =
-      fmt::format("-{}-{:x}-{:x}", group.hash().substr(0, 8), cycle.time_since_epoch().count(), number);
-  return fmt::format("{}{}", app_name.substr(0, 63 - std::min<std::size_t>(tail.size(), 62)), tail);
-}
-
-Result<Group> group_of_pod(const Json& pod) {
-  Group group;
-  const auto metadata = pod.value("metadata", Json::object());
-  const auto labels = metadata.value("labels", Json::object());
-  const auto annotations = metadata.value("annotations", Json::object());
-  const std::pair<const char*, std::int64_t Group::*> numbers[] = {{"PodCPUs", &Group::cpus},
-                                                                   {"PodGPUs", &Group::gpus},
-                                                                   {"PodMemory", &Group::memory_mb},
-                                                                   {"PodDisk", &Group::disk_kb}};
-  for (const auto& [label, field] : numbers)
-    if (labels.contains(label) && labels[label].is_string())
-      group.*field = TRY(parse_integer(labels[label].get<std::string>()).in(label));
-  for (const auto& [key, field] : k_group_annotations)
-    if (annotations.contains(key) && annotations[key].is_string()) group.*field = annotations[key];
-  return group;
-}
-
-Result<Resources> resources_of_pod(const Json& pod) {
-  Resources sum;
-  for (const auto& container : pod["spec"]["containers"]) {
-    const auto requests = container.value("resources", Json::object()).value("requests", Json::object());
-    const auto quantity = [&requests](const char* name) -> Result<std::int64_t> {
-      if (!requests.contains(name)) return std::int64_t{0};
-      const auto& value = requests[name];
-      const auto text = value.is_string() ? value.get<std::string>() : json_text(value);
-      return kube::parse_milli(text).in(name);
-    };
-    sum.cpu_milli += TRY(quantity("cpu"));
-    sum.memory_bytes += TRY(quantity("memory")) / 1000;
-    sum.disk_bytes += TRY(quantity("ephemeral-storage")) / 1000;
-    sum.gpus += TRY(quantity("nvidia.com/gpu")) / 1000;
-  }
-  return sum;
 }
 
 }  // namespace glidepod::provisioner

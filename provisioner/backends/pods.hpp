@@ -48,6 +48,13 @@ class PodMaker {
   std::shared_ptr<const PodMaker> with_gpus_;
 };
 
+// What of a group a label cannot hold, and the annotation that does.
+inline constexpr std::pair<const char*, std::string Group::*> k_group_annotations[] = {
+    {"glidepod.io/disk-volumes", &Group::disk_volumes},
+    {"glidepod.io/gpu-types", &Group::gpu_types},
+    {"glidepod.io/labels", &Group::labels},
+};
+
 // The annotation that says how a pod was made.
 inline constexpr const char* k_made_as = "glidepod.io/made-as";
 

@@ -8,12 +8,12 @@ BreakerSays consult(Breaker& breaker, const GroupSupply& supply, const PolicySet
   if (settings.breaker_failures == 0) return {};
   if (breaker.open) {
     const bool works = std::any_of(supply.registrations.begin(), supply.registrations.end(),
-                                   [&](Time t) { return t > breaker.opened; });
+                                   [&](const Outcome& o) { return o.at > breaker.opened; });
     if (works) breaker = {.open = false, .opened = {}, .closed = now, .next_canary = {}, .pause = {}};
   }
   if (!breaker.open) {
     // What failed before it last closed has had its say.
-    const auto since = [&](Time t) { return t > breaker.closed; };
+    const auto since = [&](const Outcome& o) { return o.at > breaker.closed; };
     const auto failed = std::count_if(supply.failures.begin(), supply.failures.end(), since);
     const auto registered = std::count_if(supply.registrations.begin(), supply.registrations.end(), since);
     if (failed < settings.breaker_failures || failed <= registered) return {};

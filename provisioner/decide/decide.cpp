@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "provisioner/decide/breaker.hpp"
+#include "provisioner/decide/nodes.hpp"
 #include "provisioner/decide/removal.hpp"
 #include "provisioner/decide/share.hpp"
 
@@ -180,7 +181,13 @@ Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity
   if (!plan.blind.empty()) return plan;
 
   std::map<Group, Decision> decisions;
-  for (const auto& [group, pods] : supply.groups) decisions[group].supply = pods;
+  judge_nodes(plan.history.nodes, supply, policy.settings, now);
+  plan.avoid = avoided(plan.history.nodes, now);
+  for (const auto& [group, pods] : supply.groups) {
+    const auto breaker = plan.history.breakers.find({group, policy.image});
+    const auto closed = breaker == plan.history.breakers.end() ? Time{} : breaker->second.closed;
+    decisions[group].supply = without_nodes(pods, plan.history.nodes, closed);
+  }
   for (const auto& [group, jobs] : demand.groups) decisions[group].demand = jobs;
   const auto counted = counted_jobs(demand, supply, policy.settings.max_pods_per_owner);
   for (auto& [group, decision] : decisions) {
@@ -198,6 +205,8 @@ Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity
     if (wanted && decision.submit == 0) decision.verdict = Verdict::limited;
     if (decision.verdict == Verdict::canary)
       canary_sent(plan.history.breakers[{decision.group, policy.image}], policy.settings, now);
+    if (decision.submit > 0 && !plan.avoid.empty())
+      decision.steps.push_back(fmt::format("avoids {}", fmt::join(plan.avoid, ", ")));
   }
   // A breaker that never opened, or whose group nobody has asked for in a long time, is not worth
   // remembering.

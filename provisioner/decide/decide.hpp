@@ -52,10 +52,18 @@ struct Breaker {
   Seconds pause{0};
 };
 
+// A node on which pilots fail: none is sent there until then.
+struct NodeMemory {
+  Time since, until;
+  Seconds pause{0};
+  std::int64_t failed = 0;  // pilots, in a row
+};
+
 // What decide() needs to know of its earlier decisions.
 struct History {
   std::map<std::pair<Group, std::string>, Breaker> breakers;
-  std::map<Group, Time> surplus_since;  // groups of which more pods wait than are wanted
+  std::map<std::string, NodeMemory> nodes;  // that are avoided, or were lately
+  std::map<Group, Time> surplus_since;      // groups of which more pods wait than are wanted
   std::uint64_t cycle = 0;
 };
 
@@ -97,7 +105,8 @@ struct Plan {
   std::string blind;  // not empty: nothing is known, nothing is decided
   std::vector<Decision> decisions;
   std::vector<Removal> removals;
-  History history;  // for the next time
+  std::vector<std::string> avoid;  // nodes that the new pods are kept from
+  History history;                 // for the next time
   std::int64_t submissions() const;
 };
 

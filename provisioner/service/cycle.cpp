@@ -4,6 +4,7 @@
 #include <set>
 
 #include "provisioner/backends/pods.hpp"
+#include "provisioner/decide/nodes.hpp"
 #include "provisioner/service/slots.hpp"
 
 namespace glidepod::provisioner {
@@ -39,10 +40,22 @@ void Cycle::inherit(Cycle& other) {
   history_ = std::move(other.history_);
 }
 
+nlohmann::json Cycle::memory(Time now) const {
+  return memory_json(tracker_, history_, now);
+}
+
+Result<void> Cycle::recall(const nlohmann::json& memory, Time now) {
+  auto recalled = TRY(read_memory(memory, policy_.settings, now));
+  tracker_ = Tracker(std::move(recalled.fates));
+  history_ = std::move(recalled.history);
+  return {};
+}
+
 void Cycle::observe(Time now, std::function<void(Observation)> done) {
   auto look = std::make_shared<Look>();
   look->result.at = now;
   look->done = std::move(done);
+  backend_.avoid(avoided(history_.nodes, now));
   demand_.fetch([this, look](Demand demand) {
     look->result.demand = std::move(demand);
     finish_look(look);
@@ -112,6 +125,7 @@ struct Cycle::Work {
 void Cycle::apply(const Plan& plan, Time now, std::function<void(Applied)> done) {
   auto work = std::make_shared<Work>();
   work->done = std::move(done);
+  backend_.avoid(plan.avoid);
   // A pod of each group in turn: if time runs out, all have got some.
   bool more = true;
   for (std::int64_t number = 0; more; ++number) {

@@ -9,6 +9,7 @@
 #include "lib/condor/pool.hpp"
 #include "provisioner/backends/backend.hpp"
 #include "provisioner/demand/demand.hpp"
+#include "provisioner/service/memory.hpp"
 
 namespace glidepod::provisioner {
 
@@ -29,8 +30,8 @@ struct Applied {
   std::vector<std::string> problems;
 };
 
-// One look at the pool and the backend, the decision, and its execution. What it learns of pods and breakers
-// lasts as long as it does.
+// One look at the pool and the backend, the decision, and its execution. What it learns of pods, nodes and
+// breakers lasts as long as it does, unless another one inherits or recalls it.
 class Cycle {
  public:
   // All of these must outlive it.
@@ -45,6 +46,10 @@ class Cycle {
   void apply(const Plan& plan, Time now, std::function<void(Applied)> done);
   // Takes over what another one has learnt of pods and breakers.
   void inherit(Cycle& other);
+  // The same in a form that another process can go on from (memory.hpp), as of then.
+  nlohmann::json memory(Time now) const;
+  // Goes on from that, in place of what it has learnt itself; changes nothing where that is malformed.
+  Result<void> recall(const nlohmann::json& memory, Time now);
   // Nothing new is begun and nothing tried again; what is under way is waited for. For good.
   void wind_up() {
     winding_up_ = true;

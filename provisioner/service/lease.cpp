@@ -5,6 +5,7 @@
 #include "lib/base/json.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/time.hpp"
+#include "provisioner/service/memory.hpp"
 
 namespace glidepod::provisioner {
 
@@ -40,12 +41,17 @@ LeaseMove judge_lease(const Json& lease, const std::string& identity, Millisecon
 }
 
 Json renewed_lease(const Json& before, const LeaseOptions& options, const std::string& identity,
-                   std::chrono::system_clock::time_point now) {
+                   std::chrono::system_clock::time_point now, const std::string& memory) {
   Json lease = before.is_object()
                    ? before
                    : Json{{"apiVersion", "coordination.k8s.io/v1"},
                           {"kind", "Lease"},
                           {"metadata", {{"name", options.name}, {"namespace", options.name_space}}}};
+  if (!memory.empty()) {
+    auto& annotations = lease["metadata"]["annotations"];
+    if (!annotations.is_object()) annotations = Json::object();
+    annotations[k_memory_annotation] = memory;
+  }
   const auto old = spec_value<std::string>(before, "holderIdentity", "");
   const auto transitions = spec_value<std::int64_t>(before, "leaseTransitions", 0);
   if (!lease["spec"].is_object()) lease["spec"] = Json::object();
@@ -83,7 +89,7 @@ void Leader::start() {
 void Leader::tick() {
   timer_ = 0;
   if (leads_)
-    write(renewed_lease(lease_, options_, options_.identity, std::chrono::system_clock::now()));
+    write(renewed_lease(lease_, options_, options_.identity, std::chrono::system_clock::now(), memory_));
   else
     look();
 }
@@ -169,6 +175,8 @@ void Leader::failed(const kube::Failure& failure) {
 
 void Leader::set_leads(bool leads) {
   if (ending_ || std::exchange(leads_, leads) == leads) return;
+  // Another one may remember more by the time that it leads again.
+  if (!leads) memory_.clear();
   spdlog::info("event=leader leads={} identity={}", leads, glidepod::quoted(options_.identity));
   on_change_(leads);
 }
@@ -188,7 +196,7 @@ void Leader::release(std::function<void()> done) {
 }
 
 void Leader::give_back(bool again) {
-  const auto lease = renewed_lease(lease_, options_, {}, std::chrono::system_clock::now());
+  const auto lease = renewed_lease(lease_, options_, {}, std::chrono::system_clock::now(), memory_);
   send("PUT", path(true), json_text(lease), [this, again](const Result<std::string>& answer) {
     if (!answer && kube::Failure::of(answer.error()).status == 409 && again) {
       // A renewal that was under way has changed it, or it is another's by now.

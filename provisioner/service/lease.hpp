@@ -36,8 +36,9 @@ enum class LeaseMove : std::uint8_t {
 LeaseMove judge_lease(const Json& lease, const std::string& identity, Milliseconds unchanged);
 
 // The lease as it is to be written; an empty identity gives it up. Without a lease before, a new one.
+// memory: what its holder remembers (memory.hpp), as text; empty: what stands there stays.
 Json renewed_lease(const Json& before, const LeaseOptions& options, const std::string& identity,
-                   std::chrono::system_clock::time_point now);
+                   std::chrono::system_clock::time_point now, const std::string& memory = {});
 
 // Of all processes with the same lease, one leads at a time.
 class Leader {
@@ -56,6 +57,10 @@ class Leader {
   // The lease was seen within its duration: who leads is known.
   bool knows() const;
   const std::string& holder() const { return holder_; }
+  // Written with each renewal from now on, and when the lease is given back, as long as it is ours.
+  void remember(std::string memory) { memory_ = std::move(memory); }
+  // The lease as it was last seen; null: never.
+  const Json& lease() const { return lease_; }
 
  private:
   void tick();
@@ -74,7 +79,7 @@ class Leader {
   std::function<void(bool)> on_change_;
   std::function<void()> released_;
   bool leads_ = false, ending_ = false;
-  std::string holder_, last_failure_;
+  std::string holder_, last_failure_, memory_;
   Json lease_;                 // as last seen
   SteadyTime changed_, seen_;  // when it was first seen like this; when it was last seen at all
   SteadyTime renewed_;         // when the last successful renewal was sent

@@ -128,6 +128,8 @@ void Metrics::decided(const Observation& seen, const Plan& plan) {
   single(text, "pods_broken", "gauge", "Pods that cannot pull, start or register in time", broken);
   single(text, "pods_wasted", "gauge", "Pods that ended without a job lately", wasted);
   single(text, "breakers_open", "gauge", "Groups and images that are stopped", open);
+  single(text, "nodes_avoided", "gauge", "Nodes that new pods are kept from, since pilots fail there",
+         plan.avoid.size());
   head(text, "groups_decided", "gauge", "Groups by verdict");
   for (const auto verdict : k_verdicts)
     sample(text, "groups_decided", fmt::format("verdict=\"{}\"", to_string(verdict)), verdicts[verdict]);

@@ -32,6 +32,11 @@ Result<std::string> own_namespace();
 // What --lease names, and an identity for it that no other process has: this host's name, "_" and more.
 Result<LeaseOptions> lease_of(const ServiceOptions& options);
 
+struct Parts;
+// What the leader remembers (memory.hpp): as its lease has it, or without --lease its status file; null where
+// there is nothing. Runs the loop.
+Result<nlohmann::json> leaders_memory(Loop& loop, const Parts& parts, const ServiceOptions& options);
+
 // All that a cycle needs, made from one configuration. Its parts point at each other: it does not move.
 struct Parts {
   Settings settings;  // with what the backend found out

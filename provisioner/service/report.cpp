@@ -72,6 +72,12 @@ Json report(const Observation& seen, const Plan& plan, const Applied* applied, c
     if (breaker != plan.history.breakers.end() && breaker->second.open) entry["breaker"] = "open";
     result["decisions"].push_back(std::move(entry));
   }
+  for (const auto& [node, memory] : plan.history.nodes)
+    if (seen.at < memory.until)
+      result["avoided_nodes"].push_back({{"node", node},
+                                         {"failed", memory.failed},
+                                         {"since", memory.since.time_since_epoch().count()},
+                                         {"until", memory.until.time_since_epoch().count()}});
   for (const auto& removal : plan.removals)
     result["removals"].push_back({{"pod", removal.pod}, {"reason", removal.reason}});
   for (const auto* list : {&seen.demand.problems, &seen.supply.problems})
@@ -122,6 +128,10 @@ Result<std::string> table(const Json& report) {
       result += fmt::format("; {} made, {} removed", report.at("created").get<int>(),
                             report.at("removed").get<int>());
     result += '\n';
+    for (const auto& node : report.value("avoided_nodes", Json::array()))
+      result += fmt::format("node avoided until {}: {}: {} pilots failed in a row\n",
+                            time_text(Time(Seconds(node.at("until").get<std::int64_t>()))),
+                            node.at("node").get<std::string>(), node.at("failed").get<std::int64_t>());
     for (const auto& problem : report.at("problems"))
       result += fmt::format("problem: {}\n", problem.get<std::string>());
     return result;

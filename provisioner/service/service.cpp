@@ -8,6 +8,7 @@
 #include "lib/base/text.hpp"
 #include "lib/http/status_server.hpp"
 #include "provisioner/page/endpoint.hpp"
+#include "provisioner/service/decision_log.hpp"
 #include "provisioner/service/file_watch.hpp"
 #include "provisioner/service/lease.hpp"
 #include "provisioner/service/metrics.hpp"
@@ -21,20 +22,6 @@ namespace {
 
 Time wall_clock() {
   return std::chrono::floor<Seconds>(std::chrono::system_clock::now());
-}
-
-void log_decisions(const Plan& plan) {
-  if (!plan.blind.empty()) return spdlog::warn("event=blind why={}", glidepod::quoted(plan.blind));
-  for (const auto& d : plan.decisions) {
-    const bool quiet = d.verdict == Decision::Verdict::enough || d.verdict == Decision::Verdict::no_demand;
-    spdlog::log(
-        quiet ? spdlog::level::debug : spdlog::level::info,
-        "event=decision group={} verdict={} submit={} idle={} waiting={} unmatched={} claimed={} broken={} "
-        "reason={}",
-        glidepod::quoted(d.group.name()), glidepod::quoted(to_string(d.verdict)), d.submit, d.demand.idle,
-        d.supply.waiting, d.supply.unmatched, d.supply.claimed, d.supply.broken,
-        glidepod::quoted(d.reason()));
-  }
 }
 
 void log_warnings(const LoadedSettings& loaded) {
@@ -60,6 +47,7 @@ class Service {
       spdlog::info("event=listening port={}", endpoint_->port());
     }
     if (options_.lease.empty()) {
+      recall(leaders_memory(loop_, *parts_, options_));
       lead(true);
       return {};
     }
@@ -90,6 +78,7 @@ class Service {
     leads_ = leads;
     metrics_.leads(leads);
     if (leads) {
+      if (leader_) recall(memory_in(leader_->lease()));
       if (phase_ == Phase::idle) begin_in(Milliseconds(0));
       return;
     }
@@ -98,6 +87,15 @@ class Service {
     stale_ = true;
     metrics_.forget_cycle();
     saw_all_ = false;
+  }
+
+  // What was learnt by whoever led last, unless that was this one: it has not forgotten anything.
+  void recall(const Result<Json>& memory) {
+    if (memory && memory->is_null()) return;
+    if (memory && last_cycle_ != Time{} && time_of_memory(memory.value()) <= last_cycle_) return;
+    const auto used = memory ? parts_->cycle->recall(memory.value(), wall_clock()) : memory.error();
+    if (used) return spdlog::info("event=memory_used");
+    spdlog::warn("event=memory_not_used why={}", glidepod::quoted(used.error().message()));
   }
 
   // Parts are replaced here only, from the loop itself: they may be what is running otherwise.
@@ -117,7 +115,7 @@ class Service {
     if (!leads_) return idle();
     auto plan = std::make_shared<Plan>(parts_->cycle->decide(seen));
     auto shared = std::make_shared<Observation>(std::move(seen));
-    log_decisions(*plan);
+    decision_log_.decided(*plan);
     metrics_.decided(*shared, *plan);
     if (plan->blind.empty())
       for (const auto& event : events_.saw(*shared, naming_)) parts_->backend->tell(event, shared->at);
@@ -131,6 +129,9 @@ class Service {
     auto text = report(seen, plan, &applied, naming_);
     const auto& settings = configuration_.loaded.settings;
     text["sleep_time"] = settings.sleep_time.count();
+    text["memory"] = parts_->cycle->memory(seen.at);
+    if (leader_) leader_->remember(json_text(text["memory"]));
+    last_cycle_ = seen.at;
     for (const auto& problem : text["problems"])
       spdlog::warn("event=problem what={}", glidepod::quoted(problem.get<std::string>()));
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began_;
@@ -244,6 +245,8 @@ class Service {
   std::unique_ptr<Leader> leader_;
   Loop::TimerId timer_ = 0;
   SteadyTime began_;
+  Time last_cycle_;
+  DecisionLog decision_log_;
   PodEvents events_;
   PageEndpoint page_;  // as --serve-status has it
   const std::string owner_key_ = random_hex(32);
@@ -263,11 +266,15 @@ Result<Json> plan_once(const ServiceOptions& options) {
   const auto configuration = TRY(read_configuration(options));
   auto parts = TRY(Parts::make(loop, options, configuration, PodFeed::Mode::once, {}));
   Json result;
+  const auto memory = leaders_memory(loop, *parts, options);
+  auto recalled = memory ? Result<void>() : memory.error();
+  if (memory && !memory->is_null()) recalled = parts->cycle->recall(memory.value(), wall_clock());
   parts->cycle->observe(wall_clock(), [&](const Observation& seen) {
     result = report(seen, parts->cycle->decide(seen), nullptr);
     loop.stop();
   });
   TRY(loop.run());
+  if (!recalled) result["problems"].push_back("memory of the leader: " + recalled.error().message());
   for (const auto& warning : configuration.loaded.warnings)
     result["problems"].push_back("settings: " + warning.text);
   return result;

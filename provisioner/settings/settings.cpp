@@ -269,6 +269,9 @@ class Table {
     seconds(g, "breaker_window", &s.breaker_window, "how long a failed pilot counts");
     seconds(g, "breaker_first_pause", &s.breaker_first_pause, "time to the first canary pod");
     seconds(g, "breaker_longest_pause", &s.breaker_longest_pause, "the pause doubles up to this");
+    integer(g, "node_failures", &s.node_failures, 0,
+            "a node where so many pilots failed in a row is avoided for such pauses; 0: never");
+    integer(g, "nodes_avoided", &s.nodes_avoided, 0, "most nodes avoided at a time");
     seconds(
         g, "pull_limit", &s.pull_limit,
         "an image pull that takes longer has failed; after twice that without an image the pod is removed");

@@ -101,6 +101,8 @@ struct PolicySettings {
   std::int64_t breaker_failures = 3;
   Seconds breaker_window{1800};
   Seconds breaker_first_pause{300}, breaker_longest_pause{7200};
+  std::int64_t node_failures = 3;    // so many in a row, and a node is avoided, with the breaker's pauses
+  std::int64_t nodes_avoided = 10;   // most at a time
   Seconds pull_limit{600};           // longer on image pulls than this counts as a failure
   Seconds register_limit{900};       // longer running without an ad in the pool counts as a failure
   Seconds take_back_after{600};      // so long more pods wait than are wanted, then they are removed

@@ -60,7 +60,7 @@ Standing standing(PodState state, Seconds age, const PolicySettings& policy) {
 }
 
 struct InPool {
-  bool claimed = false;
+  bool claimed = false, troubled = false;
   std::set<std::string> owners;
 };
 
@@ -88,28 +88,58 @@ void count(GroupSupply& group, Standing as) {
 
 }  // namespace
 
-void Tracker::settle(Memory& memory, bool failed, Time now) {
+void Tracker::note(List list, const std::string& pod, const Memory& memory, Time now) {
+  (outcomes_[memory.group].*list).push_back({{now, pod, memory.node}, memory.image});
+}
+
+void Tracker::settle(const std::string& pod, Memory& memory, PodEnd end, bool failed, Time now) {
   if (std::exchange(memory.settled, true)) return;
   auto& outcomes = outcomes_[memory.group];
-  if (memory.had_job)
+  if (memory.had_job) {
     outcomes.used.push_back(now);
-  else if (memory.registered)
+  } else if (end == PodEnd::refused) {
+    note(&Fates::refusals, pod, memory, now);
+  } else if (memory.registered && memory.older) {
+    return;
+  } else if (end == PodEnd::own && memory.registered) {
     outcomes.wasted.push_back(now);
-  else if (failed && !memory.broken)
-    outcomes.failures.emplace_back(now, memory.image);
+    if (failed) note(&Fates::crashes, pod, memory, now);
+  } else if (end == PodEnd::own && !memory.broken) {
+    note(&Fates::failures, pod, memory, now);
+  }
 }
 
 void Tracker::forget_old(const PolicySettings& policy, Time now) {
-  const auto dated = [&](const auto& e) { return e.first + policy.breaker_window < now; };
+  const auto dated = [&](const Fates::Event& e) { return e.outcome.at + policy.breaker_window < now; };
   const auto past = [&](Time t) { return t + policy.waste_window < now; };
   for (auto entry = outcomes_.begin(); entry != outcomes_.end();) {
     auto& o = entry->second;
-    std::erase_if(o.failures, dated);
-    std::erase_if(o.registrations, dated);
-    std::erase_if(o.wasted, past);
-    std::erase_if(o.used, past);
-    const bool empty = o.failures.empty() && o.registrations.empty() && o.wasted.empty() && o.used.empty();
+    bool empty = true;
+    for (auto* list : {&o.failures, &o.registrations, &o.crashes, &o.refusals}) {
+      std::erase_if(*list, dated);
+      empty = empty && list->empty();
+    }
+    for (auto* list : {&o.wasted, &o.used}) {
+      std::erase_if(*list, past);
+      empty = empty && list->empty();
+    }
     entry = empty ? outcomes_.erase(entry) : std::next(entry);
+  }
+}
+
+void Tracker::add_outcomes(Supply& supply, std::string_view image) const {
+  for (const auto& [group, outcomes] : outcomes_) {
+    auto& sum = supply.groups[group];
+    const auto add = [&](const std::vector<Fates::Event>& from, std::vector<Outcome>& to) {
+      for (const auto& event : from)
+        if (event.image == image) to.push_back(event.outcome);
+    };
+    add(outcomes.failures, sum.failures);
+    add(outcomes.registrations, sum.registrations);
+    add(outcomes.crashes, sum.crashes);
+    add(outcomes.refusals, sum.refusals);
+    sum.wasted = static_cast<std::int64_t>(outcomes.wasted.size());
+    sum.used = static_cast<std::int64_t>(outcomes.used.size());
   }
 }
 
@@ -128,6 +158,7 @@ Supply Tracker::observe(const std::vector<Pod>& pods, const std::vector<Slot>& s
   for (const auto& slot : slots) {
     auto& entry = in_pool[slot.pod];
     entry.claimed = entry.claimed || slot.claimed;
+    entry.troubled = entry.troubled || !slot.trouble.empty();
     if (slot.claimed && !slot.owner.empty()) entry.owners.insert(slot.owner);
   }
 
@@ -141,16 +172,30 @@ Supply Tracker::observe(const std::vector<Pod>& pods, const std::vector<Slot>& s
       memory.image = pod.image;
       // It ended before this provisioner was started: nobody knows how it fared.
       memory.settled = ended;
+      // Another one may have counted it.
+      const auto& fates = outcomes_[pod.group];
+      const auto has = [&pod](const std::vector<Fates::Event>& events) {
+        return std::ranges::any_of(events, [&](const auto& event) { return event.outcome.pod == pod.name; });
+      };
+      memory.broken = has(fates.failures);
+      memory.troubled = has(fates.refusals);
     }
     memory.seen = cycle_;
+    if (!pod.node.empty()) memory.node = pod.node;
     const auto found = in_pool.find(pod.name);
     // An ad outlives its pilot by some minutes in the collector.
     if (found != in_pool.end() && !ended) {
       state = found->second.claimed ? PodState::claimed : PodState::unmatched;
       memory.had_job = memory.had_job || found->second.claimed;
       for (const auto& owner : found->second.owners) ++supply.claimed_by_owner[owner];
-      if (!std::exchange(memory.registered, true))
-        outcomes_[pod.group].registrations.emplace_back(now, pod.image);
+      if (!std::exchange(memory.registered, true)) {
+        // At the first look nobody knows when it joined, but not before its pilot ran.
+        memory.older = cycle_ == 1;
+        note(&Fates::registrations, pod.name, memory, memory.older ? std::min(pod.since, now) : now);
+      }
+      if (found->second.troubled && !std::exchange(memory.troubled, true))
+        note(&Fates::refusals, pod.name, memory, now);
+      if (!memory.troubled && !pod.node.empty()) supply.groups[pod.group].at_work.insert(pod.node);
     }
     auto& group = supply.groups[pod.group];
     ++group.states[state];
@@ -168,29 +213,21 @@ Supply Tracker::observe(const std::vector<Pod>& pods, const std::vector<Slot>& s
       group.unschedulable_since = first ? pod.since : std::min(group.unschedulable_since, pod.since);
     }
     if (as == Standing::broken && !std::exchange(memory.broken, true))
-      outcomes_[pod.group].failures.emplace_back(now, pod.image);
+      note(&Fates::failures, pod.name, memory, now);
     if (ended) {
-      settle(memory, !pod.evicted, now);
+      settle(pod.name, memory, pod.end, state == PodState::failed, now);
       supply.ended.push_back({pod.name, state == PodState::failed, pod.since, ++memory.sightings_ended});
     }
   }
 
   for (auto entry = pods_.begin(); entry != pods_.end();) {
     const bool vanished = entry->second.seen != cycle_;
-    // Before it registered it may have been deleted or preempted: that is no failure of its image.
-    if (vanished) settle(entry->second, false, now);
+    // One that ends by itself is seen to have ended; this one was deleted, by whomever.
+    if (vanished) settle(entry->first, entry->second, PodEnd::taken, false, now);
     entry = vanished ? pods_.erase(entry) : std::next(entry);
   }
   forget_old(policy, now);
-  for (const auto& [group, outcomes] : outcomes_) {
-    auto& sum = supply.groups[group];
-    for (const auto& [time, of_image] : outcomes.failures)
-      if (of_image == image) sum.failures.push_back(time);
-    for (const auto& [time, of_image] : outcomes.registrations)
-      if (of_image == image) sum.registrations.push_back(time);
-    sum.wasted = static_cast<std::int64_t>(outcomes.wasted.size());
-    sum.used = static_cast<std::int64_t>(outcomes.used.size());
-  }
+  add_outcomes(supply, image);
   return supply;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,13 @@ enum class PodState : std::uint8_t {
 };
 std::string_view to_string(PodState state);
 
+// Whose doing it is that a pod ended or will.
+enum class PodEnd : std::uint8_t {
+  own,     // its pilot's, or that of the image
+  taken,   // evicted, preempted, deleted, shut down or lost with its node: says nothing of it
+  refused  // its node's, which would not or could not run it: says nothing of the image
+};
+
 // One pod as its cluster shows it; the pool's ads are not in it yet.
 struct Pod {
   std::string name;
@@ -34,12 +42,22 @@ struct Pod {
   std::string image;
   PodState state = PodState::unschedulable;  // of a running pod: unregistered
   Time since;                                // when it came into this state, or was made
-  bool jobless = false;   // for certain: its pilot has not run yet, or crashes again and again and is down
-  bool evicted = false;   // it failed because its node or another pod wanted it gone
+  bool jobless = false;  // for certain: its pilot has not run yet, or crashes again and again and is down
+  PodEnd end = PodEnd::own;
   bool outdated = false;  // new pods of its group are made otherwise
   std::string node = {};  // where it is to run; empty: it waits for one
   std::string made_as;    // how it was made: differs where another template or other settings made it
   std::string message;    // what the scheduler or the kubelet says of its waiting
+  std::vector<std::string> avoids = {};  // host names of nodes that it is kept from because pilots fail there
+};
+
+// That a pilot joined or failed: when it was noticed, and where. Pods of some backends have no node.
+struct Outcome {
+  Outcome(Time when) : at(when) {}  // NOLINT(google-explicit-constructor): of nothing but the time
+  Outcome(Time when, std::string which, std::string where)
+      : at(when), pod(std::move(which)), node(std::move(where)) {}
+  Time at;
+  std::string pod, node;
 };
 
 // Pods of one group by state, and how its pilots fared lately.
@@ -53,10 +71,13 @@ struct GroupSupply {
   std::int64_t unschedulable = 0;  // of those that wait; the oldest of them was made then:
   Time unschedulable_since;
   // Of the present image only, each within its window:
-  std::vector<Time> failures;       // when a pod became broken or ended without having registered
-  std::vector<Time> registrations;  // when a pod was first seen in the pool
-  std::int64_t wasted = 0;          // ended without a job
-  std::int64_t used = 0;            // ended with one
+  std::vector<Outcome> failures;       // became broken or ended without having registered
+  std::vector<Outcome> registrations;  // were first seen in the pool
+  std::vector<Outcome> crashes;        // of the wasted: those that failed
+  std::vector<Outcome> refusals;       // not run by their node, or no job came by a container in them
+  std::int64_t wasted = 0;             // ended by themselves, without a job
+  std::int64_t used = 0;               // ended with one
+  std::set<std::string> at_work;       // nodes with a pilot in the pool that takes jobs
 
   std::int64_t unclaimed() const { return waiting + unmatched; }
   // Pods that have not ended.
@@ -91,33 +112,50 @@ struct Supply {
   std::vector<std::string> problems;
 };
 
+// How the pilots of a group fared lately.
+struct Fates {
+  struct Event {
+    Outcome outcome;
+    std::string image;
+  };
+  std::vector<Event> failures, registrations, crashes, refusals;  // as GroupSupply has them
+  std::vector<Time> wasted, used;
+};
+
 // What is remembered of pods from cycle to cycle.
 class Tracker {
  public:
+  Tracker() = default;
+  // Goes on from what another one has learnt. Who joined the pool when, the pods themselves show.
+  explicit Tracker(std::map<Group, Fates> fates) : outcomes_(std::move(fates)) {}
+
   // Puts pods and slots together and learns from them. image is what new pods get; pods of another one do not
   // count as failures or registrations.
   Supply observe(const std::vector<Pod>& pods, const std::vector<Slot>& slots, const PolicySettings& policy,
                  std::string_view image, Time now);
   // A pod was made: should it be seen only when it has ended, that still counts as a failure.
   void created(const std::string& pod, const Group& group, std::string_view image);
+  const std::map<Group, Fates>& fates() const { return outcomes_; }
 
  private:
   struct Memory {
     Group group;
     std::string image;
+    std::string node = {};
     bool known = false, registered = false, had_job = false, broken = false, settled = false;
+    bool troubled = false;  // it has said that it takes no more jobs
+    bool older = false;     // it joined before the first look: it may have had a job
     std::int64_t sightings_ended = 0;
     std::uint64_t seen = 0;
   };
-  struct Outcomes {
-    std::vector<std::pair<Time, std::string>> failures, registrations;  // with the image
-    std::vector<Time> wasted, used;
-  };
-  void settle(Memory& memory, bool failed, Time now);
+  using List = std::vector<Fates::Event> Fates::*;
+  void note(List list, const std::string& pod, const Memory& memory, Time now);
+  void settle(const std::string& pod, Memory& memory, PodEnd end, bool failed, Time now);
+  void add_outcomes(Supply& supply, std::string_view image) const;
   void forget_old(const PolicySettings& policy, Time now);
 
   std::map<std::string, Memory, std::less<>> pods_;
-  std::map<Group, Outcomes> outcomes_;
+  std::map<Group, Fates> outcomes_;
   std::uint64_t cycle_ = 0;
 };
 

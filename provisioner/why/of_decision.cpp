@@ -70,6 +70,8 @@ constexpr Rule k_rules[] = {
     {"max_pods", "cap", "there are as many pods as there may be", k_end_or_raise, Who::pool_operator},
     {"max_running", "cap", "as many pods run as may", k_end_or_raise, Who::pool_operator},
     {"max_idle", "cap", "as many pods wait as may, of whatever size", k_end_or_raise, Who::pool_operator},
+    {"avoids", "node-avoided", "nodes on which pilots have failed get none for a while",
+     "look at these nodes; the first pilot that works there ends it", Who::site_admin, Weight::note},
     {"ramp_up_per_group", "curb", "few pods of its size are made in one cycle",
      "wait for the next; or raise it", Who::nobody, Weight::waits},
     {"ramp_up", "curb", "few pods are made in one cycle", "wait for the next; or raise it", Who::nobody,

@@ -294,3 +294,32 @@ TEST_CASE("kubernetes: events are of the pod that was seen, and where they may n
   scene.look();
   CHECK(events.size() == 2);
 }
+
+TEST_CASE("kubernetes: new pods are kept from nodes, and made anew when they need not be any more") {
+  Scene scene;
+  scene.instead = [](const FakeServer::Request& request) -> std::optional<FakeServer::Reply> {
+    if (!request.target.starts_with("/api/v1/nodes")) return std::nullopt;
+    const Json one = {{"metadata", {{"name", "n1"}, {"labels", {{"kubernetes.io/hostname", "host1"}}}}}};
+    const Json other = {{"metadata", {{"name", "n2"}, {"labels", {{"kubernetes.io/hostname", "n2"}}}}}};
+    return FakeServer::json(200, Json{{"items", {one, other}}, {"metadata", Json::object()}}.dump());
+  };
+  scene.look();
+  CHECK(scene.create("before") == "");
+  scene.kubernetes->avoid({"n1", "n2", "n3"});
+  CHECK(scene.create("kept") == "");
+  const auto hosts =
+      scene.pods["kept"]["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+                ["nodeSelectorTerms"][0]["matchExpressions"][0]["values"];
+  CHECK(hosts == Json{"host1", "n2", "n3"});
+  const auto outdated = [&] {
+    std::string names;
+    for (const auto& pod : scene.look().pods)
+      if (pod.outdated) names += pod.name + " ";
+    return names;
+  };
+  CHECK(outdated() == "");
+  scene.kubernetes->avoid({"n1", "n2", "n3", "n4"});
+  CHECK(outdated() == "");
+  scene.kubernetes->avoid({"n1", "n2"});
+  CHECK(outdated() == "kept ");
+}

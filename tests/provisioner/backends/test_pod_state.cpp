@@ -165,14 +165,28 @@ TEST_CASE("pod_state: a pilot that crashes again and again gets no more time wit
   CHECK(since(5) == k_created);
 }
 
-TEST_CASE("pod_state: an eviction or preemption is told from a failure") {
-  const auto evicted = [](const char* status) { return pod(status).evicted; };
+TEST_CASE("pod_state: whose doing the end of a pod is") {
+  const auto end = [](const std::string& status) { return pod(status).end; };
   for (const auto* reason :
-       {"Evicted", "Preempting", "NodeLost", "Terminated", "OutOfcpu", "OutOfnvidia.com/gpu"})
-    CHECK(evicted(fmt::format(R"({{"phase": "Failed", "reason": "{}"}})", reason).c_str()));
-  CHECK(evicted(R"({"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "status": "True"}]})"));
-  CHECK(!evicted(R"({"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "status": "False"}]})"));
-  CHECK(!evicted(R"({"phase": "Failed", "reason": "DeadlineExceeded"})"));
-  CHECK(!evicted(R"({"phase": "Failed"})"));
-  CHECK(!evicted(R"({"phase": "Running", "reason": "Evicted"})"));
+       {"Evicted", "Preempting", "NodeLost", "NodeShutdown", "Terminated", "OutOfcpu", "OutOfnvidia.com/gpu"})
+    CHECK(end(fmt::format(R"({{"phase": "Failed", "reason": "{}"}})", reason)) == PodEnd::taken);
+  for (const auto* phase : {"Failed", "Succeeded"}) {
+    const auto disrupted = [&](const char* is) {
+      return end(fmt::format(
+          R"({{"phase": "{}", "conditions": [{{"type": "DisruptionTarget", "status": "{}"}}]}})", phase, is));
+    };
+    CHECK(disrupted("True") == PodEnd::taken);
+    CHECK(disrupted("False") == PodEnd::own);
+    const auto ended = fmt::format(R"({{"phase": "{}"}})", phase);
+    CHECK(pod(ended).end == PodEnd::own);
+    CHECK(pod(ended, true, R"(, "deletionTimestamp": "2026-11-21T05:00:00Z")").end == PodEnd::taken);
+  }
+  CHECK(end(R"({"phase": "Failed", "reason": "UnexpectedAdmissionError"})") == PodEnd::refused);
+  CHECK(end(R"({"phase": "Failed", "containerStatuses": [
+      {"name": "pilot", "state": {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown"}}}]})") ==
+        PodEnd::refused);
+  CHECK(end(R"({"phase": "Failed", "containerStatuses": [
+      {"name": "pilot", "state": {"terminated": {"exitCode": 1, "reason": "Error"}}}]})") == PodEnd::own);
+  CHECK(end(R"({"phase": "Failed", "reason": "DeadlineExceeded"})") == PodEnd::own);
+  CHECK(end(R"({"phase": "Running", "reason": "Evicted"})") == PodEnd::own);
 }

@@ -162,11 +162,35 @@ TEST_CASE("supply: pods that new settings would make otherwise do not count, but
   CHECK(scene.group(Seconds(601)).unknown == 3);
 }
 
-TEST_CASE("supply: a pod that was evicted before it joined is no failure of its image") {
+TEST_CASE("supply: a pod that was taken away is neither a failure of its image nor waste") {
+  for (const bool joined : {false, true})
+    for (const auto state : {PodState::failed, PodState::succeeded}) {
+      CAPTURE(joined);
+      Scene scene;
+      for (const auto* name : {"own", "taken", "refused", "gone"}) {
+        scene.add(name, PodState::unregistered);
+        if (joined) scene.slots.push_back({name, false, ""});
+      }
+      scene.look();
+      for (auto& pod : scene.pods) pod.state = state;
+      scene.pods[1].end = PodEnd::taken;
+      scene.pods[2].end = PodEnd::refused;
+      scene.pods.pop_back();
+      const auto got = scene.group();
+      CHECK(got.failures.size() == (joined ? 0 : 1));
+      CHECK(got.wasted == (joined ? 1 : 0));
+    }
+}
+
+TEST_CASE("supply: a job that a pod had counts, however the pod ended") {
   Scene scene;
-  for (const auto* name : {"a", "b", "c"}) scene.add(name, PodState::unregistered);
+  for (const auto* name : {"taken", "gone"}) {
+    scene.add(name, PodState::unregistered);
+    scene.slots.push_back({name, true, "alice"});
+  }
   scene.look();
-  for (auto& pod : scene.pods) pod.state = PodState::failed;
-  scene.pods[0].evicted = scene.pods[1].evicted = true;
-  CHECK(scene.group().failures.size() == 1);
+  scene.pods.pop_back();
+  scene.pods[0].state = PodState::failed;
+  scene.pods[0].end = PodEnd::taken;
+  CHECK(scene.group().used == 2);
 }

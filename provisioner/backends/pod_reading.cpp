@@ -1,0 +1,49 @@
+#include "lib/base/json.hpp"
+#include "lib/base/text.hpp"
+#include "lib/kube/quantity.hpp"
+#include "provisioner/backends/pods.hpp"
+
+namespace glidepod::provisioner {
+
+std::string pod_name(std::string_view app_name, const Group& group, Time cycle, std::int64_t number) {
+  const auto tail =
+      fmt::format("-{}-{:x}-{:x}", group.hash().substr(0, 8), cycle.time_since_epoch().count(), number);
+  return fmt::format("{}{}", app_name.substr(0, 63 - std::min<std::size_t>(tail.size(), 62)), tail);
+}
+
+Result<Group> group_of_pod(const Json& pod) {
+  Group group;
+  const auto metadata = pod.value("metadata", Json::object());
+  const auto labels = metadata.value("labels", Json::object());
+  const auto annotations = metadata.value("annotations", Json::object());
+  const std::pair<const char*, std::int64_t Group::*> numbers[] = {{"PodCPUs", &Group::cpus},
+                                                                   {"PodGPUs", &Group::gpus},
+                                                                   {"PodMemory", &Group::memory_mb},
+                                                                   {"PodDisk", &Group::disk_kb}};
+  for (const auto& [label, field] : numbers)
+    if (labels.contains(label) && labels[label].is_string())
+      group.*field = TRY(parse_integer(labels[label].get<std::string>()).in(label));
+  for (const auto& [key, field] : k_group_annotations)
+    if (annotations.contains(key) && annotations[key].is_string()) group.*field = annotations[key];
+  return group;
+}
+
+Result<Resources> resources_of_pod(const Json& pod) {
+  Resources sum;
+  for (const auto& container : pod["spec"]["containers"]) {
+    const auto requests = container.value("resources", Json::object()).value("requests", Json::object());
+    const auto quantity = [&requests](const char* name) -> Result<std::int64_t> {
+      if (!requests.contains(name)) return std::int64_t{0};
+      const auto& value = requests[name];
+      const auto text = value.is_string() ? value.get<std::string>() : json_text(value);
+      return kube::parse_milli(text).in(name);
+    };
+    sum.cpu_milli += TRY(quantity("cpu"));
+    sum.memory_bytes += TRY(quantity("memory")) / 1000;
+    sum.disk_bytes += TRY(quantity("ephemeral-storage")) / 1000;
+    sum.gpus += TRY(quantity("nvidia.com/gpu")) / 1000;
+  }
+  return sum;
+}
+
+}  // namespace glidepod::provisioner

@@ -1,0 +1,107 @@
+#include "provisioner/decide/nodes.hpp"
+
+#include <algorithm>
+
+namespace glidepod::provisioner {
+
+namespace {
+
+// How one pilot fared on a node, at last.
+struct Fared {
+  Time at;
+  bool failed = false;
+  const GroupSupply* group = nullptr;
+};
+using OnNode = std::map<std::string, Fared>;  // by pod
+
+std::map<std::string, OnNode> all_fared(const Supply& supply) {
+  std::map<std::string, OnNode> result;
+  for (const auto& [key, group] : supply.groups) {
+    for (const auto& good : group.registrations)
+      if (!good.node.empty()) result[good.node].try_emplace(good.pod, Fared{good.at, false, &group});
+    // That it joined the pool before says nothing any more.
+    for (const auto* list : {&group.failures, &group.crashes, &group.refusals})
+      for (const auto& bad : *list)
+        if (!bad.node.empty()) result[bad.node].insert_or_assign(bad.pod, Fared{bad.at, true, &group});
+  }
+  return result;
+}
+
+bool works_elsewhere(const GroupSupply& group, const std::string& node,
+                     const std::set<std::string>& avoided) {
+  return std::any_of(group.at_work.begin(), group.at_work.end(),
+                     [&](const auto& other) { return other != node && !avoided.contains(other); });
+}
+
+// The newest first; of equal times those that worked, so that doubt is in the node's favour.
+std::vector<Fared> in_order(const OnNode& pilots) {
+  std::vector<Fared> result;
+  for (const auto& [pod, fared] : pilots) result.push_back(fared);
+  std::sort(result.begin(), result.end(),
+            [](const Fared& a, const Fared& b) { return a.at != b.at ? a.at > b.at : a.failed < b.failed; });
+  return result;
+}
+
+}  // namespace
+
+void judge_nodes(std::map<std::string, NodeMemory>& nodes, const Supply& supply,
+                 const PolicySettings& settings, Time now) {
+  // What has been left alone for so long is as good as any other.
+  std::erase_if(nodes, [&](const auto& entry) {
+    return settings.node_failures == 0 || entry.second.until + settings.breaker_longest_pause < now;
+  });
+  if (settings.node_failures == 0) return;
+  const auto list = avoided(nodes, now);
+  std::set<std::string> pausing(list.begin(), list.end());
+  for (const auto& [node, pilots] : all_fared(supply)) {
+    const auto order = in_order(pilots);
+    auto known = nodes.find(node);
+    if (known != nodes.end() && !order.front().failed && order.front().at > known->second.since) {
+      nodes.erase(known);
+      pausing.erase(node);
+      continue;
+    }
+    if (pausing.contains(node)) continue;
+    const bool again = known != nodes.end();
+    std::int64_t failed = 0;
+    for (const auto& fared : order) {
+      if (!fared.failed || (again && fared.at <= known->second.until)) break;
+      // A group that works nowhere shows nothing about a node.
+      if (works_elsewhere(*fared.group, node, pausing)) ++failed;
+    }
+    const auto most = static_cast<std::size_t>(settings.nodes_avoided);
+    if (failed < (again ? 1 : settings.node_failures) || pausing.size() >= most) continue;
+    auto& memory = nodes[node];
+    memory.pause = again ? std::min(std::max(memory.pause * 2, Seconds(1)), settings.breaker_longest_pause)
+                         : settings.breaker_first_pause;
+    memory.since = now;
+    memory.until = now + memory.pause;
+    memory.failed += failed;
+    pausing.insert(node);
+  }
+}
+
+std::vector<std::string> avoided(const std::map<std::string, NodeMemory>& nodes, Time now) {
+  std::vector<std::string> result;
+  for (const auto& [node, memory] : nodes)
+    if (now < memory.until) result.push_back(node);
+  return result;
+}
+
+GroupSupply without_nodes(GroupSupply supply, const std::map<std::string, NodeMemory>& nodes, Time closed) {
+  if (nodes.empty()) return supply;
+  const auto by_node = [&nodes](const Outcome& outcome) {
+    const auto found = nodes.find(outcome.node);
+    return found != nodes.end() && outcome.at < found->second.until;
+  };
+  const auto after = [closed](const Outcome& outcome) { return outcome.at > closed; };
+  supply.wasted -= std::count_if(supply.crashes.begin(), supply.crashes.end(), by_node);
+  std::set<std::string> failing;
+  for (const auto& outcome : supply.failures)
+    if (after(outcome)) failing.insert(outcome.node);
+  const bool works = std::any_of(supply.registrations.begin(), supply.registrations.end(), after);
+  if (failing.size() <= 1 || works) std::erase_if(supply.failures, by_node);
+  return supply;
+}
+
+}  // namespace glidepod::provisioner

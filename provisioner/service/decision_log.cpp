@@ -1,0 +1,37 @@
+#include "provisioner/service/decision_log.hpp"
+
+#include <algorithm>
+
+#include "lib/base/log.hpp"
+#include "lib/base/text.hpp"
+
+namespace glidepod::provisioner {
+
+void DecisionLog::decided(const Plan& plan) {
+  if (!plan.blind.empty()) return spdlog::warn("event=blind why={}", glidepod::quoted(plan.blind));
+  for (const auto& d : plan.decisions) {
+    const bool quiet = d.verdict == Decision::Verdict::enough || d.verdict == Decision::Verdict::no_demand;
+    spdlog::log(
+        quiet ? spdlog::level::debug : spdlog::level::info,
+        "event=decision group={} verdict={} submit={} idle={} waiting={} unmatched={} claimed={} broken={} "
+        "reason={}",
+        glidepod::quoted(d.group.name()), glidepod::quoted(to_string(d.verdict)), d.submit, d.demand.idle,
+        d.supply.waiting, d.supply.unmatched, d.supply.claimed, d.supply.broken,
+        glidepod::quoted(d.reason()));
+  }
+  const auto& nodes = plan.history.nodes;
+  for (const auto& node : plan.avoid) {
+    const auto& memory = nodes.at(node);
+    const auto known = avoided_.find(node);
+    if (known == avoided_.end() || known->second != memory.since)
+      spdlog::warn("event=node_avoided node={} failed={} pause_s={}", glidepod::quoted(node), memory.failed,
+                   memory.pause.count());
+  }
+  for (const auto& entry : avoided_)
+    if (std::ranges::find(plan.avoid, entry.first) == plan.avoid.end())
+      spdlog::info("event=node_tried_again node={}", glidepod::quoted(entry.first));
+  avoided_.clear();
+  for (const auto& node : plan.avoid) avoided_[node] = nodes.at(node).since;
+}
+
+}  // namespace glidepod::provisioner

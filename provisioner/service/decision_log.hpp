@@ -1,0 +1,19 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "provisioner/decide/decide.hpp"
+
+namespace glidepod::provisioner {
+
+// What the log says of each plan: its decisions, and once what begins and ends with it.
+class DecisionLog {
+ public:
+  void decided(const Plan& plan);
+
+ private:
+  std::map<std::string, Time> avoided_;  // nodes, since when
+};
+
+}  // namespace glidepod::provisioner
