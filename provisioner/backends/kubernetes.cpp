@@ -85,7 +85,7 @@ void Kubernetes::read_quota(const std::shared_ptr<Look>& look) {
         look->seen.capacity.quota_left = quota->left;
       }
     }
-    if (look->now - nodes_read_ < k_nodes_age) return finish(look);
+    if (look->now >= nodes_read_ && look->now - nodes_read_ < k_nodes_age) return finish(look);
     nodes_read_ = look->now;
     read_node_sizes(look);
   });

@@ -27,7 +27,9 @@ void put(std::map<std::string, PodFeed::Entry>& pods, const Json& pod) {
 }  // namespace
 
 void PodFeed::read(Time now, std::function<void(Result<void>)> done) {
-  if (watch_ && now - listed_ < k_resync) return calls_.later([done = std::move(done)] { done({}); });
+  // A clock that was set back must not put off the next list.
+  if (watch_ && now >= listed_ && now - listed_ < k_resync)
+    return calls_.later([done = std::move(done)] { done({}); });
   watch_.reset();
   const auto pods = std::make_shared<std::map<std::string, Entry>>();
   kube::read_list(calls_, {path_, "labelSelector=" + http::url_encoded(selector_), k_page},

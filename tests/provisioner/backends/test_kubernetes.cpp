@@ -323,3 +323,16 @@ TEST_CASE("kubernetes: new pods are kept from nodes, and made anew when they nee
   scene.kubernetes->avoid({"n1", "n2"});
   CHECK(outdated() == "kept ");
 }
+
+TEST_CASE("kubernetes: after the clock was set back the nodes are read again") {
+  Scene scene;
+  const auto nodes = [&] {
+    return std::ranges::count_if(scene.server.requests,
+                                 [](const auto& r) { return r.target.starts_with("/api/v1/nodes"); });
+  };
+  scene.look();
+  scene.look(k_now + Seconds(60));
+  CHECK(nodes() == 1);
+  scene.look(k_now - Seconds(86400));
+  CHECK(nodes() == 2);
+}
