@@ -53,14 +53,15 @@ TEST_CASE("nodes: one that breaks three pilots in a row is avoided, for a pause 
   CHECK(plan.decisions.at(0).verdict == Verdict::submit);
   CHECK(plan.decisions.at(0).reason().find("avoids bad") != std::string::npos);
 
-  int pause = 300;
+  int pause = 300, next_name = 0;
   for (const int next : {600, 1200, 2400, 4800, 7200, 7200}) {
     CHECK(scene.step(Seconds(pause - 1)).avoid == Names{"bad"});
     CHECK(scene.step(Seconds(1)).avoid.empty());
     // It is tried again; the first failure is enough now.
-    scene.add("again", "bad");
+    const auto again = fmt::format("again{}", next_name++);
+    scene.add(again, "bad");
     CHECK(scene.step().avoid.empty());
-    scene.ends("again");
+    scene.ends(again);
     CHECK(scene.step().avoid == Names{"bad"});
     scene.pods.pop_back();
     pause = next;

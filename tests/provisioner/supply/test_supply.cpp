@@ -97,6 +97,7 @@ TEST_CASE("supply: a pilot that was in the pool and is not seen there is not bro
 
 TEST_CASE("supply: how pilots ended") {
   Scene scene;
+  scene.look();  // who has joined before the first look may have had a job
   for (const auto* name : {"used", "wasted", "failed", "gone"}) scene.add(name, PodState::unregistered);
   scene.slots = {{"used", true, "a"}, {"wasted", false, ""}};
   CHECK(scene.group().wasted == 0);
@@ -167,6 +168,7 @@ TEST_CASE("supply: a pod that was taken away is neither a failure of its image n
     for (const auto state : {PodState::failed, PodState::succeeded}) {
       CAPTURE(joined);
       Scene scene;
+      scene.look();
       for (const auto* name : {"own", "taken", "refused", "gone"}) {
         scene.add(name, PodState::unregistered);
         if (joined) scene.slots.push_back({name, false, ""});
