@@ -51,7 +51,7 @@ void AgentLink::drop(std::string_view reason) {
 Result<void> AgentLink::connect() {
   loop_.cancel(retry_);
   if (TRY(try_connect()) || inotify_) return {};
-  const auto watched = watch_directory();
+  auto watched = watch_directory();
   if (!watched && !is_shortage(watched.error().code())) return watched;
   if (!waiting_) {
     say("event=agent_awaited run_directory={}{}", run_directory_,

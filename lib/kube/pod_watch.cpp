@@ -75,7 +75,8 @@ class PodWatch : public Client::Operation {
   }
 
   void failed(const Failure& why) {
-    const Failure failure = why;  // it may be the call's own
+    // A copy, as it may be the call's own.
+    const Failure failure = why;  // NOLINT(performance-unnecessary-copy-initialization)
     call_.reset();
     const auto now = std::chrono::steady_clock::now();
     if (now - followed_ > k_good_while) failures_ = 0;
