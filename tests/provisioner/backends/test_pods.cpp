@@ -307,17 +307,20 @@ TEST_CASE("pods: every group is found again in its pod") {
   CHECK_FALSE(group_of_pod(Json::parse(R"({"metadata": {"labels": {"PodCPUs": "x"}}})")).ok());
 }
 
-TEST_CASE("pods: all terms of a template's affinity get the expressions") {
+TEST_CASE("pods: all terms of a template's affinity get the expressions, but one that matches no node") {
   auto from_template = pilot_pod();
-  from_template["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-               ["nodeSelectorTerms"] = Json::parse(
-                   R"([{"matchExpressions": [{"key": "a", "operator": "Exists"}]}, {"matchFields": []}])");
+  from_template
+      ["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+      ["nodeSelectorTerms"] = Json::parse(
+          R"([{"matchExpressions": [{"key": "a", "operator": "Exists"}]}, {"matchFields": [{"key": "f"}]},
+                       {"matchFields": []}])");
   const auto made = pod("[k8s]\nnode_affinity_dict=^b:1\n", {}, &from_template);
   REQUIRE(made.ok());
   const auto& terms = made->at("spec")["affinity"]["nodeAffinity"]
                                       ["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
   CHECK(terms[0]["matchExpressions"].size() == 2);
   CHECK(terms[1]["matchExpressions"].size() == 1);
+  CHECK(!terms[2].contains("matchExpressions"));
 }
 
 TEST_CASE("pods: a name is the same for the same cycle, group and number, and fit for a host") {
