@@ -201,7 +201,7 @@ TEST_CASE("lancium: a state's age goes from when it was first seen") {
 }
 
 TEST_CASE("lancium: an lcli that fails, hangs, is slow or talks nonsense costs its own time only") {
-  Scene scene(k_published, Milliseconds(200));
+  Scene scene(k_published, Milliseconds(2000));
   scene.mode("fail not logged in");
   CHECK(scene.look().blind.ends_with("exit code 2: lcli:  not logged in"));
   CHECK(scene.create(k_small, "a").ends_with("not logged in"));
@@ -211,7 +211,7 @@ TEST_CASE("lancium: an lcli that fails, hangs, is slow or talks nonsense costs i
   scene.mode("slow 20");
   CHECK(scene.look().blind.empty());
   scene.mode("hang");
-  CHECK(scene.look().blind.ends_with("no answer in 200 ms"));
+  CHECK(scene.look().blind.ends_with("no answer in 2000 ms"));
 }
 
 TEST_CASE("lancium: values that would break the command line are refused") {
