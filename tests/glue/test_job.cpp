@@ -179,7 +179,7 @@ int main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
   const std::string argument = argc > 2 ? argv[2] : "";
   const int number = std::atoi(argument.c_str());
-  ::setvbuf(stdout, nullptr, _IONBF, 0);
+  ::setvbuf(stdout, nullptr, _IOLBF, 0);  // a line in one piece, though two processes write
   if (what == "exit") return number;
   if (what == "raise") return ::raise(number);
   if (what == "daemon") return leave_daemon();
