@@ -163,6 +163,8 @@ void FakeAgent::check_type(wire::Type got, wire::Type wanted) {
 
 void FakeAgent::send_launch(const wire::Launch& launch) {
   output_.reset(::memfd_create("output", MFD_CLOEXEC));
+  // Two processes that write at once would write to one place: no lock guards a memfd's offset.
+  REQUIRE(::fcntl(output_.get(), F_SETFL, O_APPEND) == 0);
   const Fd input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   std::vector<int> fds = {input.get(), output_.get(), output_.get()};
   const Fd program(launch.program_attached ? ::open("/job", O_RDONLY | O_CLOEXEC) : -1);

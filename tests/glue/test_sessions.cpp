@@ -146,6 +146,7 @@ TEST_CASE("sessions: they end with the job, with the agent and with glue") {
   v.open("", true);
   v.agent.expect<wire::SessionStarted>();
   REQUIRE(v.agent.fds().size() == 1);
+  const Fd master = v.agent.fds()[0].duplicate().value();  // without it the terminal would hang up
   SUBCASE("the job") {
     v.end_job();
     CHECK(v.agent.run({"/job", "exit", "3"}).status == ExitStatus::exited(3));
