@@ -212,9 +212,10 @@ env_down() {
         kill -KILL "$owner"
         wait_until 20 "the environment's end" env_owner_gone "$owner" "$start"
     fi
-    # Podman on hybrid cgroups leaves some, and all when it had no time.
-    for cgroup in $cgroups; do
-        [[ ! -e $cgroup ]] || find "$cgroup" -depth -type d -exec rmdir {} \; 2>/dev/null
+    # Podman on hybrid cgroups leaves some, and all when it had no time. What was killed may still be in one, and
+    # another may have begun meanwhile.
+    for cgroup in $({ echo "$cgroups"; env_cgroups; } | sort -u); do
+        wait_until 10 "the end of $cgroup" env_remove_cgroup "$cgroup"
     done
     rm -f "$GLIDEPOD_ENV/owner"
     [[ -n ${GLIDEPOD_KEEP:-} ]] || rm -rf --one-file-system "$GLIDEPOD_ENV"
@@ -231,6 +232,11 @@ env_cgroups() {
         [[ $folder == */libpod_parent/libpod-* ]] || folder=$(dirname "$folder")
         echo "$folder"
     done | sort -u
+}
+
+env_remove_cgroup() {  # FOLDER
+    [[ ! -e $1 ]] || find "$1" -depth -type d -exec rmdir {} \; 2>/dev/null
+    [[ ! -e $1 ]]
 }
 
 env_owner_gone() {  # PID START

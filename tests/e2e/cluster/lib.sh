@@ -115,6 +115,16 @@ cgroup_mounts() {
     awk '$3 == "cgroup" || $3 == "cgroup2" { print $2 }' /proc/mounts | sort -u
 }
 
+# Fails while one is in use.
+remove_cgroups() {  # ID
+    local mount left=0
+    while read -r mount; do
+        [[ -d $mount/$1 ]] || continue
+        find "$mount/$1" -depth -type d -exec rmdir {} + 2>/dev/null || left=1
+    done < <(cgroup_mounts)
+    return "$left"
+}
+
 # Writes a container image of one layer as an archive that ctr and skopeo read.
 write_image() {  # FILE NAME ROOT_DIR COMMAND...
     local file=$1 name=$2 root=$3 dir layer
