@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,7 @@ namespace glidepod::provisioner {
 struct Seen {
   std::vector<Pod> pods;
   Capacity capacity;
-  std::string blind;                  // not empty: the pods could not be seen
+  std::optional<std::string> blind;   // why the pods could not be seen
   std::vector<std::string> problems;  // what could not be read, but cost only itself
 };
 

@@ -1,6 +1,7 @@
 #include "provisioner/decide/decide.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "provisioner/decide/breaker.hpp"
 #include "provisioner/decide/nodes.hpp"
@@ -34,17 +35,17 @@ std::map<Group, std::int64_t> counted_jobs(const Demand& demand, const Supply& s
   return result;
 }
 
-// Why no pod of the group could ever run; empty if one could.
-std::string why_unservable(const Group& group, const Capacity& capacity) {
+// Why no pod of the group could ever run; nothing if one could.
+std::optional<std::string> why_unservable(const Group& group, const Capacity& capacity) {
   if (const auto told = capacity.unservable.find(group); told != capacity.unservable.end())
     return told->second;
   const auto need = capacity.needs.find(group);
-  if (need == capacity.needs.end()) return {};
+  if (need == capacity.needs.end()) return std::nullopt;
   const auto fits = [&need](const Resources& room) { return room.holds(need->second, 1) > 0; };
   if (!capacity.nodes.empty() && std::none_of(capacity.nodes.begin(), capacity.nodes.end(), fits))
     return "larger than every node";
   if (capacity.quota && !fits(*capacity.quota)) return "larger than the quota";
-  return {};
+  return std::nullopt;
 }
 
 // PRP's law and everything that concerns the group alone.
@@ -58,9 +59,9 @@ void decide_group(Decision& decision, const Capacity& capacity, const Policy& po
     decision.steps.push_back("no idle jobs");
     return;
   }
-  if (const auto why = why_unservable(decision.group, capacity); !why.empty()) {
+  if (const auto why = why_unservable(decision.group, capacity)) {
     decision.verdict = Verdict::unservable;
-    decision.steps.push_back(why);
+    decision.steps.push_back(*why);
     return;
   }
   if (decision.counted < idle)
@@ -176,9 +177,8 @@ Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity
             Time now, History history) {
   Plan plan;
   plan.history = std::move(history);
-  for (const auto* blind : {&demand.blind, &supply.blind})
-    if (!blind->empty()) plan.blind = *blind;
-  if (!plan.blind.empty()) return plan;
+  plan.blind = supply.blind ? supply.blind : demand.blind;
+  if (plan.blind) return plan;
 
   std::map<Group, Decision> decisions;
   judge_nodes(plan.history.nodes, supply, policy.settings, now);

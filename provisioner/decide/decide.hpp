@@ -102,7 +102,7 @@ struct Removal {
 };
 
 struct Plan {
-  std::string blind;  // not empty: nothing is known, nothing is decided
+  std::optional<std::string> blind;  // why nothing is known, and so nothing decided
   std::vector<Decision> decisions;
   std::vector<Removal> removals;
   std::vector<std::string> avoid;  // nodes that the new pods are kept from

@@ -1,32 +1,35 @@
 #include "provisioner/decide/removal.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace glidepod::provisioner {
 
 namespace {
 
-std::string why(const EndedPod& pod, const Policy& policy, std::int64_t newer_alike, Time now) {
+// Why this pod must go; nothing where it may stay.
+std::optional<std::string> why(const EndedPod& pod, const Policy& policy, std::int64_t newer_alike,
+                               Time now) {
   const auto& s = policy.settings;
-  if (policy.sightings_before_removal > 0)
-    return pod.sightings >= policy.sightings_before_removal
-               ? fmt::format("ended, seen {} times", pod.sightings)
-               : "";
-  if (pod.failed)
-    return newer_alike >= s.failed_kept ? fmt::format("{} newer failed pods are kept", newer_alike) : "";
-  if (newer_alike >= s.finished_kept) return fmt::format("{} newer finished pods are kept", newer_alike);
+  if (policy.sightings_before_removal > 0) {
+    if (pod.sightings < policy.sightings_before_removal) return std::nullopt;
+    return fmt::format("ended, seen {} times", pod.sightings);
+  }
+  if (newer_alike >= (pod.failed ? s.failed_kept : s.finished_kept))
+    return fmt::format("{} newer {} pods are kept", newer_alike, pod.failed ? "failed" : "finished");
   const auto age = now - pod.ended;
-  return age > policy.finished_ttl ? fmt::format("finished {} s ago", age.count()) : "";
+  if (pod.failed || age <= policy.finished_ttl) return std::nullopt;
+  return fmt::format("finished {} s ago", age.count());
 }
 
-// Why this pod must go, whatever its group wants; empty where it may stay.
-std::string why_not(const JoblessPod& pod, const PolicySettings& policy, Time now) {
+// Why this pod must go, whatever its group wants; nothing where it may stay.
+std::optional<std::string> why_not(const JoblessPod& pod, const PolicySettings& policy, Time now) {
   if (pod.outdated) return "made with other settings";
-  if (pod.state == PodState::unschedulable) return {};  // room may come at any time
+  if (pod.state == PodState::unschedulable) return std::nullopt;  // room may come at any time
   const bool image = pod.state == PodState::pull_error || pod.state == PodState::pulling;
   const auto age = now - pod.since;
-  if (age <= 2 * (image ? policy.pull_limit : policy.register_limit)) return {};
+  if (age <= 2 * (image ? policy.pull_limit : policy.register_limit)) return std::nullopt;
   return fmt::format("{} for {} s", to_string(pod.state), age.count());
 }
 
@@ -72,14 +75,13 @@ std::vector<Removal> removals(const Demand& demand, const Supply& supply,
   std::vector<Removal> result;
   std::int64_t newer[2] = {0, 0};
   for (const auto& pod : ended) {
-    auto reason = why(pod, policy, newer[pod.failed]++, now);
-    if (!reason.empty()) result.push_back({pod.name, std::move(reason)});
+    if (auto reason = why(pod, policy, newer[pod.failed]++, now))
+      result.push_back({pod.name, std::move(*reason)});
   }
   std::map<Group, std::vector<JoblessPod>> spare;
   for (const auto& pod : supply.jobless) {
-    auto reason = why_not(pod, policy.settings, now);
-    if (!reason.empty())
-      result.push_back({pod.name, std::move(reason)});
+    if (auto reason = why_not(pod, policy.settings, now))
+      result.push_back({pod.name, std::move(*reason)});
     else if (pod.state == PodState::unschedulable || pod.state == PodState::pull_error)
       spare[pod.group].push_back(pod);
   }

@@ -177,7 +177,7 @@ struct CondorDemand::Fetch {
   void finish() {
     if (static_cast<std::size_t>(demand.bad_ads) > k_most_bad_ads_told)
       demand.problems.push_back(fmt::format("{} bad ads in all", demand.bad_ads));
-    if (demand.blind.empty() && demand.schedds_asked > 0 && demand.schedds_failed == demand.schedds_asked)
+    if (!demand.blind && demand.schedds_asked > 0 && demand.schedds_failed == demand.schedds_asked)
       demand.blind = fmt::format("no schedd answered: {}", last_failure);
     const auto call = std::move(done);
     call(std::move(demand));

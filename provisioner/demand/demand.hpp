@@ -23,8 +23,8 @@ struct GroupDemand {
 // What the pool waits for, as of one moment.
 struct Demand {
   std::map<Group, GroupDemand> groups;
-  // Not empty: nothing is known (no collector, or every schedd failed), which is not the same as no jobs.
-  std::string blind;
+  // Why nothing is known (no collector, or every schedd failed), which is not the same as no jobs.
+  std::optional<std::string> blind;
   std::vector<std::string>
       problems;  // what cost only itself: a schedd that did not answer, ads that were bad
   std::int64_t schedds_asked = 0, schedds_failed = 0, bad_ads = 0;

@@ -58,7 +58,7 @@ Course::Line* Course::line_for(const Decision& decision, std::int64_t minute) {
 }
 
 void Course::add(const Plan& plan, Time now) {
-  if (!plan.blind.empty()) return;
+  if (plan.blind) return;
   const auto minute = std::chrono::duration_cast<std::chrono::minutes>(now.time_since_epoch()).count();
   std::vector<const Decision*> order;
   for (const auto& decision : plan.decisions) order.push_back(&decision);

@@ -1,5 +1,6 @@
 #include "provisioner/service/cycle.hpp"
 
+#include <optional>
 #include <regex>
 #include <set>
 
@@ -20,7 +21,7 @@ struct Cycle::Look {
   Observation result;
   Seen seen;
   std::vector<Slot> slots;
-  std::string slots_failed;
+  std::optional<std::string> slots_failed;
   std::vector<std::string> problems;
   int missing = 3;
   std::function<void(Observation)> done;
@@ -87,9 +88,9 @@ void Cycle::finish_look(const std::shared_ptr<Look>& look) {
   auto& result = look->result;
   result.capacity = std::move(look->seen.capacity);
   result.demand = backend_.fit(std::move(result.demand), result.capacity);
-  if (!look->seen.blind.empty() || !look->slots_failed.empty()) {
+  if (look->seen.blind || look->slots_failed) {
     // The tracker must not learn from half a view: pilots would seem to have vanished.
-    result.supply.blind = look->seen.blind.empty() ? look->slots_failed : look->seen.blind;
+    result.supply.blind = look->seen.blind ? look->seen.blind : look->slots_failed;
   } else {
     result.supply =
         tracker_.observe(look->seen.pods, look->slots, policy_.settings, backend_.image(), result.at);

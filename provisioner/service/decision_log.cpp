@@ -8,7 +8,7 @@
 namespace glidepod::provisioner {
 
 void DecisionLog::decided(const Plan& plan) {
-  if (!plan.blind.empty()) return spdlog::warn("event=blind why={}", glidepod::quoted(plan.blind));
+  if (plan.blind) return spdlog::warn("event=blind why={}", glidepod::quoted(*plan.blind));
   for (const auto& d : plan.decisions) {
     const bool quiet = d.verdict == Decision::Verdict::enough || d.verdict == Decision::Verdict::no_demand;
     spdlog::log(

@@ -94,15 +94,15 @@ std::size_t index_of(Decision::Verdict verdict) {
 
 void Metrics::decided(const Observation& seen, const Plan& plan) {
   ++cycles_;
-  if (!plan.blind.empty()) ++blind_cycles_;
+  if (plan.blind) ++blind_cycles_;
   auto& text = cycle_;
   text.clear();
   single(text, "blind", "gauge", "1: the pool or the cluster could not be seen, so nothing was decided",
-         plan.blind.empty() ? 0 : 1);
+         plan.blind ? 1 : 0);
   single(text, "schedds", "gauge", "Schedds that were asked", seen.demand.schedds_asked);
   single(text, "schedds_failed", "gauge", "Schedds that did not answer", seen.demand.schedds_failed);
   single(text, "bad_ads", "gauge", "Ads of the pool that could not be read", seen.demand.bad_ads);
-  if (!plan.blind.empty()) return;
+  if (plan.blind) return;
   pilots.saw(seen);
 
   std::map<PodState, std::int64_t> pods;
@@ -148,7 +148,7 @@ void Metrics::applied(const Plan& plan, const Applied& applied, Time ended, doub
   removed_ += static_cast<std::uint64_t>(applied.removed);
   not_created_ += static_cast<std::uint64_t>(applied.not_created);
   not_removed_ += static_cast<std::uint64_t>(applied.not_removed);
-  if (plan.blind.empty()) last_cycle_ = ended;
+  if (!plan.blind) last_cycle_ = ended;
   cycle_duration_.add(seconds);
 }
 

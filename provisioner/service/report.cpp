@@ -58,7 +58,7 @@ Json decision_json(const Decision& d, const OwnerNaming& naming) {
 Json report(const Observation& seen, const Plan& plan, const Applied* applied, const OwnerNaming& naming) {
   Json result = {{"time", time_text(seen.at)},
                  {"unix_time", seen.at.time_since_epoch().count()},
-                 {"blind", plan.blind},
+                 {"blind", plan.blind.value_or("")},
                  {"submit", plan.submissions()},
                  {"schedds", {{"asked", seen.demand.schedds_asked}, {"failed", seen.demand.schedds_failed}}},
                  {"bad_ads", seen.demand.bad_ads},

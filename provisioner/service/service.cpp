@@ -117,7 +117,7 @@ class Service {
     auto shared = std::make_shared<Observation>(std::move(seen));
     decision_log_.decided(*plan);
     metrics_.decided(*shared, *plan);
-    if (plan->blind.empty())
+    if (!plan->blind)
       for (const auto& event : events_.saw(*shared, naming_)) parts_->backend->tell(event, shared->at);
     phase_ = Phase::applying;
     parts_->cycle->apply(*plan, shared->at,
@@ -136,7 +136,7 @@ class Service {
       spdlog::warn("event=problem what={}", glidepod::quoted(problem.get<std::string>()));
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began_;
     metrics_.applied(plan, applied, wall_clock(), took.count());
-    saw_all_ = plan.blind.empty();
+    saw_all_ = !plan.blind;
     spdlog::info("event=cycle groups={} submit={} created={} removed={} took_s={:.2f}", plan.decisions.size(),
                  plan.submissions(), applied.created, applied.removed, took.count());
     write_status(text);

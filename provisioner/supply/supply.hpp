@@ -108,7 +108,7 @@ struct Supply {
   std::map<std::string, std::int64_t> claimed_by_owner;  // pods with a job of this owner
   std::vector<EndedPod> ended;
   std::vector<JoblessPod> jobless;
-  std::string blind;  // not empty: the pods or their ads could not be seen
+  std::optional<std::string> blind;  // why the pods or their ads could not be seen
   std::vector<std::string> problems;
 };
 

@@ -95,7 +95,7 @@ void JobInquiry::ask(const std::string& id, const std::string& schedd, std::func
                    if (end && schedds_.empty())
                      look_.blind = schedd.empty() ? "the collector has no schedd"
                                                   : fmt::format("the collector has no schedd '{}'", schedd);
-                   if (!look_.blind.empty()) return done_(std::move(look_));
+                   if (look_.blind) return done_(std::move(look_));
                    std::sort(schedds_.begin(), schedds_.end(),
                              [](const Asked& a, const Asked& b) { return a.schedd < b.schedd; });
                    look_.schedds_asked = static_cast<std::int64_t>(schedds_.size());

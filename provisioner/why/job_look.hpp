@@ -46,7 +46,7 @@ struct JobLook {
   std::vector<Clause> clauses;
   std::int64_t schedds_asked = 0;
   std::vector<std::string> problems;  // schedds that did not answer, in their words
-  std::string blind;                  // not empty: the list of schedds could not be had
+  std::optional<std::string> blind;   // why the list of schedds could not be had
 };
 
 // Looks for a job in all queues of the pool, then in the histories. schedd: empty for all. Must live until

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "lib/base/text.hpp"
 #include "provisioner/service/report.hpp"
@@ -155,17 +156,18 @@ void add_leader(const Scene& scene, std::vector<Finding>& result) {
     return;
   }
   if (is_fresh(scene)) return;
-  result.push_back({Weight::note, "no-status",
-                    "what the running instance remembers (breakers, refusals) is not known here",
-                    is_led(scene.lease)
-                        ? one_line(scene.lease.holder, 200) + " leads"
-                        : fmt::format("{} is not there {}", scene.status_file, scene.lease.failure),
-                    "ask where the leader runs", Who::pool_operator});
+  result.push_back(
+      {Weight::note, "no-status",
+       "what the running instance remembers (breakers, refusals) is not known here",
+       is_led(scene.lease) ? one_line(scene.lease.holder, 200) + " leads"
+                           : fmt::format("{} is not there {}", scene.status_file, scene.lease.failure),
+       "ask where the leader runs", Who::pool_operator});
 }
 
-std::string blindness(const Scene& scene) {
-  if (!scene.plan.blind.empty()) return scene.plan.blind;
-  return is_fresh(scene) ? scene.status.value("blind", "") : "";
+std::optional<std::string> blindness(const Scene& scene) {
+  if (scene.plan.blind || !is_fresh(scene)) return scene.plan.blind;
+  const auto told = scene.status.value("blind", "");
+  return told.empty() ? std::nullopt : std::optional(told);
 }
 
 }  // namespace
@@ -173,9 +175,9 @@ std::string blindness(const Scene& scene) {
 std::vector<Finding> of_decision(const Scene& scene, bool coming) {
   std::vector<Finding> result;
   add_leader(scene, result);
-  if (const auto blind = blindness(scene); !blind.empty()) {
+  if (const auto blind = blindness(scene)) {
     result.push_back({Weight::stops, "blind",
-                      "nothing is decided while the pool or the cluster cannot be seen", blind,
+                      "nothing is decided while the pool or the cluster cannot be seen", *blind,
                       "mend what does not answer", Who::pool_operator});
     return result;
   }

@@ -102,8 +102,8 @@ double fill_of(const Ad& job, const Group& pod) {
 
 std::vector<Finding> of_job(const Scene& scene) {
   const auto& job = scene.job;
-  if (!job.blind.empty())
-    return {{Weight::stops, "blind", "the pool could not be asked", job.blind,
+  if (job.blind)
+    return {{Weight::stops, "blind", "the pool could not be asked", *job.blind,
              "mend the collector, its address (pool=) or the provisioner's token", Who::pool_operator}};
   if (job.place == JobLook::Place::nowhere) return {no_job(job)};
   if (job.place == JobLook::Place::history) return {gone(job.ad)};

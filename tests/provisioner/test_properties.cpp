@@ -108,9 +108,9 @@ TEST_CASE("properties: of any decision over 5,000 random states") {
     const auto plan = c.plan();
     const auto& s = c.policy.settings;
     bool good = true;
-    if (!c.demand.blind.empty() || !c.supply.blind.empty()) {
+    if (c.demand.blind || c.supply.blind) {
       ++blind;
-      good = !plan.blind.empty() && plan.decisions.empty() && plan.removals.empty();
+      good = plan.blind && plan.decisions.empty() && plan.removals.empty();
     }
     std::int64_t unclaimed = 0, running = 0, live = 0, sum = plan.submissions();
     for (const auto& [group, pods] : c.supply.groups) {
@@ -164,7 +164,7 @@ TEST_CASE("properties: of any decision over 5,000 random states") {
 TEST_CASE("properties: one owner alone never gets more pods than the cap") {
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     Case c(seed);
-    c.demand.blind = c.supply.blind = "";
+    c.demand.blind = c.supply.blind = std::nullopt;
     c.policy.settings.max_pods_per_owner = 1 + c.below(50);
     c.supply.claimed_by_owner.clear();
     std::int64_t claimed = 0;

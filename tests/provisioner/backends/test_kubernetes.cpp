@@ -107,7 +107,7 @@ TEST_CASE("kubernetes: pods are made, found again over several pages, and remove
   for (const auto* name : {"a", "b", "c"}) CHECK(scene.create(name, {.cpus = 4}) == "");
   CHECK(scene.server.requests.back().target == "/api/v1/namespaces/ns/pods");
   const auto seen = scene.look();
-  CHECK(seen.blind.empty());
+  CHECK_FALSE(seen.blind);
   CHECK(seen.problems.empty());
   REQUIRE(seen.pods.size() == 3);
   CHECK(seen.pods[2].name == "c");

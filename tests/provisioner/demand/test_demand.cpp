@@ -237,7 +237,7 @@ TEST_CASE("demand: groups of all schedds add up, with their owners") {
   scene.schedds["a"] = {ad(3, "alice") + ad(2, "bob") + ad(5, "bob", "\"RequestCpus\": 4"), {}};
   scene.schedds["b"] = {ad(4, "alice", "\"RequestMemory\": 1024"), {}};
   const auto demand = scene.fetch();
-  CHECK(demand.blind.empty());
+  CHECK_FALSE(demand.blind);
   CHECK(demand.problems.empty());
   REQUIRE(demand.groups.size() == 2);
   const auto& first = demand.groups.begin()->second;
@@ -270,7 +270,7 @@ TEST_CASE("demand: a dead schedd costs only itself, also when it dies half way")
   scene.schedds["good"] = {ad(3, "alice"), {}};
   scene.schedds["dead"] = {ad(100, "alice"), error("condor_q: no answer in 60000 ms")};
   const auto demand = scene.fetch();
-  CHECK(demand.blind.empty());
+  CHECK_FALSE(demand.blind);
   CHECK(demand.groups.begin()->second.idle == 3);
   CHECK(demand.problems == std::vector<std::string>{"dead: condor_q: no answer in 60000 ms"});
 }
@@ -290,7 +290,7 @@ TEST_CASE("demand: bad ads cost only themselves and are told, but not a thousand
 
 TEST_CASE("demand: without a collector or with every schedd dead it is blind, with none it is not") {
   Scene scene;
-  CHECK(scene.fetch().blind.empty());
+  CHECK_FALSE(scene.fetch().blind);
   scene.schedds["dead"] = {"", error("condor_q: exit code 1")};
   CHECK(scene.fetch().blind == "no schedd answered: dead: condor_q: exit code 1");
   scene.runner.answer = [](const Command&) {

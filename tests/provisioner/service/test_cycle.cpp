@@ -128,7 +128,7 @@ TEST_CASE("cycle: without the pods or their ads it is blind and learns nothing")
   scene.backend.seen.blind = "lcli is down";
   CHECK(scene.cycle.decide(scene.observe()).blind == "lcli is down");
   // The pod did not vanish meanwhile.
-  scene.backend.seen.blind = "";
+  scene.backend.seen.blind.reset();
   CHECK(scene.observe().supply.groups.at(group(1)).used == 0);
 }
 

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <optional>
 #include <regex>
 
 #include "lib/condor/ad_stream.hpp"
@@ -35,7 +36,7 @@ struct World {
   std::size_t first_of_others = 1000;
   std::vector<Slot> slots;
   Capacity capacity;
-  std::string blind_demand, blind_pods;
+  std::optional<std::string> blind_demand, blind_pods;
   std::vector<std::string> demand_problems;
   std::int64_t others_idle = 0, schedds_failed = 0;
   Seconds last_cycle{10};
