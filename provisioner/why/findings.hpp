@@ -49,7 +49,8 @@ struct Scene {
   PolicySettings policy;
   Seconds sleep_time{120};
   Observation seen;
-  Plan plan;              // what the next cycle would do, by what is seen alone
+  Plan plan;              // what the next cycle would do
+  bool recalled = false;  // by what the leader remembers too; else by what is seen alone
   nlohmann::json status;  // the running instance's last cycle, which knows breakers; null: not to be had
   std::string status_file;
   LeaseLook lease;

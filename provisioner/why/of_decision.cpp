@@ -158,7 +158,8 @@ void add_leader(const Scene& scene, std::vector<Finding>& result) {
   if (is_fresh(scene)) return;
   result.push_back(
       {Weight::note, "no-status",
-       "what the running instance remembers (breakers, refusals) is not known here",
+       scene.recalled ? "whether the running instance's pods are refused is not known here"
+                      : "what the running instance remembers (breakers, refusals) is not known here",
        is_led(scene.lease) ? one_line(scene.lease.holder, 200) + " leads"
                            : fmt::format("{} is not there {}", scene.status_file, scene.lease.failure),
        "ask where the leader runs", Who::pool_operator});

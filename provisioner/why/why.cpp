@@ -119,6 +119,8 @@ Result<Json> why_once(const ServiceOptions& options, const WhyOptions& why) {
   scene.sleep_time = settings.sleep_time;
   scene.status_file = why.status_file.empty() ? settings.policy.status_file : why.status_file;
   scene.status = read_status(scene.status_file);
+  if (const auto memory = leaders_memory(loop, *parts, options); memory && !memory->is_null())
+    scene.recalled = parts->cycle->recall(memory.value(), scene.now).ok();
   int missing = 2 + (parts->client && !options.lease.empty() ? 1 : 0);
   const auto answered = [&] {
     if (--missing == 0) loop.stop();

@@ -37,6 +37,7 @@ struct World {
   std::vector<Slot> slots;
   Capacity capacity;
   std::optional<std::string> blind_demand, blind_pods;
+  bool recalled = false;
   std::vector<std::string> demand_problems;
   std::int64_t others_idle = 0, schedds_failed = 0;
   Seconds last_cycle{10};
@@ -87,6 +88,7 @@ std::vector<Finding> ask(World world) {
   scene.policy = world.policy.settings;
   scene.status_file = "status.json";
   scene.lease = world.lease;
+  scene.recalled = world.recalled;
   auto& seen = scene.seen;
   seen.at = k_now;
   seen.demand.blind = world.blind_demand;
@@ -436,6 +438,10 @@ TEST_CASE("why: without a status what it alone knows is said to be unknown") {
   CHECK(later.front().key == "next-cycle");
   REQUIRE(find(later, "no-status"));
   CHECK(find(later, "no-status")->seen == "pod-1_a leads");
+  CHECK(find(later, "no-status")->what.find("breakers") != std::string::npos);
+  // What it remembers is known by its lease.
+  world.recalled = true;
+  CHECK(find(ask(world), "no-status")->what.find("breakers") == std::string::npos);
   world.last_cycle = Seconds(10);
   CHECK(find(ask(world), "no-status"));
   world.lease.here = true;
