@@ -156,7 +156,7 @@ Result<std::pair<std::string, std::vector<std::string>>> job_query(const Htcondo
 }
 
 CondorDemand::CondorDemand(condor::CommandRunner& runner, HtcondorSettings settings, PolicySettings policy,
-                           std::string name_space, Namespace matching, const std::string& taken)
+                           const std::string& name_space, Namespace matching, const std::string& taken)
     : settings_(std::move(settings)),
       policy_(std::move(policy)),
       pool_(runner, settings_.pool, std::chrono::duration_cast<Milliseconds>(settings_.schedd_time_limit)),

@@ -45,7 +45,7 @@ class CondorDemand : public DemandSource {
   // name_space is what jobs must ask for by RequestK8SNamespace, where that is matched; taken is which jobs
   // the pilots take, an expression over the job (empty: all).
   CondorDemand(condor::CommandRunner& runner, HtcondorSettings settings, PolicySettings policy,
-               std::string name_space, Namespace matching, const std::string& taken = {});
+               const std::string& name_space, Namespace matching, const std::string& taken = {});
   void fetch(std::function<void(Demand)> done) override;
 
  private:

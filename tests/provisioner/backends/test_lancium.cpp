@@ -113,6 +113,7 @@ TEST_CASE("lancium: the published configuration gives PRP's command") {
       scene.lancium->run_command(k_small, "J") ==
       std::vector<std::string>{
           "job", "run", "--name",
+          // NOLINTNEXTLINE(bugprone-suspicious-missing-comma)
           "lancium-app:lancium-wn lancium-job:J prp-htcondor-portal:wn PodCPUs:16 PodGPUs:0 PodMemory:32768 "
           "PodDisk:8000000",
           "--command",

@@ -123,7 +123,7 @@ struct Case {
 };
 
 using Place = JobLook::Place;
-const auto alone = [](const char* attribute, Json value) {
+const auto alone = [](const char* attribute, const Json& value) {
   return [attribute, value](World& world) { world.job[attribute] = value; };
 };
 const auto on_hold = [](int code, int subcode, const char* reason) {
