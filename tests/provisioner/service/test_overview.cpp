@@ -225,6 +225,11 @@ TEST_CASE("overview: 5,000 pods and their jobs are quickly told") {
   const auto text = overview(report, {120, 0, true}, k_now);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   MESSAGE("in ", took.count(), " s");
-  CHECK(took.count() < 15);  // without optimization, with sanitizers, on a busy machine
+#ifdef __SANITIZE_ADDRESS__
+  constexpr double k_most = 15;
+#else
+  constexpr double k_most = 3;
+#endif
+  CHECK(took.count() < k_most);  // without optimization, on a busy machine
   CHECK(std::count(text.begin(), text.end(), '\n') == 10002);
 }
