@@ -84,27 +84,34 @@ Result<LeaseOptions> lease_of(const ServiceOptions& options) {
   return lease;
 }
 
-Result<nlohmann::json> leaders_memory(Loop& loop, const Parts& parts, const ServiceOptions& options) {
-  if (options.lease.empty() || !parts.client) {
-    const auto& file = parts.settings.policy.status_file;
-    const auto text = file.empty() ? Result<std::string>(error("none")) : read_file(file);
-    const auto status = text ? json_from(text.value()) : nlohmann::json();
-    return status.is_object() ? status.value("memory", nlohmann::json()) : nlohmann::json();
-  }
-  const auto named = TRY(lease_of(options));
+nlohmann::json read_status(const std::string& file) {
+  const auto text = file.empty() ? Result<std::string>(error("none")) : read_file(file);
+  auto status = text ? json_from(text.value()) : nlohmann::json();
+  return status.is_object() ? status : nlohmann::json();
+}
+
+Result<nlohmann::json> read_lease(Loop& loop, const Parts& parts, const LeaseOptions& named) {
   Result<nlohmann::json> result = nlohmann::json();
   const auto call =
       parts.client->call({.path = fmt::format("/apis/coordination.k8s.io/v1/namespaces/{}/leases/{}",
                                               named.name_space, named.name)},
                          [&](const Result<std::string>& answer) {
                            if (answer)
-                             result = memory_in(json_from(answer.value()));
+                             result = json_from(answer.value());
                            else if (kube::Failure::of(answer.error()).status != 404)
                              result = answer.error().in("the lease");
                            loop.stop();
                          });
   TRY(loop.run());
   return result;
+}
+
+Result<nlohmann::json> leaders_memory(Loop& loop, const Parts& parts, const ServiceOptions& options) {
+  if (options.lease.empty() || !parts.client) {
+    const auto status = read_status(parts.settings.policy.status_file);
+    return status.is_object() ? status.value("memory", nlohmann::json()) : nlohmann::json();
+  }
+  return memory_in(TRY(read_lease(loop, parts, TRY(lease_of(options)))));
 }
 
 Result<std::unique_ptr<Parts>> Parts::make(Loop& loop, const ServiceOptions& options,

@@ -32,7 +32,12 @@ Result<std::string> own_namespace();
 // What --lease names, and an identity for it that no other process has: this host's name, "_" and more.
 Result<LeaseOptions> lease_of(const ServiceOptions& options);
 
+// What a running instance writes (status_file); null where there is no such file, or it is no status.
+nlohmann::json read_status(const std::string& file);
+
 struct Parts;
+// The lease as the API has it; null where there is none. Takes the parts' client; runs the loop.
+Result<nlohmann::json> read_lease(Loop& loop, const Parts& parts, const LeaseOptions& named);
 // What the leader remembers (memory.hpp): as its lease has it, or without --lease its status file; null where
 // there is nothing. Runs the loop.
 Result<nlohmann::json> leaders_memory(Loop& loop, const Parts& parts, const ServiceOptions& options);

@@ -1,6 +1,5 @@
 #include "provisioner/why/why.hpp"
 
-#include "lib/base/file.hpp"
 #include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/time.hpp"
@@ -47,35 +46,22 @@ Result<Group> group_for(const condor::Ad& job, const Backend& backend, const Pol
                                      : error("{}", capacity.unservable.begin()->second);
 }
 
-Json read_status(const std::string& file) {
-  const auto text = file.empty() ? Result<std::string>(error("none")) : read_file(file);
-  auto status = text ? json_from(text.value()) : Json();
-  return status.is_object() ? status : Json();
-}
-
-// Asked for once; by the clock of this machine, whose error is far below a minute.
-std::unique_ptr<http::Operation> read_lease(const Parts& parts, const LeaseOptions& named, LeaseLook& lease,
-                                            Time now, std::function<void()> done) {
-  lease.name = named.name;
+// By the clock of this machine, whose error is far below a minute.
+LeaseLook lease_look(const LeaseOptions& named, const Result<Json>& lease, Time now) {
+  LeaseLook look{.name = named.name};
+  if (!lease) look.failure = lease.error().message();
   // The host's name, which comes before the last "_" of an identity.
   const auto here = named.identity.substr(0, named.identity.rfind('_') + 1);
-  return parts.client->call({.path = fmt::format("/apis/coordination.k8s.io/v1/namespaces/{}/leases/{}",
-                                                 named.name_space, named.name)},
-                            [&lease, here, now, done = std::move(done)](const Result<std::string>& answer) {
-                              if (!answer && kube::Failure::of(answer.error()).status != 404)
-                                lease.failure = answer.error().in("the lease").message();
-                              try {
-                                const auto spec =
-                                    json_from(answer ? answer.value() : "{}").value("spec", Json::object());
-                                lease.holder = spec.value("holderIdentity", "");
-                                lease.here = lease.holder.starts_with(here);
-                                if (const auto renewed = parse_time(spec.value("renewTime", "")))
-                                  lease.age = std::chrono::floor<Seconds>(now - *renewed);
-                              } catch (const Json::exception&) {
-                                lease.failure = "the lease cannot be read";
-                              }
-                              done();
-                            });
+  try {
+    const auto spec = (lease && !lease->is_null() ? *lease : Json::object()).value("spec", Json::object());
+    look.holder = spec.value("holderIdentity", "");
+    look.here = look.holder.starts_with(here);
+    if (const auto renewed = parse_time(spec.value("renewTime", "")))
+      look.age = std::chrono::floor<Seconds>(now - *renewed);
+  } catch (const Json::exception&) {
+    look.failure = "the lease cannot be read";
+  }
+  return look;
 }
 
 Json answer_of(const Scene& scene) {
@@ -119,9 +105,15 @@ Result<Json> why_once(const ServiceOptions& options, const WhyOptions& why) {
   scene.sleep_time = settings.sleep_time;
   scene.status_file = why.status_file.empty() ? settings.policy.status_file : why.status_file;
   scene.status = read_status(scene.status_file);
-  if (const auto memory = leaders_memory(loop, *parts, options); memory && !memory->is_null())
-    scene.recalled = parts->cycle->recall(memory.value(), scene.now).ok();
-  int missing = 2 + (parts->client && !options.lease.empty() ? 1 : 0);
+  auto memory = scene.status.is_object() ? scene.status.value("memory", Json()) : Json();
+  if (parts->client && !options.lease.empty()) {
+    const auto named = TRY(lease_of(options));
+    const auto lease = read_lease(loop, *parts, named);
+    scene.lease = lease_look(named, lease, scene.now);
+    memory = lease ? memory_in(*lease) : Json();
+  }
+  if (!memory.is_null()) scene.recalled = parts->cycle->recall(memory, scene.now).ok();
+  int missing = 2;
   const auto answered = [&] {
     if (--missing == 0) loop.stop();
   };
@@ -135,8 +127,6 @@ Result<Json> why_once(const ServiceOptions& options, const WhyOptions& why) {
     scene.seen = std::move(seen);
     answered();
   });
-  std::unique_ptr<http::Operation> call;
-  if (missing == 3) call = read_lease(*parts, TRY(lease_of(options)), scene.lease, scene.now, answered);
   TRY(loop.run());
   scene.group = group_for(scene.job.ad, *parts->backend, settings.policy);
   return answer_of(scene);
