@@ -71,7 +71,7 @@ start_provisioner() {
 END
     wait_until 60 "the provisioner" provisioner_works
 }
-provisioner_works() { env_kubectl logs provisioner | grep -q "event=cycle "; }
+provisioner_works() { env_kubectl logs provisioner | grep "event=cycle " >/dev/null; }
 
 # Each job says which one it is and in which image, and ends as it is told.
 put_job() {

@@ -161,10 +161,10 @@ env_start_pilot() {  # [FILE]
 }
 
 env_pilot_ready() {
-    env_in_pool condor_status -constraint "K8SPodName == \"$env_pilot\"" -af HasSingularity | grep -q true
+    env_in_pool condor_status -constraint "K8SPodName == \"$env_pilot\"" -af HasSingularity | grep true >/dev/null
 }
 
-env_pool_ready() { env_in_pool condor_status -schedd -af Name | grep -q .; }
+env_pool_ready() { env_in_pool condor_status -schedd -af Name | grep . >/dev/null; }
 
 if [[ ${GLIDEPOD_ENV_KIND:-} == kubernetes || -e ${GLIDEPOD_ENV:-/nonexistent}/kubernetes ]]; then
     source "$env_source/kubernetes.sh"
