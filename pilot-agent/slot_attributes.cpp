@@ -8,6 +8,7 @@
 
 #include "lib/base/json.hpp"
 #include "lib/base/time.hpp"
+#include "lib/condor/job_ad.hpp"
 
 namespace glidepod::agent {
 
@@ -70,12 +71,13 @@ std::string binds(const Json& status) {
 }  // namespace
 
 std::string ad_string(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text.substr(0, k_longest)) {
-    if (c == '"') result += '\\';
-    result += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c == '\\' ? '/' : c;
-  }
-  return result + '"';
+  std::string tame(text.substr(0, k_longest));
+  for (char& c : tame)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      c = ' ';
+    else if (c == '\\')
+      c = '/';
+  return condor::quote(tame);
 }
 
 std::string slot_attributes(const Json& status) {

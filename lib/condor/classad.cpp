@@ -4,6 +4,7 @@
 #include <set>
 
 #include "lib/condor/evaluator.hpp"
+#include "lib/condor/job_ad.hpp"
 #include "lib/condor/tokens.hpp"
 
 namespace glidepod::condor {
@@ -134,15 +135,6 @@ Result<std::vector<std::string>> referenced_attributes(std::string_view expressi
   }
   if (!brackets.empty()) return error("'{}' is missing", brackets.back());
   return result;
-}
-
-std::string quote(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result + '"';
 }
 
 }  // namespace glidepod::condor

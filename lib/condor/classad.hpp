@@ -63,7 +63,4 @@ class Ad {
 // made of ClassAd's tokens or its brackets do not match. HTCondor itself has the last word on the grammar.
 Result<std::vector<std::string>> referenced_attributes(std::string_view expression);
 
-// The text as a ClassAd string literal.
-std::string quote(std::string_view text);
-
 }  // namespace glidepod::condor

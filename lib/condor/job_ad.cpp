@@ -64,6 +64,15 @@ std::optional<std::string> string_literal(std::string_view expression) {
   return result;
 }
 
+std::string quote(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + '"';
+}
+
 JobIdentity parse_job_ad(std::string_view ad) {
   const auto attributes = parse_attributes(ad);
   const auto user = text(attributes, "User"), owner = text(attributes, "Owner"),

@@ -24,6 +24,9 @@ JobAttributes parse_attributes(std::string_view text);
 // any other expression, however constant.
 std::optional<std::string> string_literal(std::string_view expression);
 
+// And the way back: the text as a string literal.
+std::string quote(std::string_view text);
+
 // Who a job is, from the ad that the starter writes into the sandbox as .job.ad and gives to its hooks.
 struct JobIdentity {
   std::string owner;                  // "alice@pool.example"; empty if the ad does not say

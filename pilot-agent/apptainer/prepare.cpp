@@ -52,15 +52,6 @@ std::int64_t number(const condor::JobAttributes& job, std::string_view name) {
   return value ? value.value() : 0;
 }
 
-std::string quoted(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result + '"';
-}
-
 int say(const std::string& text) {
   const Fd out(::dup(STDOUT_FILENO));
   // Whoever does not read it kills this process.
@@ -88,7 +79,8 @@ Result<Request> bind_request(const std::string& image, const std::string& ad) {
 }  // namespace
 
 std::string hook_answer(int status, std::string_view message) {
-  return fmt::format("HookStatusCode = {}\nHookStatusMessage = {}\n", status, quoted(one_line(message)));
+  return fmt::format("HookStatusCode = {}\nHookStatusMessage = {}\n", status,
+                     condor::quote(one_line(message)));
 }
 
 std::string matched_ad(const std::string& job, const std::string& machine) {
@@ -134,7 +126,7 @@ Result<std::string> job_image(const std::string& ad, const EvaluateImage& evalua
 std::string bind_answer(const std::string& ad, const std::string& image, const Result<Outcome>& outcome) {
   // From here on the starter has it as it was bound.
   if (outcome && std::holds_alternative<ExitStatus>(outcome.value()))
-    return "SingularityImage = " + quoted(image) + "\n";
+    return "SingularityImage = " + condor::quote(image) + "\n";
   const auto* failed = outcome ? std::get_if<wire::Failed>(&outcome.value()) : nullptr;
   const auto why = failed != nullptr ? failure_line(wire::Verb::test, image, failed->message)
                                      : "no pilot agent: " + outcome.error().message();

@@ -6,7 +6,7 @@
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/time.hpp"
-#include "lib/condor/classad.hpp"
+#include "lib/condor/job_ad.hpp"
 #include "provisioner/backends/pod_nodes.hpp"
 #include "provisioner/backends/pod_state.hpp"
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "lib/base/text.hpp"
-#include "lib/condor/classad.hpp"
+#include "lib/condor/job_ad.hpp"
 
 namespace glidepod::provisioner {
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "lib/base/text.hpp"
+#include "lib/condor/job_ad.hpp"
 
 namespace glidepod::provisioner {
 

@@ -4,6 +4,7 @@
 #include <regex>
 
 #include "lib/condor/clauses.hpp"
+#include "lib/condor/job_ad.hpp"
 #include "lib/condor/tokens.hpp"
 
 namespace glidepod::provisioner {

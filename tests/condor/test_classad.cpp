@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "lib/condor/job_ad.hpp"
+
 using namespace glidepod;
 using namespace glidepod::condor;
 
@@ -152,6 +154,8 @@ TEST_CASE("classad: attributes of an expression") {
   CHECK(names("\"a") == "a quote is not closed");
 }
 
-TEST_CASE("classad: a string literal") {
+TEST_CASE("classad: a text as a string literal, and back") {
   CHECK(quote("a\"b\\c") == "\"a\\\"b\\\\c\"");
+  for (const char* text : {"", "a", "a\"b\\c", "\\\\", "\"", "x y\tz"})
+    CHECK(string_literal(quote(text)) == text);
 }

@@ -127,7 +127,7 @@ TEST_CASE("agent: an image that nobody has is the user's fault, and the next job
 TEST_CASE("agent: a lost container is the job's own end if it ran out of memory") {
   if (not_root()) return;
   Cluster c;
-  const int job = c.start({k_a, {"/bin/sh", "-c", "tail -f /dev/null"}});
+  const int job = c.start({k_a, {"/bin/sh", "-c", "exec tail -f /dev/null"}});
   REQUIRE(c.until([&] { return c.logged("event=started"); }));
   c.kill_glue(0, "OOMKilled");
   CHECK(c.wait(job).status == ExitStatus::signaled(SIGKILL));
@@ -148,7 +148,8 @@ TEST_CASE("agent: a lost container is otherwise told to the starter, or to whoev
       return n;
     };
     const auto before = started();
-    const int job = c.start({.image = k_a, .argv = {"/bin/sh", "-c", "tail -f /dev/null"}, .parent = parent});
+    const int job =
+        c.start({.image = k_a, .argv = {"/bin/sh", "-c", "exec tail -f /dev/null"}, .parent = parent});
     REQUIRE(c.until([&] { return started() > before; }));
     c.kill_glue(0, "Error");
     CHECK(c.wait(job).status == ExitStatus::exited(*parent ? 77 : 125));
@@ -161,7 +162,7 @@ TEST_CASE("agent: a starter that does not give its job back is killed, and told 
   if (not_root()) return;
   Cluster c(1, {"VACATE_PATIENCE=1s"});
   const int job = c.start({.image = k_a,
-                           .argv = {"/bin/sh", "-c", "tail -f /dev/null"},
+                           .argv = {"/bin/sh", "-c", "exec tail -f /dev/null"},
                            .parent = "condor_starter",
                            .stubborn = true});
   REQUIRE(c.until([&] { return c.logged("event=started"); }));
@@ -180,7 +181,7 @@ TEST_CASE("agent: killing apptainer kills the job, a signal to it reaches the jo
   REQUIRE(c.child(job).signal(SIGUSR1).ok());
   CHECK(c.wait(job).status == ExitStatus::exited(5));
   CHECK(c.logged("killed=1"));
-  job = c.start({k_a, {"/bin/sh", "-c", "echo on; tail -f /dev/null"}});
+  job = c.start({k_a, {"/bin/sh", "-c", "echo on; exec tail -f /dev/null"}});
   REQUIRE(c.until([&] { return read_file(c.folder() + "/out.2").value() == "on\n"; }));
   REQUIRE(c.child(job).signal(SIGKILL).ok());
   CHECK(c.wait(job).status == ExitStatus::signaled(SIGKILL));
@@ -201,7 +202,7 @@ TEST_CASE("agent: the API may be down for a while") {
 TEST_CASE("agent: another agent takes over what the first one left") {
   if (not_root()) return;
   Cluster c;
-  const int job = c.start({k_a, {"/bin/sh", "-c", "tail -f /dev/null"}});
+  const int job = c.start({k_a, {"/bin/sh", "-c", "exec tail -f /dev/null"}});
   REQUIRE(c.until([&] { return c.logged("event=started"); }));
   c.restart_agent();
   // Its end is not known, so it is the infrastructure's.
