@@ -378,7 +378,7 @@ void Agent::run(const SignalJob& action) {
 void Agent::run(const Answer& action) {
   const auto client = clients_.find(action.client);
   if (client == clients_.end()) return;
-  (void)client->second.channel->send(wire::Ended{action.status});
+  (void)client->second.channel->send(wire::Ended{action.status, action.ran});
 }
 
 void Agent::run(const Fail& action) {

@@ -14,7 +14,7 @@ namespace glidepod::wire {
 
 // Raised with every change of a message. Hello, Bind and Enter carry it; a peer with another number is
 // refused.
-constexpr std::uint32_t k_protocol = 8;
+constexpr std::uint32_t k_protocol = 9;
 
 enum class Type : std::uint32_t {
   // glue -> agent
@@ -179,9 +179,18 @@ struct Bind {
   std::string job_ad, machine_ad;  // of a hook's: lines of the ads that the starter gave it
 };
 
+// Where a job ran, and how it came there.
+struct Ran {
+  std::string container;  // empty: nowhere, or it is not known
+  std::string digest;     // sha256:..., of the content that ran; empty while the pod's status had none
+  std::string how;        // warm, fresh, switched or pulled
+  std::uint64_t bind_microseconds = 0;  // from the request for a container to the launch
+};
+
 struct Ended {
   static constexpr Type k_type = Type::ended;
   ExitStatus status;
+  Ran ran;
 };
 
 struct Failed {
@@ -303,8 +312,11 @@ void fields(auto& io, Is<Bind> auto& m) {
   io(m.protocol, m.verb, m.image, m.argv, m.environment, m.cwd, m.home, m.work_directory, m.binds, m.umask,
      m.limits, m.launched_marker, m.program_attached, m.job_ad, m.machine_ad);
 }
+void fields(auto& io, Is<Ran> auto& m) {
+  io(m.container, m.digest, m.how, m.bind_microseconds);
+}
 void fields(auto& io, Is<Ended> auto& m) {
-  io(m.status);
+  io(m.status, m.ran);
 }
 void fields(auto& io, Is<Failed> auto& m) {
   io(m.fault, m.message);

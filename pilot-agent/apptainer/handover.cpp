@@ -8,6 +8,7 @@
 
 #include "lib/wire/channel.hpp"
 #include "lib/wire/socket.hpp"
+#include "pilot-agent/apptainer/chirp.hpp"
 
 namespace glidepod::apptainer {
 
@@ -46,7 +47,7 @@ class Handover {
     }
     Fd socket = std::move(connected.value());
     channel_ = TRY(wire::Channel::create(loop_, std::move(socket),
-                                         {[this](wire::Frame frame) { on_frame(frame); },
+                                         {[this](const wire::Frame& frame) { on_frame(frame); },
                                           [this](const Error& reason) { on_closed(reason); }}));
     std::vector<int> fds{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
     if (request.program) fds.push_back(request.program.get());
@@ -55,6 +56,8 @@ class Handover {
     TRY(loop_.run());
     return *outcome_;
   }
+
+  const wire::Ran& ran() const { return ran_; }
 
  private:
   void finish(Outcome outcome) {
@@ -68,7 +71,10 @@ class Handover {
     if (outcome_) return;
     if (frame.type == wire::Type::ended) {
       const auto ended = frame.decode<wire::Ended>();
-      if (ended) return finish(ended->status);
+      if (ended) {
+        ran_ = ended->ran;
+        return finish(ended->status);
+      }
     } else if (frame.type == wire::Type::failed) {
       auto failed = frame.decode<wire::Failed>();
       if (failed) return finish(*std::move(failed));
@@ -107,13 +113,18 @@ class Handover {
   std::optional<Error> send_failure_;
   std::optional<std::string> lost_;
   std::optional<Outcome> outcome_;
+  wire::Ran ran_;
 };
 
 }  // namespace
 
 Result<Outcome> hand_over(const Request& request, const HandoverOptions& options) {
   Handover handover(TRY(Loop::create()), options);
-  return handover.run(request);
+  auto outcome = handover.run(request);
+  // How the job ended counts, whether or not its ad can be told where it ran.
+  if (options.stands_for_job && !handover.ran().container.empty() && !request.bind.work_directory.empty())
+    (void)tell_job_ad(request.bind.work_directory, handover.ran(), options.tell_limit);
+  return outcome;
 }
 
 Result<void> open_missing_streams() {

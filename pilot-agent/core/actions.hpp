@@ -46,6 +46,7 @@ struct SendBeat {  // on_beat() is told the same number when glue has sent it ba
 struct Answer {
   ClientId client = 0;
   ExitStatus status;
+  wire::Ran ran = {};
 };
 struct Fail {
   ClientId client = 0;

@@ -175,7 +175,7 @@ class Core {
 
   // jobs.cpp: running and draining
   void conclude(const Job& job);
-  void tell_end(const Request& request, const EndFacts& facts);
+  void tell_end(const Request& request, const EndFacts& facts, const wire::Ran& ran);
   void drain(Container& container, EventKind event, Time now);
   void kill_job(Container& container, EventKind event, Time now);
   void finish_job(Container& container, EventKind event, Time now);

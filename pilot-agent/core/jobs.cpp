@@ -1,5 +1,6 @@
 // The jobs in the payload containers: under way, and on their way out.
 
+#include <algorithm>
 #include <csignal>
 
 #include "pilot-agent/core/core.hpp"
@@ -56,6 +57,7 @@ void Core::on_exited(GlueId glue, const wire::Exited& exited, Time now) {
 }
 
 void Core::drain(Container& container, EventKind event, Time now) {
+  container.job()->digest = kube::digest_of(container.shown);
   Draining draining{std::move(*container.job()), false, now + policy_.ending_patience};
   become(container, std::move(draining), event);
 }
@@ -107,17 +109,19 @@ void Core::conclude(const Job& job) {
   if (job.over_disk)
     facts.disk = {job.over_disk->disk_kib, job.over_disk->disk_complete, job.request.disk_kib,
                   job.request.request_disk_kib};
-  if (!job.stopped) return tell_end(job.request, facts);
+  const auto took = std::max(job.bound_in, std::chrono::microseconds(0));
+  const wire::Ran ran{job.container, job.digest, job.how, static_cast<std::uint64_t>(took.count())};
+  if (!job.stopped) return tell_end(job.request, facts, ran);
   if (job.request.client != 0)
     fail(job.request, wire::Fault::infrastructure, "the payload container was stopped from outside");
 }
 
-void Core::tell_end(const Request& request, const EndFacts& facts) {
+void Core::tell_end(const Request& request, const EndFacts& facts, const wire::Ran& ran) {
   if (request.client == 0) return;
   const Verdict verdict = verdict_of(facts);
   switch (verdict.kind) {
     case Verdict::Kind::ended:
-      return act(Answer{request.client, verdict.status});
+      return act(Answer{request.client, verdict.status, ran});
     case Verdict::Kind::out_of_memory:
     case Verdict::Kind::out_of_disk: {
       const bool memory = verdict.kind == Verdict::Kind::out_of_memory;

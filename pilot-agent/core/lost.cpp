@@ -85,7 +85,7 @@ void Core::settle_lost(const LostJob& lost, const kube::Termination* end) {
   // the one or the other for memory.
   const bool of_memory = end != nullptr && end->reason == "OOMKilled";
   if (lost.exited && (of_memory || lost.exited->oom_kills > 0)) facts.exited = lost.exited;
-  tell_end(lost.request, facts);
+  tell_end(lost.request, facts, {});
 }
 
 }  // namespace glidepod::agent

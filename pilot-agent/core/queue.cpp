@@ -132,6 +132,7 @@ void Core::launch(Container& container, const Waiting& waiting, std::string_view
   Running running;
   running.job.request = request;
   running.job.id = ++last_job_;
+  running.job.container = container.name;
   running.job.how = how;
   running.job.bound_in = bound_in;
   running.job.pulse.next = now + policy_.beat;

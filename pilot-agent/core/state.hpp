@@ -88,7 +88,8 @@ struct Pulse {
 struct Job {
   Request request;  // its client is 0 once that is gone
   JobId id = 0;
-  std::string how = {};  // it came by its container, as the log has it
+  std::string container = {};  // its name
+  std::string how = {};        // it came by that, as the log has it
   std::chrono::microseconds bound_in{};
   bool goodbye = false;                      // its container is being stopped from outside
   bool stopped = false;                      // and that is why it ended
@@ -97,6 +98,7 @@ struct Job {
   std::vector<Session> sessions = {};
   Pulse pulse = {};
   std::optional<wire::Exited> exited = {};  // the main process has ended so
+  std::string digest = {};                  // of what ran, as far as the status had told when it ended
 };
 
 // Whether an end is the job's own, whatever becomes of its container: not by a signal that containers get

@@ -110,8 +110,8 @@ int SmallAgent::next_signal() {
   return number;
 }
 
-void SmallAgent::answer(const ExitStatus& status) {
-  REQUIRE(channel_->send(wire::Ended{status}).ok());
+void SmallAgent::answer(const ExitStatus& status, const wire::Ran& ran) {
+  REQUIRE(channel_->send(wire::Ended{status, ran}).ok());
 }
 
 void SmallAgent::fail(wire::Fault fault, const std::string& message) {

@@ -47,7 +47,7 @@ class SmallAgent {
   const wire::Bind& bind();
   // Waits for the caller's next Signal.
   int next_signal();
-  void answer(const ExitStatus& status);
+  void answer(const ExitStatus& status, const wire::Ran& ran = {});
   void fail(wire::Fault fault, const std::string& message);
   // Closes the connection.
   void vanish();
