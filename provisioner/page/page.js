@@ -1,5 +1,5 @@
 // Asks the provisioner again and again, and shows what it says. Names come from anybody: text nodes only.
-import { concerns, counts, duration, groupsOf, list, matches, number, rowsOf, stateText, summaryOf, text } from "./rows.js";
+import { concerns, counts, duration, groupsOf, list, matches, number, object, rowsOf, stateText, summaryOf, text } from "./rows.js";
 import { draw, hourColumns, hours, pointsOf, tell } from "./plot.js";
 
 const pause = 3000, patience = 10000, firstRows = 200, mostChoices = 300;
@@ -163,6 +163,9 @@ function showAge() {
   for (const group of view.groups)
     if (group.stopped)
       alerts.push(`Breaker open for ${group.image} (${group.name}): ${group.reason}`);
+  for (const node of list(status?.avoided_nodes).map(object))
+    alerts.push(`Node ${text(node.node)} is avoided until ${new Date(number(node.until) * 1000).toLocaleTimeString()}: ` +
+      `${number(node.failed)} pilots failed there in a row`);
   for (const problem of list(status?.problems).slice(0, 20)) alerts.push(`Problem: ${text(problem)}`);
   const shown = [...find("alerts").children].map((item) => item.textContent);
   if (shown.join("\n") !== alerts.join("\n")) find("alerts").replaceChildren(...alerts.map((alert) => make("li", alert)));

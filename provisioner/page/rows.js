@@ -14,7 +14,7 @@ function concernOf(state) {
 export const list = (value) => (Array.isArray(value) ? value : []);
 export const text = (value) => (typeof value === "string" ? value : "");
 export const number = (value) => (Number.isFinite(value) ? value : 0);
-const object = (value) => (value !== null && typeof value === "object" ? value : {});
+export const object = (value) => (value !== null && typeof value === "object" ? value : {});
 
 export function duration(seconds) {
   const s = Math.max(0, Math.floor(seconds));

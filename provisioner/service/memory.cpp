@@ -14,7 +14,7 @@ namespace {
 
 constexpr int k_memory_version = 1;
 constexpr std::size_t k_most_entries = 200;  // entries of a list
-constexpr std::size_t k_most_read = 10000;   // in all
+constexpr std::size_t k_most_read = 10000;   // of a list, and of pilots that are only counted
 constexpr Seconds k_time_bucket{600};
 
 using EventList = std::vector<Fates::Event> Fates::*;
@@ -139,7 +139,8 @@ class Reader {
                 {{past(e.at(2)), e.at(3).get<std::string>(), e.at(4).get<std::string>()}, image(e.at(1))});
     for (const auto& [name, member] : k_count_lists)
       for (const auto& e : list(name)) {
-        const auto count = std::clamp<std::int64_t>(e.at(2).get<std::int64_t>(), 0, k_most_read);
+        const auto count = std::clamp<std::int64_t>(e.at(2).get<std::int64_t>(), 0, left_);
+        left_ -= count;
         auto& times = result_.fates[group(e.at(0))].*member;
         times.insert(times.end(), static_cast<std::size_t>(count), past(e.at(1)));
       }
@@ -170,6 +171,7 @@ class Reader {
   const Json& memory_;
   const PolicySettings& settings_;
   Time now_;
+  std::int64_t left_ = k_most_read;  // pilots that are only counted
   std::vector<Group> groups_;
   Recalled result_;
 };

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <string_view>
 
+#include "lib/base/json.hpp"
 #include "lib/condor/ad_stream.hpp"
 #include "provisioner/backends/lancium.hpp"
 #include "provisioner/backends/pods.hpp"
 #include "provisioner/demand/demand.hpp"
+#include "provisioner/service/memory.hpp"
 #include "provisioner/service/report.hpp"
 #include "provisioner/simulate/simulate.hpp"
 #include "provisioner/why/findings.hpp"
@@ -58,13 +60,25 @@ void pods(std::string_view text) {
   (void)resources_of_pod(made.value());
 }
 
+// What a lease or a status file is said to hold. What is read can be written, and read again.
+void memory(std::string_view text) {
+  const auto json = json_from(text);
+  (void)time_of_memory(json);
+  (void)memory_in(json);
+  const Time now(Seconds(1'800'000'000));
+  const auto recalled = read_memory(json, {}, now);
+  if (!recalled) return;
+  const auto written = memory_json(Tracker(recalled->fates), recalled->history, now);
+  if (!read_memory(written, {}, now)) __builtin_trap();
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
   std::vector<std::string> problems;
-  switch (data[0] % 5) {
+  switch (data[0] % 6) {
     case 0:
       settings(text);
       break;
@@ -78,8 +92,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case 3:
       (void)parse_lancium_jobs(text, "wn", problems);
       break;
-    default:
+    case 4:
       pods(text);
+      break;
+    default:
+      memory(text);
   }
   return 0;
 }

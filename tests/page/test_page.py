@@ -113,6 +113,22 @@ def test_update(world, browser):
     check("  and is gone again", browser.wait("!document.querySelector('#pods').textContent.includes('dave')"))
 
 
+def test_avoided(world, browser):
+    pods, slots, idle = some_pods()
+    failing = [pod(f"bad-node-{i}", f"{MARKUP}-node", ago=60) for i in range(3)]
+    world.set(pods + failing, slots, idle)
+    browser.wait("document.querySelector('#summary').textContent.includes('12 pods')")
+    for one in failing:
+        one["status"] = {"phase": "Failed", "containerStatuses": [{"name": "pilot", "restartCount": 0, "ready": False, "state": {
+            "terminated": {"exitCode": 1, "reason": "Error"}}}]}
+    world.set(pods + failing, slots, idle)
+    check("a node that breaks pilots is named, as text", browser.wait(
+        f"document.querySelector('#alerts').textContent.includes({json.dumps('Node ' + MARKUP + '-node is avoided until ')})"),
+        browser.ask("document.querySelector('#alerts').textContent"))
+    world.set(pods, slots, idle)
+    browser.wait("document.querySelector('#summary').textContent.includes('9 pods')")
+
+
 def test_filter(world, browser):
     browser.type("[name=owner]", "ALI")
     check("a filter by owner", browser.wait("document.querySelectorAll('#pods tbody tr').length === 1"), browser.ask(ROWS))
@@ -254,6 +270,7 @@ def main():
             test_endpoint(world)
             test_table(world, browser)
             test_update(world, browser)
+            test_avoided(world, browser)
             test_filter(world, browser)
             test_plot(world, browser)
             test_looks(browser)

@@ -97,7 +97,8 @@ TEST_CASE("memory: what is malformed is an error, whatever is wrong with it") {
   REQUIRE(read(good).ok());
   for (const auto& bad : {Json(), Json(5), Json("x"), Json::array(), Json::object(), json_from("{")})
     CHECK_FALSE(read(bad).ok());
-  for (const auto& [key, value] : good.items()) {
+  for (const auto& item : good.items()) {
+    const std::string& key = item.key();
     CAPTURE(key);
     auto wrong = good;
     wrong[key] = Json::array({Json::array({"x"})});
@@ -108,6 +109,14 @@ TEST_CASE("memory: what is malformed is an error, whatever is wrong with it") {
   CHECK_FALSE(read(wrong).ok());
   wrong["failures"][0][0] = -1;
   CHECK_FALSE(read(wrong).ok());
+}
+
+TEST_CASE("memory: numbers of pilots in it take no more than so much of ours") {
+  auto memory = json_from(
+      R"({"version": 1, "time": 1, "cycle": 3, "groups": [[1, 2, 3, 0, "", "", ""]], "images": []})");
+  for (int i = 0; i < 5000; ++i) memory["wasted"].push_back({0, i, 1'000'000'000});
+  const auto recalled = read_memory(memory, PolicySettings{}, Time{Seconds(1'000'000)}).value();
+  CHECK(recalled.fates.begin()->second.wasted.size() == 10'000);
 }
 
 TEST_CASE("memory: nothing in it lasts longer than the settings allow") {
