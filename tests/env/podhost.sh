@@ -10,6 +10,7 @@ env_kind=podhost
 env_registry=127.0.0.1:5000
 env_pod_registry=10.88.0.1:5000  # the same, as pods reach it too
 env_pool_address=10.88.0.2
+env_provisioner_address=10.88.0.3
 env_not_found="manifest unknown"  # of a registry's answer, as this environment passes it on
 
 # Runs a command inside the environment.
@@ -127,7 +128,7 @@ env_push() { env_podman push --quiet --tls-verify=false "localhost/$1" "$2" >/de
 # The pool: central manager and access point in one container, and the tokens it
 # issues in tokens/pilot and tokens/provisioner.
 env_start_pool() {
-    env_podman run --detach --quiet --pull never --name pool --hostname pool \
+    env_podman run --detach --quiet --pull never --name pool --hostname pool.example.org \
         --ip "$env_pool_address" --volume "$GLIDEPOD_ENV/tokens:/var/lib/glidepod/tokens" \
         "localhost/$env_pool_image" >/dev/null || return
     env_podman inspect --format '{{.State.Pid}}' pool >"$GLIDEPOD_ENV/pool-pid" || return
@@ -183,8 +184,25 @@ env_in_pilot() {  # CONTAINER COMMAND...
 
 env_running() { [[ -n ${GLIDEPOD_ENV:-} && -e $GLIDEPOD_ENV/keeper ]]; }
 
-# Everything: BUILD_DIR/bin holds podhost, and images/build has made the images.
-env_up() {  # BUILD_DIR [FILTER]
+# The provisioner, with these settings and podhost's API, in a container; its page on port 8080 of env_provisioner_address.
+env_start_provisioner() {  # SETTINGS TEMPLATE
+    local folder=$GLIDEPOD_ENV/provisioner
+    mkdir -p "$folder" && cp "$1" "$folder/provisioner.conf" || return
+    sed "s|/GLIDEPOD_ENV/|$GLIDEPOD_ENV/|g" "$2" >"$folder/pilot-pod.json" || return
+    env_podman run --detach --quiet --pull never --name provisioner --ip "$env_provisioner_address" \
+        --volume "$folder:/etc/provisioner:ro" --volume "$GLIDEPOD_ENV/tokens/provisioner:/etc/condor/tokens.d:ro" \
+        --volume "$GLIDEPOD_ENV/podhost.sock:/run/podhost.sock" localhost/glidepod/provisioner:dev \
+        run --config /etc/provisioner/provisioner.conf --api-socket /run/podhost.sock --listen :8080 --serve-status >/dev/null ||
+        return
+    wait_until 30 "the provisioner's first look" env_provisioner status || { env_podman logs provisioner >&2; return 1; }
+    env_say "the provisioner watches the queue"
+}
+env_provisioner() {  # status|why|plan ARGUMENT...
+    env_podman exec provisioner provisioner "$1" --file /run/provisioner/status.json "${@:2}"
+}
+
+# Everything but a pilot: BUILD_DIR/bin holds podhost, and images/build has made the images.
+env_up_pool() {  # BUILD_DIR
     local build
     build=$(cd "$1" && pwd) || return
     [[ -x $build/bin/podhost ]] || env_die "$build/bin/podhost is missing" || return
@@ -192,8 +210,11 @@ env_up() {  # BUILD_DIR [FILTER]
     ln -sfn "$build/bin" "$GLIDEPOD_ENV/bin"
     env_podman image exists "localhost/$env_pilot_image" && env_podman image exists "localhost/$env_pool_image" ||
         env_die "no $env_pilot_image or $env_pool_image yet: images/build --binaries $build/bin [--suite sid]" || return
-    env_pilot_pod "${2:-.}" >"$GLIDEPOD_ENV/$env_pilot.json" || return
-    env_start_registry && env_start_pool && env_start_podhost && env_start_pilot "$GLIDEPOD_ENV/$env_pilot.json"
+    env_start_registry && env_start_pool && env_start_podhost
+}
+env_up() {  # BUILD_DIR [FILTER]
+    env_up_pool "$1" && env_pilot_pod "${2:-.}" >"$GLIDEPOD_ENV/$env_pilot.json" &&
+        env_start_pilot "$GLIDEPOD_ENV/$env_pilot.json"
 }
 
 # Ends everything and removes the folder. GLIDEPOD_KEEP=1 keeps it, for its logs.
