@@ -130,6 +130,16 @@ std::string words_of(const Json& status) {
   return {};
 }
 
+// The same of a pod that is on its way out, or lost.
+std::string words_of_end(const Json& metadata) {
+  const auto until = text(metadata, "deletionTimestamp");
+  if (until.empty()) return "its node does not answer";
+  auto result = fmt::format("asked to end, by {} at the latest", until);
+  for (const auto& finalizer : at(metadata, "finalizers"))
+    if (finalizer.is_string()) result += "; kept by the finalizer " + finalizer.get<std::string>();
+  return one_line(result, 500);
+}
+
 void place_running(Pod& result, const Json& pilot) {
   const auto& state = at(pilot, "state");
   result.state =
@@ -195,6 +205,7 @@ Result<Pod> read_pod(const Json& pod) {
     result.end = end_of(pod, pilot);
   } else if (metadata.contains("deletionTimestamp") || phase == "Unknown") {
     result.state = PodState::unknown;  // on its way out: it takes no more jobs, but room
+    result.message = words_of_end(metadata);
   } else if (phase == "Running") {
     place_running(result, pilot);
     result.jobless = !pilot.is_null() && is_jobless(pilot);

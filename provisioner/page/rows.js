@@ -38,7 +38,7 @@ export function rowsOf(status) {
     for (const job of jobs)
       add(text(job.state) || "claimed", {
         container: text(job.container), job: text(job.job), owner: text(job.owner), image: text(job.image),
-        digest: text(job.digest), waits: text(job.waits_for), since: number(job.since), bind_s: job.bind_s,
+        digest: text(job.digest), waits: text(job.waits_for) || text(pod.waits_for), since: number(job.since), bind_s: job.bind_s,
         bind: Number.isFinite(job.bind_s) ? `${text(job.how)} ${job.bind_s.toFixed(1)} s`.trim() : "" });
     if (jobs.length === 0) add(text(pod.state), { since: number(pod.since), waits: text(pod.waits_for) });
     for (const part of text(pod.containers).split(" ")) {

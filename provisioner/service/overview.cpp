@@ -82,7 +82,7 @@ void add_job(Content& content, const Row& pod, const Json& job, Time now) {
   row.owner = text_of(job, "owner");
   row.state = state_text(state, number(job, "since"), now);
   row.image = text_of(job, "image");
-  row.waits = text_of(job, "waits_for");
+  if (const auto waits = text_of(job, "waits_for"); !waits.empty()) row.waits = waits;
   if (const auto bind = job.find("bind_s"); bind != job.end() && bind->is_number()) {
     content.binds.push_back(bind->get<double>());
     row.bind = fmt::format("{} {:.1f} s", text_of(job, "how"), content.binds.back());
@@ -98,6 +98,7 @@ void add_containers(Content& content, const Row& pod, const Json& entry, const J
     if (equals == std::string::npos) continue;
     Row row = pod;
     row.container = part.substr(0, equals);
+    row.waits.clear();
     const auto state = part.substr(equals + 1);
     const auto is_it = [&row](const Json& job) { return text_of(job, "container") == row.container; };
     if (state == "idle" || std::any_of(jobs.begin(), jobs.end(), is_it)) continue;
@@ -112,6 +113,7 @@ void add_pod(Content& content, const Json& entry, Time now) {
   Row pod;
   pod.pod = text_of(entry, "pod");
   pod.node = text_of(entry, "node");
+  pod.waits = text_of(entry, "waits_for");
   const auto state = text_of(entry, "state");
   ++content.pods[state];
   const auto jobs = entry.value("jobs", Json::array());
@@ -121,7 +123,6 @@ void add_pod(Content& content, const Json& entry, Time now) {
     Row row = pod;
     row.concern = concern_of(state);
     row.state = state_text(state, number(entry, "since"), now);
-    row.waits = text_of(entry, "waits_for");
     content.rows.push_back(std::move(row));
   }
   add_containers(content, pod, entry, jobs, now);
@@ -188,6 +189,7 @@ Json pods_json(const std::vector<Pod>& pods, const std::vector<Slot>& slots, con
     put(entry, "node", pod.node);
     auto state = pod.state;
     if (const auto found = by_pod.find(pod.name); found != by_pod.end()) {
+      if (state == PodState::unknown) put(entry, "waits_for", pod.message);
       state = PodState::unmatched;
       for (const auto* slot : found->second) {
         put(entry, "containers", slot->containers);

@@ -88,6 +88,12 @@ TEST_CASE("pod_state: pods on their way out and lost ones take room and nothing 
   CHECK(pod(R"({"phase": "Running"})", true, R"(, "deletionTimestamp": "2026-01-01T00:00:00Z")").state ==
         PodState::unknown);
   CHECK(pod(R"({"phase": "Unknown"})").state == PodState::unknown);
+  CHECK(pod(R"({"phase": "Unknown"})").message == "its node does not answer");
+  CHECK(pod(R"({"phase": "Running"})", true,
+            R"(, "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.org/a", 1, "b\nc"])")
+            .message ==
+        "asked to end, by 2026-01-01T00:00:00Z at the latest; kept by the finalizer example.org/a; kept by "
+        "the finalizer b");
 }
 
 TEST_CASE("pod_state: what is no pod is an error") {

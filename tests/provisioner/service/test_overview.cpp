@@ -163,6 +163,17 @@ TEST_CASE("overview: a pod that waits has the words of who makes it wait") {
   CHECK(has(overview(report, {}, k_now), "  0/3 nodes are available\n"));
 }
 
+TEST_CASE("overview: a pod that is to end says so, with its job, and without") {
+  auto going = pod("a", PodState::unknown), stuck = pod("b", PodState::unknown);
+  going.message = "asked to end";
+  stuck.message = "kept by the finalizer x";
+  const Json report = {{"pods", pods_json({going, stuck}, {{"a", false}, job("a", "12.0", "running")})}};
+  const auto text = overview(report, {}, k_now);
+  CHECK(has(text, "12.0  alice  RUNNING 48 s"));
+  CHECK(has(text, "  asked to end\n"));
+  CHECK(has(text, "  kept by the finalizer x\n"));
+}
+
 TEST_CASE("overview: it fits the terminal") {
   for (const std::size_t width : {60, 80, 200}) {
     CAPTURE(width);
