@@ -180,7 +180,7 @@ env_up() {  # BUILD_DIR [FILTER]
 
 # Ends everything and removes the folder. GLIDEPOD_KEEP=1 keeps it, for its logs.
 env_down() {
-    trap '' INT TERM  # whoever interrupts twice still leaves nothing behind
+    trap '' INT TERM HUP  # whoever interrupts twice still leaves nothing behind
     [[ -n ${GLIDEPOD_ENV:-} && -e $GLIDEPOD_ENV/kubernetes ]] || return 0
     if [[ -e $GLIDEPOD_ENV/own-cluster ]]; then
         "$env_source/../e2e/cluster/down" --state "$GLIDEPOD_ENV/cluster" ${GLIDEPOD_KEEP:+--keep-logs}

@@ -219,7 +219,7 @@ env_up() {  # BUILD_DIR [FILTER]
 
 # Ends everything and removes the folder. GLIDEPOD_KEEP=1 keeps it, for its logs.
 env_down() {
-    trap '' INT TERM  # whoever interrupts twice still leaves nothing behind
+    trap '' INT TERM HUP  # whoever interrupts twice still leaves nothing behind
     local owner start cgroup cgroups
     [[ -n ${GLIDEPOD_ENV:-} && -e $GLIDEPOD_ENV/owner ]] || return 0
     cgroups=$(env_cgroups)
