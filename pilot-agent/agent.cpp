@@ -127,6 +127,11 @@ void Agent::fail_pod(const std::function<void()>& done) {
   });
 }
 
+void Agent::drain() {
+  core_.drain(now());
+  pump();
+}
+
 void Agent::finish() {
   loop_.forget(glue_listener_.get());
   loop_.forget(client_listener_.get());
@@ -349,7 +354,16 @@ void Agent::run(const Launch& action) {
   for (const Fd& fd : client->second.fds) fds.push_back(fd.get());
   const auto sent = glue->second.channel->send(launch, fds);
   client->second.fds.clear();
+  note_begun(client->second.peer.pid);
   if (!sent) close_glue(action.glue, sent.error().in("launch"));
+}
+
+void Agent::note_begun(pid_t client) {
+  constexpr std::size_t k_many = 512;
+  if (begun_.size() >= k_many) std::erase_if(begun_, [](pid_t starter) { return !is_starter(starter); });
+  const auto stat = read_file(fmt::format("/proc/{}/stat", client), 4096);
+  const auto starter = stat ? parent_of(stat.value()) : Result<pid_t>(stat.error());
+  if (starter) begun_.insert(starter.value());
 }
 
 void Agent::run(const AskImage& action) {
@@ -385,7 +399,7 @@ void Agent::run(const Fail& action) {
   const auto client = clients_.find(action.client);
   if (client == clients_.end()) return;
   auto parent = find_parent(client->second.peer.pid);
-  if (on_failure(action.verb, action.fault, parent ? parent->name : "") == OnFailure::tell)
+  if (on_failure(action.of_job, action.fault, parent ? parent->name : "") == OnFailure::tell)
     return tell(action.client, action.fault, action.message);
   const auto starter = std::make_shared<Parent>(std::move(parent.value()));
   if (!asked_to_vacate(*starter, Vacating::fast)) return tell(action.client, action.fault, action.message);

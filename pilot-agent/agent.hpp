@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,11 @@ class Agent {
   // Has the kubelet end the whole pod as Failed, where restartPolicy OnFailure would start the pilot again
   // for ever; done is called once the API has answered, or does not in time.
   void fail_pod(const std::function<void()>& done);
+  // The pilot is about to end: refuses whoever has no job that runs, so that their starters say so while they
+  // can.
+  void drain();
+  // Whether this starter's job was launched, now or before.
+  bool has_begun(pid_t starter) const { return begun_.contains(starter); }
   // Ends all jobs, sends every glue home and stops listening.
   void finish();
 
@@ -85,6 +91,7 @@ class Agent {
   bool take_session_frame(GlueId glue, const wire::Frame& frame);
   void close_glue(GlueId glue, const Error& reason);
   void close_client(ClientId client);
+  void note_begun(pid_t client);
 
   // Carries out what the core wants, until it wants nothing more.
   void pump();
@@ -140,6 +147,7 @@ class Agent {
   std::map<ClientId, Child> holders_;  // hold-job, at work; may outlive the client
   std::uint64_t last_id_ = 0;
   std::map<uid_t, std::string> user_names_;
+  std::set<pid_t> begun_;
   Loop::TimerId timer_ = 0;
   std::optional<Time> timer_due_;
   bool pumping_ = false;

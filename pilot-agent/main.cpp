@@ -13,6 +13,7 @@
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
 #include "pilot-agent/agent.hpp"
+#include "pilot-agent/drain.hpp"
 #include "pilot-agent/settings.hpp"
 #include "pilot-agent/status.hpp"
 #include "pilot-agent/supervisor.hpp"
@@ -90,6 +91,9 @@ class Program {
     }));
     agent_ = TRY(Agent::create(loop_, settings_));
     supervisor_.emplace(loop_, [this](ExitStatus status) { command_ended(status); });
+    drain_.emplace(
+        loop_, *supervisor_, [this](pid_t starter) { return agent_->has_begun(starter); },
+        settings_.trouble_config, Drain::Times{});
     spdlog::info("event=listening exec_socket={} agent_socket={}", settings_.exec_socket,
                  settings_.agent_socket);
     if (!settings_.command_words().empty()) {
@@ -113,10 +117,7 @@ class Program {
     stopping_ = true;
     ending_ = fmt::format("told to end by signal {}", number);
     loop_.cancel(start_timer_);
-    if (supervisor_->running())
-      supervisor_->stop(settings_.command_grace(agent_->pod_grace()));
-    else
-      loop_.stop();
+    end_command([this] { loop_.stop(); });
   }
 
   // A pilot that cannot switch a container would fail one job after another: it does not join.
@@ -138,10 +139,13 @@ class Program {
     supervisor_->reconfigure();
   }
   void end_as_failed() {
-    if (supervisor_->running())
-      supervisor_->stop(settings_.command_grace(agent_->pod_grace()));
-    else
-      fail(trouble_);
+    end_command([this] { fail(trouble_); });
+  }
+  // Else `ended` says what then, at once.
+  void end_command(const std::function<void()>& ended) {
+    if (!supervisor_->running()) return ended();
+    agent_->drain();
+    drain_->begin(settings_.command_grace(agent_->pod_grace()));
   }
 
   void start_command() {
@@ -176,6 +180,7 @@ class Program {
   const Settings& settings_;
   std::unique_ptr<Agent> agent_;
   std::optional<Supervisor> supervisor_;
+  std::optional<Drain> drain_;
   Loop::TimerId start_timer_ = 0;
   bool started_ = false;
   bool stopping_ = false;

@@ -75,7 +75,7 @@ void Settings::declare(Config& config) {
   config.text("slots_file", &slots_file,
               "the same for the slots' ads, whence HTCondor takes it; empty: nowhere");
   config.text("trouble_config", &trouble_config,
-              "file for HTCondor's configuration once the pilot takes no more jobs; empty: none");
+              "file for HTCondor's configuration once the pilot takes no more jobs or ends; empty: none");
 }
 
 Policy Settings::policy() const {

@@ -4,16 +4,32 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
 
 namespace glidepod::agent {
+namespace {
 
-OnFailure on_failure(wire::Verb verb, wire::Fault fault, std::string_view parent) {
-  // HTCondor 23.9 takes any exit of the command for the job's own. A test is not the job.
-  const bool job = verb != wire::Verb::test;
-  return job && fault == wire::Fault::infrastructure && parent == k_starter ? OnFailure::vacate
-                                                                            : OnFailure::tell;
+// Of its main thread, which is the one that starts processes in HTCondor's daemons.
+std::vector<pid_t> children_of(pid_t process) {
+  constexpr std::size_t k_most = std::size_t{1} << 20;
+  std::vector<pid_t> children;
+  const auto list = read_file(fmt::format("/proc/{0}/task/{0}/children", process), k_most);
+  if (!list) return children;  // it has ended
+  for (const auto& word : split(trim(list.value()), ' '))
+    if (const auto child = parse_integer(word)) children.push_back(static_cast<pid_t>(child.value()));
+  return children;
+}
+
+}  // namespace
+
+OnFailure on_failure(bool of_job, wire::Fault fault, std::string_view parent) {
+  // HTCondor 23.9 takes any exit of the command for the job's own.
+  return of_job && fault == wire::Fault::infrastructure && parent == k_starter ? OnFailure::vacate
+                                                                               : OnFailure::tell;
 }
 
 Result<pid_t> parent_of(std::string_view line) {
@@ -43,6 +59,18 @@ Result<Parent> find_parent(pid_t process) {
   if (TRY(parent_of(TRY(read_file(stat, 4096)))) != parent.pid)
     return error("process {} lost its parent", process);
   return parent;
+}
+
+bool is_starter(pid_t process) {
+  const auto name = read_file(fmt::format("/proc/{}/comm", process), 64);
+  return name && trim(name.value()) == k_starter;
+}
+
+std::vector<pid_t> starters_of(pid_t master) {
+  std::vector<pid_t> starters;
+  for (const pid_t daemon : children_of(master))
+    std::ranges::copy_if(children_of(daemon), std::back_inserter(starters), is_starter);
+  return starters;
 }
 
 Result<void> vacate(const Parent& starter, Vacating how) {

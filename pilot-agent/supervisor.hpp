@@ -22,6 +22,7 @@ class Supervisor {
 
   Result<void> start(const std::vector<std::string>& command, const std::vector<std::string>& environment);
   bool running() const { return child_.has_value(); }
+  pid_t pid() const { return child_ ? child_->pid() : -1; }
   // Has the command read its configuration again (SIGHUP).
   void reconfigure();
   // Has the command end, in that time; further calls change nothing.

@@ -50,7 +50,7 @@ struct Answer {
 };
 struct Fail {
   ClientId client = 0;
-  wire::Verb verb = wire::Verb::exec;
+  bool of_job = true;  // and not of a test or of HTCondor's probe
   wire::Fault fault = wire::Fault::infrastructure;
   std::string message;
 };

@@ -6,6 +6,9 @@
 #include "pilot-agent/core/words.hpp"
 
 namespace glidepod::agent {
+namespace {
+constexpr std::string_view k_ending = "the pilot is ending";
+}
 
 Core::Core(Policy policy, const std::vector<std::string>& containers)
     : policy_(std::move(policy)), names_given_(!containers.empty()) {
@@ -76,7 +79,7 @@ void Core::give_up(std::string why) {
 }
 
 void Core::on_bind(Request request, Time now) {
-  if (finishing_) return fail(request, wire::Fault::infrastructure, "the pilot is ending");
+  if (draining_) return fail(request, wire::Fault::infrastructure, std::string(k_ending));
   if (given_up_) return fail(request, wire::Fault::infrastructure, "this pilot has given up");
   queue_.push_back({std::move(request), now, {}, {}});
   settle(now);
@@ -120,7 +123,8 @@ void Core::fail(const Request& request, wire::Fault fault, std::string message) 
   warn("event=bind_failed job={} owner={} image={} fault={} reason={}", word(request.job),
        word(request.owner), word(request.image), fault == wire::Fault::user ? "user" : "infrastructure",
        quoted(message));
-  if (request.client != 0) act(Fail{request.client, request.verb, fault, std::move(message)});
+  const bool of_job = request.verb != wire::Verb::test && !request.any_image;
+  if (request.client != 0) act(Fail{request.client, of_job, fault, std::move(message)});
 }
 
 // In a row: a job that starts ends the row.
@@ -219,23 +223,35 @@ void Core::on_patched(std::uint64_t attempt, const kube::Failure& failure, Time 
   settle(now);
 }
 
+void Core::drain(Time now) {
+  if (std::exchange(draining_, true)) return;
+  refuse_waiting();
+  settle(now);
+}
+
 void Core::finish() {
-  finishing_ = true;
-  const auto refuse = [this](const Request& request) {
-    fail(request, wire::Fault::infrastructure, "the pilot is ending");
-  };
-  for (const Waiting& waiting : std::exchange(queue_, {})) refuse(waiting.request);
+  draining_ = finishing_ = true;
+  refuse_waiting();
   for (const LostJob& lost : std::exchange(lost_jobs_, {})) settle_lost(lost, nullptr);
   for (Container& container : containers_) {
-    if (auto* step = std::get_if<Switching>(&container.state)) {
-      if (const auto waiting = std::exchange(step->waiting, std::nullopt)) refuse(waiting->request);
-    } else if (const auto* asking = std::get_if<Asking>(&container.state)) {
-      refuse(asking->waiting.request);
-      container.state = Idle{};
-    } else if (container.job() != nullptr) {
-      act(SignalJob{container.glue, container.job()->id, SIGKILL});
-    }
+    if (container.job() != nullptr) act(SignalJob{container.glue, container.job()->id, SIGKILL});
     if (container.glue != 0) act(FinishGlue{container.glue});
+  }
+}
+
+// The switches that they waited for go on.
+void Core::refuse_waiting() {
+  std::vector<Request> refused;
+  for (const Waiting& waiting : queue_) refused.push_back(waiting.request);
+  for (const Container& container : containers_) {
+    if (const auto* step = std::get_if<Switching>(&container.state); step != nullptr && step->waiting)
+      refused.push_back(step->waiting->request);
+    if (const auto* asking = std::get_if<Asking>(&container.state))
+      refused.push_back(asking->waiting.request);
+  }
+  for (const Request& request : refused) {
+    drop_waiting(request.client, EventKind::gone);
+    fail(request, wire::Fault::infrastructure, std::string(k_ending));
   }
 }
 

@@ -68,6 +68,9 @@ class Core {
   void on_wanted(const kube::Failure& failure, Time now);
 
   void on_time(Time now);
+  // The pilot is about to end: whose job has not begun is refused, whoever waits now or asks later. Jobs that
+  // run go on.
+  void drain(Time now);
   // The pilot ends: jobs are killed, glues sent home, requests refused.
   void finish();
 
@@ -111,6 +114,7 @@ class Core {
   Container* find_glue(GlueId glue);
   Container* find_job(GlueId glue, JobId job);
   Container* find_client(ClientId client);
+  void refuse_waiting();
   void fail(const Request& request, wire::Fault fault, std::string message);
   void count_failure(const std::string& reason);
   void act(Action action) { actions_.push_back(std::move(action)); }
@@ -208,6 +212,7 @@ class Core {
   bool finishing_ = false;
   bool proven_ = false;  // a switch has worked
   bool given_up_ = false;
+  bool draining_ = false;
   int failures_ = 0;  // of the infrastructure, since a job was started
   std::string last_failure_;
   Binds binds_;

@@ -252,6 +252,27 @@ TEST_CASE("core: signals reach the job, or end a request that has none yet") {
   }
 }
 
+TEST_CASE("core: a pilot that is about to end refuses whose job has not begun, and no other") {
+  Harness h(3);
+  const ClientId running = h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  const ClientId second = h.ask(k_image_b);
+  h.core.drain(h.now);
+  h.take();
+  CHECK(h.count<Fail>() == 1);
+  CHECK(h.last<Fail>().client == second);
+  CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+  CHECK(h.count<SignalJob>() == 0);
+  const ClientId late = h.ask(k_image_a);
+  CHECK(h.last<Fail>().client == late);
+  CHECK(h.last<Fail>().of_job);
+  h.ask("");
+  CHECK_FALSE(h.last<Fail>().of_job);
+  h.end_job(0, ExitStatus::exited(3));
+  CHECK(h.last<Answer>().client == running);
+  CHECK(h.last<Answer>().status == ExitStatus::exited(3));
+}
+
 TEST_CASE("core: at the end jobs are killed, glues sent home and requests refused") {
   Harness h(3);
   h.ask(k_image_a);

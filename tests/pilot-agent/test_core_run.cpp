@@ -151,7 +151,7 @@ TEST_CASE("core: an image of which nothing is learnt fails the run at once, and 
       CHECK(h.count<Fail>() == 1);
       CHECK(h.last<Fail>().client == client);
       CHECK(h.last<Fail>().fault == fault);
-      CHECK(h.last<Fail>().verb == wire::Verb::run);
+      CHECK(h.last<Fail>().of_job);
       CHECK(h.last<Fail>().message == "no such thing");
       if (!switched) h.switch_to(0, k_image_a, k_digest_a);
       CHECK(h.state() == State::idle);

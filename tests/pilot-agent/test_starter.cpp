@@ -8,13 +8,11 @@ using namespace glidepod::agent;
 
 TEST_CASE("starter: only an infrastructure fault of a job below a starter is a vacate") {
   using wire::Fault;
-  using wire::Verb;
-  CHECK(on_failure(Verb::exec, Fault::infrastructure, "condor_starter") == OnFailure::vacate);
-  CHECK(on_failure(Verb::run, Fault::infrastructure, "condor_starter") == OnFailure::vacate);
-  CHECK(on_failure(Verb::test, Fault::infrastructure, "condor_starter") == OnFailure::tell);
-  CHECK(on_failure(Verb::exec, Fault::user, "condor_starter") == OnFailure::tell);
-  CHECK(on_failure(Verb::exec, Fault::infrastructure, "bash") == OnFailure::tell);
-  CHECK(on_failure(Verb::exec, Fault::infrastructure, "") == OnFailure::tell);
+  CHECK(on_failure(true, Fault::infrastructure, "condor_starter") == OnFailure::vacate);
+  CHECK(on_failure(false, Fault::infrastructure, "condor_starter") == OnFailure::tell);
+  CHECK(on_failure(true, Fault::user, "condor_starter") == OnFailure::tell);
+  CHECK(on_failure(true, Fault::infrastructure, "bash") == OnFailure::tell);
+  CHECK(on_failure(true, Fault::infrastructure, "") == OnFailure::tell);
 }
 
 TEST_CASE("starter: the parent is read past whatever a process calls itself") {
@@ -26,6 +24,13 @@ TEST_CASE("starter: the parent is read past whatever a process calls itself") {
   CHECK(find_parent(::getpid()).value().pid == ::getppid());
   CHECK_FALSE(find_parent(1 << 30).ok());
   CHECK(find_parent(::getpid()).value().uid == ::getuid());
+}
+
+TEST_CASE("starter: a starter is known by its name, and a master's by whose child it is") {
+  CHECK_FALSE(is_starter(::getpid()));
+  CHECK_FALSE(is_starter(1 << 30));
+  CHECK(starters_of(::getpid()).empty());
+  CHECK(starters_of(1 << 30).empty());
 }
 
 TEST_CASE("starter: a process is its real user's") {

@@ -48,7 +48,7 @@ void Driver::die() {
   core_.reset();
   world_.properties.agent_died();
   was_before_ = true;
-  pumping_ = given_up_ = false;
+  pumping_ = given_up_ = draining_ = false;
   version_.clear();
   seen_.reset();
   once_.clear();
@@ -72,9 +72,14 @@ void Driver::tell(const Event& what) {
   pump();
 }
 
-void Driver::finish() {
-  world_.say("agent: ends");
-  tell([](Core& core, Time) { core.finish(); });
+void Driver::drain() {
+  if (!up()) return;
+  world_.say("agent: is about to end");
+  draining_ = true;
+  tell([](Core& core, Time now) { core.drain(now); });
+  for (const ClientId id : world_.starters.waiting())
+    if (serves(id) && world_.starters.client(id).launches == 0)
+      world_.properties.broken("who has not begun is refused when the pilot ends", std::to_string(id));
 }
 
 GlueId Driver::connect(int box, std::uint64_t instance) {
@@ -176,6 +181,7 @@ void Driver::run(const Launch& action) {
   if (!clients_.contains(action.client) || !links_.contains(action.glue))
     return world_.properties.broken("actions refer to what there is",
                                     fmt::format("Launch {} {}", action.client, action.glue));
+  if (draining_) world_.properties.broken("a pilot that ends begins nothing", std::to_string(action.client));
   world_.properties.launch(action.client);
   world_.tempt();
   to_glue(action.glue,

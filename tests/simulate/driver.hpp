@@ -26,7 +26,8 @@ class Driver {
   void die();  // SIGKILL: all connections end, and what it asked of the API may still happen
   bool up() const { return core_.has_value(); }
   bool given_up() const { return given_up_; }
-  void finish();  // the pod is deleted
+  void drain();  // the pod is to be deleted
+  bool draining() const { return draining_; }
   const agent::Core* core() const { return core_ ? &*core_ : nullptr; }
   // What the kernel tells the core.
   void tell(const Event& what);
@@ -108,7 +109,7 @@ class Driver {
   std::uint64_t last_id_ = 0;
   std::map<agent::GlueId, Link> links_;
   std::map<agent::ClientId, bool> clients_;
-  bool pumping_ = false, was_before_ = false, given_up_ = false;
+  bool pumping_ = false, was_before_ = false, given_up_ = false, draining_ = false;
   PodVersion seen_;                               // the newest
   std::map<std::string, std::string> once_;       // by container: its image, if that cannot come back
   std::map<std::string, std::uint64_t> patches_;  // by container: the newest attempt, without its answer yet

@@ -53,6 +53,7 @@ Weather::Weather(Random& random) {
   kubelet_restarts = random.chance(100);
   links_break = random.aside(5).chance(250);
   runtime_dies = random.aside(10).chance(50);
+  drained = random.aside(12).chance(50);
 }
 
 }  // namespace glidepod::simulate

@@ -42,6 +42,7 @@ struct Weather {
   bool watch_cut = false, api_down = false, kubelet_restarts = false, glue_wedged = false;
   bool links_break = false;   // glue connects again
   bool runtime_dies = false;  // while it starts a container, whose status is final then
+  bool drained = false;       // the pod is deleted in the storm, and the pilot told to end
   bool calm() const { return !faults; }
   bool faults = false;
 };

@@ -156,6 +156,8 @@ const std::string& World::run(std::uint64_t most_steps) {
       clock.after(random.delay(0, weather.storm.count()), [this] {
         if (const auto moved = images.move_a_tag(random)) say("registry: {} is moved", *moved);
       });
+  if (weather.drained)
+    clock.after(random.aside(13).delay(0, weather.storm.count()), [this] { driver.drain(); });
   run_until(now() + weather.storm, most_steps);
   say("the storm is over");
   storm = false;
@@ -175,8 +177,7 @@ void World::finals(std::uint64_t most_steps) {
   const auto good = images.startable();
   if (kubelet.silent() && !driver.given_up())
     return properties.broken("a pod whose status is final takes no more jobs", "the pilot goes on");
-  if (driver.given_up()) return;
-  if (good.empty()) return;
+  if (driver.given_up() || driver.draining() || good.empty()) return;
   for (int round = 0; round < 4; ++round) {
     if (round == 2) {
       say("from here on, no start may have to wait");
