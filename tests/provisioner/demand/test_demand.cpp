@@ -180,7 +180,7 @@ TEST_CASE("demand: what is counted for pilots with payload containers is what th
   CHECK(read_macros(GLIDEPOD_PILOT_CONFIG "/60-start.config").at("START") ==
         "$(GLIDEPOD_START_NATIVE) && $(GLIDEPOD_START_IMAGE) && $(GLIDEPOD_START_CONTAINER) && "
         "$(GLIDEPOD_START_LIFETIME) && $(GLIDEPOD_START_NAMESPACE) && $(GLIDEPOD_START_GPUS) && "
-        "$(GLIDEPOD_START_FILL) && ($ENV(ADDITIONAL_REQUIREMENTS:True))");
+        "$(GLIDEPOD_START_FILL) && $(GLIDEPOD_START_HEARD) && ($ENV(ADDITIONAL_REQUIREMENTS:True))");
   const auto query = job_query({}, "ns", CondorDemand::Namespace::ignored, k_container_jobs).value();
   CHECK(query.first == fmt::format("(JobStatus == 1) && (JobUniverse == 5) && ({})", k_container_jobs));
   for (const auto* name : {"PreCmd", "JobStarterDebug", "SingularityImage", "ContainerImage"})
