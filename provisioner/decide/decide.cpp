@@ -73,7 +73,9 @@ void decide_group(Decision& decision, const Capacity& capacity, const Policy& po
 
   if (s.waste_feedback && supply.wasted > 0 && target > 1) {
     const auto good = supply.used + supply.claimed + 1;
-    const auto lowered = std::max<std::int64_t>(target * good / (good + supply.wasted), 1);
+    // To the nearest: one of many that was wasted takes nothing from a small target.
+    const auto all = good + supply.wasted;
+    const auto lowered = std::max<std::int64_t>((2 * target * good + all) / (2 * all), 1);
     if (lowered < target)
       decision.steps.push_back(fmt::format("{} pilots wasted, {} used: {} -> {}", supply.wasted,
                                            supply.used + supply.claimed, target, lowered));

@@ -151,7 +151,8 @@ wire::Frame FakeAgent::next(Milliseconds patience) {
 }
 
 bool FakeAgent::closed() {
-  if (!closed_ && frames_.empty()) check(loop_.run_once(k_patience));
+  const auto deadline = std::chrono::steady_clock::now() + k_patience;
+  while (!closed_ && std::chrono::steady_clock::now() < deadline) check(loop_.run_once(k_patience));
   return closed_;
 }
 
