@@ -8,6 +8,7 @@ namespace glidepod::agent {
 namespace {
 std::vector<int> numbers(const std::vector<Fd>& fds) {
   std::vector<int> result;
+  result.reserve(fds.size());
   for (const Fd& fd : fds) result.push_back(fd.get());
   return result;
 }

@@ -234,7 +234,7 @@ Result<void> run_daemon(const Options& options) {
     auto found = std::make_shared<Result<Found>>(find_pods(podman, options.state_dir));
     inbox->post([&begin, found] { begin(*found); });
   });
-  const auto ran = loop.run();
+  auto ran = loop.run();
   api.set_ready(false);
   // Threads end before what they use: first the clients', then the tasks'.
   server.stop();

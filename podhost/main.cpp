@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
@@ -12,7 +13,7 @@ constexpr int k_exit_usage = 2;
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   using glidepod::podhost::Options;
   Options options;
   CLI::App app(
@@ -73,4 +74,7 @@ int main(int argc, char** argv) {
   }
   spdlog::info("event=stopped");
   return 0;
+} catch (const std::exception& problem) {
+  ::fprintf(stderr, "podhost: %s\n", problem.what());
+  return k_exit_failed;
 }

@@ -97,7 +97,7 @@ Value arithmetic(char symbol, const Value& a, const Value& b) {
 
 Value logic(std::string_view symbol, const Value& left, const Value& right) {
   const bool decides = symbol == "||";  // the value that settles it
-  const auto a = to_truth(left), b = to_truth(right);
+  auto a = to_truth(left), b = to_truth(right);
   if (a.is(Type::error)) return a;
   if (a.is(Type::boolean) && a.boolean == decides) return a;
   if (b.is(Type::error) || (b.is(Type::boolean) && b.boolean == decides)) return b;

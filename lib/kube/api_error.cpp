@@ -132,7 +132,7 @@ Error ApiError::method_not_allowed() {
 Error ApiError::too_large() {
   return ApiError{413, "RequestEntityTooLarge", "Request entity too large"}.to_error();
 }
-Error ApiError::internal(std::string message) {
+Error ApiError::internal(const std::string& message) {
   return ApiError{500, "InternalError", "Internal error occurred: " + message}.to_error();
 }
 Error ApiError::unavailable(std::string message) {

@@ -52,7 +52,7 @@ struct ApiError {
   static Error unsupported_media_type(std::string_view type);
   static Error method_not_allowed();
   static Error too_large();
-  static Error internal(std::string message);
+  static Error internal(const std::string& message);
   static Error unavailable(std::string message);
   static Error invalid_pod(std::string_view name, const std::vector<FieldError>& errors);
 };

@@ -37,7 +37,7 @@ Result<std::unique_ptr<Channel>> Channel::create(Loop& loop, Fd socket, Handlers
   return channel;
 }
 
-Result<void> Channel::send_frame(Type type, std::string body, const std::vector<int>& fds) {
+Result<void> Channel::send_frame(Type type, const std::string& body, const std::vector<int>& fds) {
   if (body.size() > k_longest_frame) return error("message of {} bytes is too long", body.size());
   Writer writer;
   writer(static_cast<std::uint32_t>(body.size()), type, static_cast<std::uint32_t>(fds.size()));

@@ -72,7 +72,7 @@ class Channel {
     std::vector<Fd> fds;  // go with the first byte
   };
   Channel(Loop& loop, Fd socket, Handlers handlers);
-  Result<void> send_frame(Type type, std::string body, const std::vector<int>& fds);
+  Result<void> send_frame(Type type, const std::string& body, const std::vector<int>& fds);
   Result<void> write_soon();  // now, and what the socket does not take when it does
   Result<bool> write_some();  // true when nothing is left to write
   void on_events(std::uint32_t events);

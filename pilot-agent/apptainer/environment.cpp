@@ -50,7 +50,7 @@ class Variables {
   std::vector<std::string> list() const {
     std::vector<std::string> result;
     result.reserve(values_.size());
-    for (const auto& [name, value] : values_) result.push_back(name + '=' + value);
+    for (const auto& [name, value] : values_) result.push_back(fmt::format("{}={}", name, value));
     return result;
   }
 

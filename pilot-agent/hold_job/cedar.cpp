@@ -41,7 +41,7 @@ Message& Message::text(std::string_view value) {
 
 Message& Message::ad(const std::map<std::string, std::string>& attributes) {
   number(static_cast<std::int32_t>(attributes.size()));
-  for (const auto& [name, expression] : attributes) text(name + " = " + expression);
+  for (const auto& [name, expression] : attributes) text(fmt::format("{} = {}", name, expression));
   return text("").text("");
 }
 

@@ -106,7 +106,7 @@ Result<Fd> open_inside(const std::string& root_path, const std::string& path) {
   for (const auto& part : split(path, '/')) {
     if (part.empty() || part == ".") continue;
     if (part == "..") return error("subPath {} must not contain '..'", path);
-    const std::string here = done + "/" + part;
+    const std::string here = fmt::format("{}/{}", done, part);
     if (auto found = open_in_root(root, here, O_PATH); !found) {
       if (found.error().code() != ENOENT) return found.error();
       const Fd parent = TRY(open_in_root(root, done, O_PATH | O_DIRECTORY));

@@ -100,7 +100,7 @@ Result<PodPtr> Store::update(const std::string& name_space, const std::string& n
   PodPtr updated;
   {
     const std::lock_guard writing(writing_);
-    const auto old_pod = get(name_space, name);
+    auto old_pod = get(name_space, name);
     if (!old_pod) return old_pod.error();
     uid = text_at(**old_pod, "uid");
     auto new_pod = change(**old_pod);

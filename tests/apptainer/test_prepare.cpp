@@ -56,9 +56,10 @@ TEST_CASE("prepare: a job's image, as HTCondor reads its ad") {
       {"MySingularityImage = \"docker://a\"", "the job names no image"},
       {"Arguments = \"SingularityImage = x\"", "the job names no image"},
   };
-  for (const auto& [ad, image] : table) {
+  for (const auto& [text, image] : table) {
+    const std::string ad = text;  // clang 14 captures no binding
     CAPTURE(ad);
-    CHECK(image_of(std::string(ad) + "\n") == image);
+    CHECK(image_of(ad + "\n") == image);
   }
 }
 

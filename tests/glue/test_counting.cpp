@@ -39,7 +39,7 @@ constexpr glue::Counting::Limits k_always{
 
 // A job that does this, then waits.
 wire::Launch begin(Session& session, const std::string& script) {
-  const auto launch = launch_of(shell(script + "; echo ready; while :; do sleep 1; done"));
+  auto launch = launch_of(shell(script + "; echo ready; while :; do sleep 1; done"));
   session.agent.send_launch(launch);
   session.agent.expect<wire::Started>();
   session.agent.wait_for_output("ready");

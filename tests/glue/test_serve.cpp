@@ -195,15 +195,15 @@ TEST_CASE("serve: whatever an image names as its STOPSIGNAL ends glue as SIGTERM
     int number;
     const char* name;
   };
-  for (const auto& [number, name] :
+  for (const Case& one :
        {Case{SIGQUIT, "SIGQUIT"}, Case{SIGWINCH, "SIGWINCH"}, Case{SIGRTMIN + 3, "SIGRTMIN+3"},
         Case{SIGHUP, "SIGHUP"}, Case{SIGUSR1, "SIGUSR1"}, Case{SIGUSR2, "SIGUSR2"}, Case{SIGPWR, "SIGPWR"},
         Case{SIGABRT, "SIGABRT"}, Case{SIGALRM, "SIGALRM"}, Case{SIGPIPE, "SIGPIPE"},
         Case{SIGRTMAX, "SIGRTMIN+30"}}) {
-    CAPTURE(name);
+    CAPTURE(one.name);
     Session idle;
-    CHECK(idle.end(number) == ExitStatus::exited(143));
-    CHECK(idle.agent.expect<wire::Goodbye>().reason == name);
+    CHECK(idle.end(one.number) == ExitStatus::exited(143));
+    CHECK(idle.agent.expect<wire::Goodbye>().reason == one.name);
     CHECK(idle.agent.closed());
   }
   Session session;

@@ -99,7 +99,7 @@ Result<std::unique_ptr<Channel>> Channel::create(Loop& loop, Fd socket, Handlers
   return channel;
 }
 
-Result<void> Channel::send_frame(Type type, std::string body, const std::vector<int>&) {
+Result<void> Channel::send_frame(Type type, const std::string& body, const std::vector<int>&) {
   Writer writer;
   writer(type);
   Outgoing out;
