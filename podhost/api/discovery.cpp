@@ -2,13 +2,21 @@
 
 namespace glidepod::podhost {
 
+namespace {
+#if defined(__aarch64__)
+constexpr const char* k_platform = "linux/arm64";
+#else
+constexpr const char* k_platform = "linux/amd64";
+#endif
+}  // namespace
+
 Json discovery(const std::string& path) {
   if (path == "/version") {
     // The oldest Kubernetes whose pods podhost was written for; clients compare it with their own.
     return {{"major", "1"},
             {"minor", "28"},
             {"gitVersion", "v1.28.0+podhost." GLIDEPOD_VERSION},
-            {"platform", "linux/amd64"}};
+            {"platform", k_platform}};
   }
   if (path == "/api") {
     return {{"kind", "APIVersions"}, {"versions", {"v1"}}, {"serverAddressByClientCIDRs", Json::array()}};
