@@ -152,8 +152,9 @@ class Program {
     loop_.cancel(start_timer_);
     if (stopping_ || started_) return;
     started_ = true;
-    const auto started =
-        supervisor_->start(settings_.command_words(), command_environment(environ, agent_->containers()));
+    const auto spares = std::min(static_cast<std::size_t>(settings_.spares), agent_->containers());
+    const auto jobs = std::max<std::size_t>(agent_->containers() - spares, agent_->containers() > 0 ? 1 : 0);
+    const auto started = supervisor_->start(settings_.command_words(), command_environment(environ, jobs));
     if (!started) fail(started.error().message());
   }
 

@@ -51,6 +51,9 @@ void Settings::declare(Config& config) {
   config.integer(
       "give_up_after", &give_up_after, 0, 1000,
       "failures of the infrastructure in a row, after which the pilot takes no more jobs; 0: never");
+  config.integer("spares", &spares, 0, 1000,
+                 "payload containers beyond the jobs at a time, made ready for images that are likely to be "
+                 "asked for");
   config.choice("pullers", &pullers, {"false", "true"},
                 "true: images that may not be on the node are pulled beside the pod, by the provisioner");
   config.duration("puller_answer", &puller_answer,
@@ -89,6 +92,7 @@ Policy Settings::policy() const {
   policy.beat = beat;
   policy.beat_patience = beat_patience;
   policy.ending_patience = ending_patience;
+  policy.spares = static_cast<int>(spares);
   policy.pullers = pullers == 1;
   policy.puller_answer = puller_answer;
   policy.give_up_after = static_cast<int>(give_up_after);
@@ -125,12 +129,12 @@ std::vector<std::string> Settings::command_words() const {
   return trim(command) == "none" ? std::vector<std::string>() : words(command);
 }
 
-std::vector<std::string> command_environment(const char* const* own, std::size_t containers) {
+std::vector<std::string> command_environment(const char* const* own, std::size_t jobs) {
   constexpr std::string_view k_count = "GLIDEPOD_PAYLOAD_CONTAINERS=";
   std::vector<std::string> result;
   for (; *own != nullptr; ++own)
     if (!std::string_view(*own).starts_with(k_count)) result.emplace_back(*own);
-  if (containers > 0) result.push_back(fmt::format("{}{}", k_count, containers));
+  if (jobs > 0) result.push_back(fmt::format("{}{}", k_count, jobs));
   return result;
 }
 

@@ -33,6 +33,7 @@ struct Settings {
   std::chrono::seconds ending_patience{90};
   int first = 0;
   std::int64_t give_up_after = 5;
+  std::int64_t spares = 0;
   int pullers = 0;
   std::chrono::seconds puller_answer{20};
   std::chrono::seconds vacate_patience{120};
@@ -64,9 +65,9 @@ struct Settings {
   std::vector<std::string> command_words() const;
 };
 
-// The command's environment: ours, with the number of payload containers, if there are any, as
+// The command's environment: ours, with the number of jobs at a time, if there are payload containers, as
 // GLIDEPOD_PAYLOAD_CONTAINERS.
-std::vector<std::string> command_environment(const char* const* own, std::size_t containers);
+std::vector<std::string> command_environment(const char* const* own, std::size_t jobs);
 
 // HTCondor's configuration of a pilot that takes no more jobs: START, and GlidepodTrouble in its slots' ads.
 std::string trouble_configuration(std::string_view reason);

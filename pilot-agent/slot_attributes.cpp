@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-constexpr std::size_t k_longest = 1000;  // of a value: HTCondor reads lines of at most 8 KiB
+constexpr std::size_t k_longest_value = 1000;  // of a value: HTCondor reads lines of at most 8 KiB
 constexpr const char* k_nowhere = "SlotMergeConstraint = False\n";
 
 std::string line(std::string_view name, const std::string& text) {
@@ -71,7 +71,7 @@ std::string binds(const Json& status) {
 }  // namespace
 
 std::string ad_string(std::string_view text) {
-  std::string tame(text.substr(0, k_longest));
+  std::string tame(text.substr(0, k_longest_value));
   for (char& c : tame)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
       c = ' ';
@@ -101,8 +101,8 @@ std::string slot_attributes(const Json& status) {
     result += text + end_of_block(fmt::format("waiting-{}", i));
   }
   result += "SlotMergeConstraint = TARGET.DynamicSlot =!= True\n" + line("Containers", containers) +
-            fmt::format("GlidepodFailures = {}\n", status.value("failures", 0)) + binds(status) +
-            end_of_block("pod");
+            fmt::format("GlidepodFailures = {}\n", status.value("failures", 0)) +
+            line("Held", text_of(status, "shortage")) + binds(status) + end_of_block("pod");
   return result;
 }
 

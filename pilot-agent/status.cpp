@@ -74,6 +74,7 @@ Json StatusFile::describe(const Snapshot& snapshot, WallTime now) {
                  {"failures", snapshot.failures},
                  {"binds", binds_json(snapshot.binds)},
                  {"given_up", snapshot.given_up},
+                 {"shortage", snapshot.shortage},
                  {"waiting", Json::array()},
                  {"pulls", Json::array()},
                  {"containers", Json::array()}};
@@ -160,6 +161,8 @@ Result<std::string> status_table(const std::string& content, WallTime now) {
   const Json failures = status.value("failures", Json(0));
   if (failures.is_number_integer() && failures != 0)
     result += fmt::format("failures of the infrastructure in a row: {}\n", json_text(failures));
+  if (const auto shortage = cell(status, "shortage"); shortage != "-")
+    result += fmt::format("held for what it used: {}\n", shortage);
   if (status.value("given_up", Json(false)) == true) result += "it has given up and takes no more jobs\n";
   return result;
 }

@@ -17,7 +17,7 @@ namespace glidepod::agent {
 
 // What the pilot's containers do, in a file for people, and what `pilot-agent status` makes of it:
 //
-//   {"pod": "NAMESPACE/NAME", "version": "0.1.0", "time": TIME, "failures": 0, "given_up": false,
+//   {"pod": "NAMESPACE/NAME", "version": "0.2.0", "time": TIME, "failures": 0, "given_up": false,
 //    "waiting": [{"job": "12.0", "owner": "bob@pool", "slot": "slot1_2@host", "since": TIME, "image": NAME,
 //    "pulling": false, "trouble": TEXT}], "pulls": [{"image": NAME, "state": "pulling", "trouble": TEXT}],
 //    "containers": [{"name": "payload-0", "state": "running", "since": TIME, "job": "11.0", "owner":

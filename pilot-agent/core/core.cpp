@@ -67,6 +67,7 @@ void Core::settle(Time now) {
   fail_unpulled();
   dispatch(now);
   ask_for_pulls(now);
+  renew(now);
   if (policy_.give_up_after > 0 && failures_ >= policy_.give_up_after)
     give_up(fmt::format("{} failures in a row, the last: {}", failures_, last_failure_));
 }

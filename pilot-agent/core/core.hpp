@@ -15,6 +15,7 @@
 #include "lib/wire/messages.hpp"
 #include "pilot-agent/core/actions.hpp"
 #include "pilot-agent/core/binds.hpp"
+#include "pilot-agent/core/likely.hpp"
 #include "pilot-agent/core/proof.hpp"
 #include "pilot-agent/core/pulls.hpp"
 #include "pilot-agent/core/snapshot.hpp"
@@ -132,6 +133,13 @@ class Core {
   void launch(Container& container, const Waiting& waiting, std::string_view how,
               std::chrono::microseconds bound_in, EventKind event, Time now);
 
+  // spares.cpp: containers that are made ready while nobody waits
+  void renew(Time now);
+  bool join_renewal(Waiting& waiting, Time now);
+  Container* renewed_for(const Request& request);
+  Container* least_wanted_idle();
+  Free as_free(const Container& container) const;
+
   // beside.cpp: images that are pulled beside the pod
   bool may_switch(const std::string& image, Time now);
   void fail_unpulled();
@@ -215,10 +223,13 @@ class Core {
   bool draining_ = false;
   int failures_ = 0;  // of the infrastructure, since a job was started
   std::string last_failure_;
+  std::string shortage_;  // of the last job that was put on hold for it
   Binds binds_;
-  Time first_again_{};                           // when a test switch may be tried
-  std::string home_container_;                   // the pilot's own
-  Credentials credentials_ = Credentials::none;  // of the pod, for registries
+  Lately lately_;
+  std::map<std::string, Time, std::less<>> not_renewed_;  // by image: it failed, and until when it stays so
+  Time first_again_{};                                    // when a test switch may be tried
+  std::string home_container_;                            // the pilot's own
+  Credentials credentials_ = Credentials::none;           // of the pod, for registries
   Home home_;
   std::int64_t version_ = 0;  // of the newest pod seen
   std::deque<Container> containers_;

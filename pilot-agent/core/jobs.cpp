@@ -127,6 +127,7 @@ void Core::tell_end(const Request& request, const EndFacts& facts, const wire::R
       const bool memory = verdict.kind == Verdict::Kind::out_of_memory;
       warn("event={} job={} owner={} reason={}", memory ? "out_of_memory" : "out_of_disk", word(request.job),
            word(request.owner), quoted(verdict.sentence));
+      shortage_ = fmt::format("job {}: {}", request.job, verdict.sentence);
       return act(Hold{request.client, verdict.status, k_job_out_of_resources,
                       memory ? k_subcode_memory : k_subcode_disk, verdict.sentence});
     }

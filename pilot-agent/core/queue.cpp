@@ -90,6 +90,7 @@ bool Core::place(Waiting& waiting, Time now) {
       ready(*container, std::move(waiting), "warm", {}, EventKind::assigned, now);
       return true;
     }
+    if (join_renewal(waiting, now)) return true;
   }
   if (!request.any_image && !may_switch(goal_of(request), now)) {
     waiting.beside = true;
@@ -97,7 +98,7 @@ bool Core::place(Waiting& waiting, Time now) {
   }
   // Nobody has: a container pulls it.
   if (pulls_.all().contains(goal_of(request))) waiting.beside = false;
-  Container* container = coldest(State::idle);
+  Container* container = least_wanted_idle();
   if (container == nullptr) container = coldest(State::broken);
   if (container == nullptr) return false;
   std::string goal = goal_of(request);
@@ -141,6 +142,7 @@ void Core::launch(Container& container, const Waiting& waiting, std::string_view
   if (!request.any_image) {
     binds_.bound(how, bound_in);
     container.owner = request.owner;
+    if (policy_.spares > 0) lately_.ran(goal_of(request), request.owner);
     if (policy_.reuse == Policy::Reuse::never) container.spoiled = true;
   }
   act(Launch{container.glue, last_job_, request.client, waiting.argv});

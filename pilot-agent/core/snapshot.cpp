@@ -55,6 +55,7 @@ Snapshot Core::snapshot() const {
   result.binds = binds_;
   result.failures = failures_;
   result.given_up = given_up_;
+  result.shortage = shortage_;
   return result;
 }
 

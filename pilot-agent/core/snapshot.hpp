@@ -40,6 +40,7 @@ struct Snapshot {
   Binds binds;
   int failures = 0;  // of the infrastructure in a row
   bool given_up = false;
+  std::string shortage;  // the last job that had too little memory or disk, and its numbers
 
   // One line a container, key=value.
   std::string to_string() const;

@@ -39,6 +39,7 @@ struct Switching {
   };
   std::string target;  // empty: the pilot's own image is the goal
   std::optional<Waiting> waiting;
+  bool spare = false;       // nobody waits: the image is likely to be asked for
   bool same_image = false;  // the container had this image, for another owner
   Time deadline;
   // The present step.

@@ -104,7 +104,10 @@ void Core::fail_switch(Container& container, wire::Fault fault, const std::strin
   const Switching step = std::move(std::get<Switching>(container.state));
   become(container, next == State::idle ? AnyState(Idle{}) : AnyState(Broken{}), event);
   if (next == State::broken) unsettle(container, now);
-  if (fault == wire::Fault::infrastructure) count_failure(message);
+  if (step.spare)
+    not_renewed_[step.target] = now + policy_.renewal_pause;
+  else if (fault == wire::Fault::infrastructure)
+    count_failure(message);
   if (step.waiting)
     fail(step.waiting->request, fault, message);
   else
@@ -208,10 +211,12 @@ void Core::judge(Container& container, EventKind event, Time now) {
   // Of a container that does not start.
   const Trouble trouble = trouble_of(status, credentials_);
   if (trouble.kind == Trouble::Kind::none || !step.answered) return;
-  if (trouble.message != step.trouble && step.waiting)
+  // What was wrong stays known while the kubelet waits before it tries again.
+  const bool says_why = !trouble.back_off || step.trouble.empty();
+  if (says_why && trouble.message != step.trouble && step.waiting)
     note("event=trouble container={} image={} job={} reason={}", container.name, word(step.reference),
          word(step.waiting->request.job), quoted(trouble.message));
-  step.trouble = trouble.message;
+  if (says_why) step.trouble = trouble.message;
   if (step.leg == Leg::target && kube::waiting_of(status.reason) == kube::Waiting::pull)
     pulls_.missed(step.target);
   if (trouble.kind == Trouble::Kind::user && step.leg == Leg::target) {

@@ -8,13 +8,14 @@ namespace glidepod::agent {
 std::string_view name_of(EventKind event) {
   constexpr std::array<std::string_view, k_events> k_names = {
       "hello",   "goodbye", "lost",  "status",    "answered", "refused", "assigned", "known",
-      "unknown", "exited",  "ended", "no_launch", "gone",     "time",    "pod"};
+      "unknown", "exited",  "ended", "no_launch", "gone",     "time",    "pod",      "likely"};
   return k_names.at(static_cast<std::size_t>(event));
 }
 
 std::span<const Transition> transitions() {
   using enum State;
   using E = EventKind;
+  // clang-format off
   static constexpr auto k_all = std::to_array<Transition>({
       {absent, E::hello, idle},
       {absent, E::hello, switching},
@@ -28,6 +29,7 @@ std::span<const Transition> transitions() {
       {idle, E::goodbye, absent},
       {idle, E::lost, absent},
       {idle, E::pod, switching},
+      {idle, E::likely, switching},
       {switching, E::hello, idle},
       {switching, E::hello, reserved},
       {switching, E::hello, asking},
@@ -86,6 +88,7 @@ std::span<const Transition> transitions() {
       {broken, E::refused, switching},
       {broken, E::time, switching},
   });
+  // clang-format on
   return k_all;
 }
 

@@ -25,8 +25,9 @@ enum class EventKind : std::uint8_t {
   gone,       // the client that it works for is gone, or its job must not go on
   time,       // a deadline has passed
   pod,        // the pod is known: an earlier agent may have left it anywhere
+  likely,     // nobody waits, and another image is likelier to be asked for
 };
-constexpr std::size_t k_events = 15;
+constexpr std::size_t k_events = 16;
 std::string_view name_of(EventKind event);
 
 struct Transition {

@@ -76,7 +76,7 @@ template <std::size_t N>
 Trouble by_words(std::string_view reason, std::string_view message, const std::array<Row, N>& faults) {
   const std::string text = lower(message);
   return {!has_row(text, k_passing) && has_row(text, faults) ? Trouble::Kind::user : Trouble::Kind::passing,
-          message.empty() ? std::string(reason) : one_line(message)};
+          message.empty() ? std::string(reason) : one_line(message), false};
 }
 
 Trouble of_pull(std::string_view reason, std::string_view message, Credentials credentials) {
@@ -92,21 +92,26 @@ Trouble trouble_of(const kube::ContainerStatus& status, Credentials credentials)
   if (status.state != kube::ContainerStatus::State::waiting) return {};
   const std::string& reason = status.reason;
   switch (kube::waiting_of(reason)) {
-    case kube::Waiting::pull:
-      return of_pull(reason, status.message, credentials);
+    case kube::Waiting::pull: {
+      auto trouble = of_pull(reason, status.message, credentials);
+      // From 1.31 on the words of the last pull follow.
+      trouble.back_off =
+          reason == "ImagePullBackOff" && status.message.find("ErrImagePull") == std::string::npos;
+      return trouble;
+    }
     case kube::Waiting::never:
-      return {Trouble::Kind::user, status.message.empty() ? reason : one_line(status.message)};
+      return {Trouble::Kind::user, status.message.empty() ? reason : one_line(status.message), false};
     case kube::Waiting::create:
       return by_words(reason, status.message, k_start_faults);
     case kube::Waiting::config:
-      return {Trouble::Kind::passing, one_line(status.message)};
+      return {Trouble::Kind::passing, one_line(status.message), false};
     case kube::Waiting::back_off: {
       // By itself it only says that the kubelet waits before it starts this image again. What the last start
       // came to is said apart.
       const auto& last = status.last_terminated;
       if (last && kube::never_started(last->reason))
         return by_words(last->reason, last->message, k_start_faults);
-      return {Trouble::Kind::passing, one_line(status.message)};
+      return {Trouble::Kind::passing, one_line(status.message), true};
     }
     case kube::Waiting::other:
       break;

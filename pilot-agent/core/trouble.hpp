@@ -18,7 +18,8 @@ struct Trouble {
     user,     // the image is at fault and will stay so
   };
   Kind kind = Kind::none;
-  std::string message;  // the kubelet's or the registry's words, one line
+  std::string message;    // the kubelet's or the registry's words, one line
+  bool back_off = false;  // they only say that the kubelet waits before it tries again
 };
 // Whether the pod names credentials for registries: if it does, a refusal that says no more may be of those.
 enum class Credentials : std::uint8_t { none, some };

@@ -33,10 +33,12 @@ struct Policy {
   std::chrono::seconds ending_patience{90};  // from a job's end, or the order to kill it, to JobEnded
   int give_up_after = 5;                     // failures of the infrastructure in a row; 0: never
   enum class First : std::uint8_t { use, prove };
-  First first = First::use;                // prove: a test switch comes before any use
-  bool pullers = false;                    // images that may not be on the node are pulled beside the pod
-  std::chrono::seconds puller_answer{20};  // until somebody says that they are at it
-  std::string nonce_prefix = "g";          // of the tags made up, unlike that of any earlier agent
+  First first = First::use;                 // prove: a test switch comes before any use
+  int spares = 0;                           // containers beyond the jobs at a time
+  std::chrono::seconds renewal_pause{600};  // with an image that a spare container failed to get
+  bool pullers = false;                     // images that may not be on the node are pulled beside the pod
+  std::chrono::seconds puller_answer{20};   // until somebody says that they are at it
+  std::string nonce_prefix = "g";           // of the tags made up, unlike that of any earlier agent
 };
 
 // What an apptainer asks for.

@@ -36,6 +36,7 @@ TEST_CASE("ends: a job that the kernel killed for memory is held, with the numbe
   CHECK(hold.subcode == k_subcode_memory);
   CHECK(hold.status == ExitStatus::signaled(SIGKILL));
   CHECK(hold.reason.find("limit of 64 megabytes") != std::string::npos);
+  CHECK(h.core.snapshot().shortage.find(": " + hold.reason) != std::string::npos);
   CHECK(h.state() == State::idle);
 }
 

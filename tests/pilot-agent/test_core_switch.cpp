@@ -266,9 +266,13 @@ TEST_CASE("switch: passing trouble is waited out, but not for ever") {
   SUBCASE("it does not") {
     h.pass(120s);
     CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+    // Not the words of the kubelet that waits before it tries again.
+    CHECK(h.last<Fail>().message == "dial tcp: i/o timeout");
   }
   SUBCASE("a registry that has no address is the user's") {
     h.waits(0, "ErrImagePull", "lookup nosuch.example: no such host");
+    h.waits(0, "CrashLoopBackOff", "back-off 1m20s restarting failed container");
+    CHECK(h.core.snapshot().containers[0].trouble == "lookup nosuch.example: no such host");
     h.pass(120s);
     CHECK(h.last<Fail>().fault == wire::Fault::user);
   }

@@ -17,7 +17,7 @@ namespace {
 
 Json status() {
   return Json::parse(
-      R"({"failures": 2, "binds": {"count": "warm=3 user=1", "within": "0.1=2 5=3", "took_s": 1.25},
+      R"({"failures": 2, "shortage": "job 11.0: over its limit", "binds": {"count": "warm=3 user=1", "within": "0.1=2 5=3", "took_s": 1.25},
     "containers": [
     {"name": "payload-0", "state": "running", "since": "2026-01-01T00:00:10Z", "job": "12.0", "owner": "alice@pool",
      "slot": "slot1_1@pilot", "image": "docker.io/library/python:3.12", "digest": "sha256:abc", "how": "pulled",
@@ -94,6 +94,7 @@ TEST_CASE("slot_attributes: each job's slot has its container and image, and wha
 
   CHECK(all.at("pod").text("GlidepodContainers") == "payload-0=running payload-1=switching payload-2=idle");
   CHECK(all.at("pod").evaluate("GlidepodFailures").integer == 2);
+  CHECK(all.at("pod").text("GlidepodHeld") == "job 11.0: over its limit");
   CHECK(all.at("pod").text("GlidepodBinds") == "warm=3 user=1");
   CHECK(all.at("pod").text("GlidepodBindsWithin") == "0.1=2 5=3");
   CHECK(all.at("pod").evaluate("GlidepodBindSeconds").real == 1.25);

@@ -156,6 +156,7 @@ TEST_CASE("status: the table") {
   StatusFile file = scene.file();
   scene.snapshot.failures = 2;
   scene.snapshot.given_up = true;
+  scene.snapshot.shortage = "job 11.0: over its limit";
   file.touch();
   scene.pass(300);
   const auto now = parse_time(text_of(scene.read()["containers"][0], "since")).value();
@@ -169,7 +170,8 @@ TEST_CASE("status: the table") {
                   "goodbye: Back-off\n") != std::string::npos);
   CHECK(text.find("image reg.example/carol/big:1, pulled beside the pod: pulling\n") != std::string::npos);
   CHECK(text.find("waiting for a container: 14.0\n") != std::string::npos);
-  CHECK(text.find("failures of the infrastructure in a row: 2\nit has given up") != std::string::npos);
+  CHECK(text.find("failures of the infrastructure in a row: 2\nheld for what it used: job 11.0: over its "
+                  "limit\nit has given up") != std::string::npos);
   // Names are the users'.
   CHECK(text.find('\x1b') == std::string::npos);
 }

@@ -122,6 +122,10 @@ void Properties::ended(ClientId id, ExitStatus status, std::string_view cause, b
 
 void Properties::noted(std::string_view line) {
   if (line.starts_with("event=started ")) failures_ = 0;
+  if (line.starts_with("event=renew "))
+    for (const ClientId id : world_.starters.waiting())
+      if (world_.driver.serves(id) && world_.starters.client(id).launches == 0)
+        broken("a spare container is made ready only while nobody waits", std::to_string(id));
   failures_ += line.starts_with("event=bind_failed ") || line.starts_with("event=switch_failed ") ? 1 : 0;
 }
 

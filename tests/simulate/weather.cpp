@@ -30,6 +30,8 @@ Weather::Weather(Random& random) {
   Random beside = random.aside(9);
   policy.pullers = beside.chance(400);
   provisioner = policy.pullers && beside.chance(850);
+  if (Random spare = random.aside(14); containers > 1 && spare.chance(400))
+    policy.spares = static_cast<int>(spare.between(1, containers - 1));
   if (!faults) return;
   if (provisioner && beside.chance(600)) pullers_astray = static_cast<int>(beside.between(50, 900));
   request_lost = some(300);

@@ -1,0 +1,91 @@
+#include "pilot-agent/core/likely.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace glidepod::agent {
+
+namespace {
+
+constexpr double k_fades = 0.98;     // what a job leaves of the weight of those before it
+constexpr double k_trouble = 0.005;  // of all weight: what a renewal must be worth
+
+bool serves(const Free& one, const Lately::One& wanted) {
+  return one.ready && one.image == wanted.image && (one.owner.empty() || one.owner == wanted.owner);
+}
+
+// Of each, by how many containers it is served now.
+std::vector<int> served(std::span<const Lately::One> lately, std::span<const Free> free) {
+  std::vector<int> result;
+  result.reserve(lately.size());
+  for (const auto& wanted : lately)
+    result.push_back(static_cast<int>(
+        std::ranges::count_if(free, [&wanted](const Free& one) { return serves(one, wanted); })));
+  return result;
+}
+
+// What the last of so many containers is worth to somebody.
+double worth(const Lately::One& wanted, int count) {
+  return std::ldexp(wanted.weight, -count);
+}
+
+double loss(std::span<const Lately::One> lately, const std::vector<int>& counts, const Free& one) {
+  double result = 0;
+  for (std::size_t i = 0; i < lately.size(); ++i)
+    if (serves(one, lately[i])) result += worth(lately[i], counts[i]);
+  return result;
+}
+
+}  // namespace
+
+void Lately::ran(const std::string& image, const std::string& owner) {
+  for (auto& one : all_) one.weight *= k_fades;
+  const auto is_it = [&](const One& one) { return one.image == image && one.owner == owner; };
+  if (const auto found = std::ranges::find_if(all_, is_it); found != all_.end()) {
+    found->weight += 1;
+    return;
+  }
+  if (all_.size() >= k_most) all_.erase(std::ranges::min_element(all_, {}, &One::weight));
+  all_.push_back({image, owner, 1});
+}
+
+std::optional<Renewal> likeliest(std::span<const Lately::One> lately, std::span<const Free> free,
+                                 const std::function<bool(const std::string&)>& may_have) {
+  const auto counts = served(lately, free);
+  double all = 0;
+  for (const auto& wanted : lately) all += wanted.weight;
+  std::optional<Renewal> best;
+  double most = k_trouble * all;
+  std::vector<std::string> tried;
+  for (const auto& candidate : lately) {
+    if (std::ranges::find(tried, candidate.image) != tried.end()) continue;
+    tried.push_back(candidate.image);
+    if (!may_have(candidate.image)) continue;
+    for (std::size_t at = 0; at < free.size(); ++at) {
+      double gain = -loss(lately, counts, free[at]);
+      for (std::size_t i = 0; i < lately.size(); ++i)
+        if (lately[i].image == candidate.image)
+          gain += worth(lately[i], counts[i] + (serves(free[at], lately[i]) ? 0 : 1));
+      // To have the same again is no gain for its owner, who may come meanwhile.
+      if (free[at].ready && free[at].image == candidate.image) gain -= loss(lately, counts, free[at]) / 2;
+      if (gain <= most) continue;
+      most = gain;
+      best = Renewal{at, candidate.image};
+    }
+  }
+  return best;
+}
+
+std::size_t least_wanted(std::span<const Lately::One> lately, std::span<const Free> free) {
+  const auto counts = served(lately, free);
+  std::size_t result = 0;
+  double least = loss(lately, counts, free[0]);
+  for (std::size_t i = 1; i < free.size(); ++i)
+    if (const double one = loss(lately, counts, free[i]); one < least) {
+      least = one;
+      result = i;
+    }
+  return result;
+}
+
+}  // namespace glidepod::agent

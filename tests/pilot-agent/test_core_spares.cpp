@@ -1,0 +1,129 @@
+#include "tests/pilot-agent/core_harness.hpp"
+
+using namespace glidepod;
+using namespace glidepod::agent;
+
+namespace {
+
+Policy spares(int count) {
+  Policy policy;
+  policy.spares = count;
+  return policy;
+}
+
+// A job of bob's has run and ended in the first container, whose digest is known; the others are as they
+// began.
+struct Scene : Harness {
+  explicit Scene(int containers = 2, int count = 1, const Policy& policy = {})
+      : Harness(containers, with(policy, count)) {
+    ask(k_image_a, wire::Verb::exec, "bob");
+    switch_to(0, k_image_a, k_digest_a);
+    REQUIRE(state() == State::running);
+  }
+  static Policy with(Policy policy, int count) {
+    policy.spares = count;
+    return policy;
+  }
+  int patches() const { return count<Patch>(); }
+};
+
+}  // namespace
+
+TEST_CASE("spares: without any, nothing is switched that nobody asked for") {
+  Scene s(2, 0);
+  s.end_job();
+  CHECK(s.patches() == 1);
+  CHECK(s.state(1) == State::idle);
+}
+
+TEST_CASE("spares: one gets the image that was asked for, and the next owner finds it ready") {
+  Scene s;
+  CHECK(s.noted("event=renew container=payload-1 image=" + k_image_a));
+  CHECK(s.state(1) == State::switching);
+  s.switch_to(1, k_image_a, k_digest_a);
+  CHECK(s.state(1) == State::idle);
+  CHECK(s.patches() == 2);
+  const ClientId client = s.ask(k_image_a, wire::Verb::exec, "alice");
+  CHECK(s.last<Launch>().client == client);
+  CHECK(s.last<Launch>().glue == s.glue[1]);
+  CHECK(s.noted("how=warm"));
+}
+
+TEST_CASE("spares: it comes to rest") {
+  Scene s(3, 2);
+  int renewed = 0;
+  while (s.core.state_of("payload-1") == State::switching ||
+         s.core.state_of("payload-2") == State::switching) {
+    const int at = s.state(1) == State::switching ? 1 : 2;
+    s.switch_to(at, k_image_a, k_digest_a);
+    REQUIRE(++renewed < 10);
+  }
+  CHECK(s.patches() == 1 + renewed);
+  s.end_job();
+  for (int i = 0; i < 20; ++i) s.pass(100s);
+  CHECK(s.patches() == 1 + renewed);
+}
+
+TEST_CASE("spares: a job that comes meanwhile waits for the switch that is under way") {
+  Scene s(3, 1);
+  REQUIRE(s.state(1) == State::switching);
+  REQUIRE(s.state(2) == State::idle);
+  const ClientId client = s.ask(k_image_a, wire::Verb::exec, "alice");
+  CHECK(s.patches() == 2);
+  s.switch_to(1, k_image_a, k_digest_a);
+  CHECK(s.last<Launch>().client == client);
+  CHECK(s.state(1) == State::running);
+}
+
+TEST_CASE("spares: an image of which no digest is known is not made ready") {
+  Harness h(2, spares(1));
+  h.ask(k_image_a);
+  h.patched();
+  h.goodbye();
+  h.hello();
+  REQUIRE(h.state() == State::running);
+  CHECK(h.count<Patch>() == 1);
+  h.runs(0, "docker.io/library/a:1", "docker.io/library/a@" + k_digest_a);
+  CHECK(h.count<Patch>() == 2);
+}
+
+TEST_CASE("spares: containers enough for the jobs that can come stay as they are") {
+  // Two jobs at a time, of which one runs. The third container has gone for a moment, so the other job's is
+  // all that is left.
+  Harness h(3, spares(1));
+  h.ask(k_image_a, wire::Verb::exec, "bob");
+  h.lose(2);
+  h.switch_to(0, k_image_a, k_digest_a);
+  REQUIRE(h.state(1) == State::idle);
+  CHECK(h.count<Patch>() == 1);
+  h.hello(2);
+  CHECK(h.count<Patch>() == 2);
+}
+
+TEST_CASE("spares: one that cannot be had is left alone for a while, and is no failure of the pilot's") {
+  Policy policy;
+  policy.give_up_after = 1;
+  Scene s(2, 1, policy);
+  REQUIRE(s.state(1) == State::switching);
+  s.patch_failed(422, "no");
+  CHECK(s.count<GiveUp>() == 0);
+  CHECK(s.patches() == 2);
+  s.pass(599s);
+  CHECK(s.patches() == 2);
+  s.pass(2s);
+  CHECK(s.patches() == 3);
+}
+
+TEST_CASE("spares: a pilot that is to end makes nothing ready") {
+  Harness h(2, spares(1));
+  h.ask(k_image_a);
+  h.patched();
+  h.goodbye();
+  h.hello();
+  REQUIRE(h.state() == State::running);
+  h.core.drain(h.now);
+  h.take();
+  h.runs(0, k_image_a, "docker.io/library/a@" + k_digest_a);
+  CHECK(h.noted("event=digest"));
+  CHECK(h.count<Patch>() == 1);
+}

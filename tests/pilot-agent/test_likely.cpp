@@ -1,0 +1,104 @@
+#include "pilot-agent/core/likely.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <map>
+
+using namespace glidepod::agent;
+
+namespace {
+
+bool all(const std::string&) {
+  return true;
+}
+
+Lately after(const std::vector<std::pair<std::string, std::string>>& jobs) {
+  Lately lately;
+  for (const auto& [image, owner] : jobs) lately.ran(image, owner);
+  return lately;
+}
+
+// Renews until nothing is worth it; how often that was.
+int settle(const Lately& lately, std::vector<Free>& free) {
+  for (int times = 0; times < 1000; ++times) {
+    const auto renewal = likeliest(lately.all(), free, all);
+    if (!renewal) return times;
+    free[renewal->free] = {renewal->image, "", true};
+  }
+  return 1000;
+}
+
+std::map<std::string, int> images(const std::vector<Free>& free) {
+  std::map<std::string, int> result;
+  for (const Free& one : free) ++result[one.image];
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("likely: who has run nothing makes nothing ready") {
+  const std::vector<Free> free(3, Free{"", "", true});
+  CHECK_FALSE(likeliest({}, free, all));
+  CHECK_FALSE(likeliest(after({{"a", "alice"}}).all(), {}, all));
+}
+
+TEST_CASE("likely: the image that is asked for most comes first, and as often as it is worth") {
+  const Lately lately = after({{"a", "alice"}, {"a", "alice"}, {"a", "bob"}, {"b", "bob"}});
+  std::vector<Free> free(4, Free{"", "", true});
+  const auto first = likeliest(lately.all(), free, all);
+  REQUIRE(first);
+  CHECK(first->image == "a");
+  CHECK(settle(lately, free) == 4);
+  CHECK(images(free) == std::map<std::string, int>{{"a", 3}, {"b", 1}});
+}
+
+TEST_CASE("likely: it comes to rest, whatever there is") {
+  Lately lately;
+  for (int i = 0; i < 1000; ++i)
+    lately.ran(fmt::format("image-{}", i * i % 23), fmt::format("owner-{}", i % 7));
+  CHECK(lately.all().size() <= Lately::k_most);
+  std::vector<Free> free;
+  for (int i = 0; i < 24; ++i)
+    free.push_back(
+        {fmt::format("image-{}", i % 5), i % 3 == 0 ? "" : fmt::format("owner-{}", i % 7), i % 4 != 0});
+  CHECK(settle(lately, free) <= 48);
+  CHECK(settle(lately, free) == 0);
+}
+
+TEST_CASE("likely: what one owner has used is made ready for the others") {
+  const Lately lately = after({{"a", "bob"}, {"a", "bob"}, {"a", "alice"}});
+  std::vector<Free> free = {{"a", "alice", true}};
+  const auto renewal = likeliest(lately.all(), free, all);
+  REQUIRE(renewal);
+  CHECK(renewal->image == "a");
+  // But not where that one alone asks for it.
+  CHECK_FALSE(likeliest(after({{"a", "alice"}}).all(), free, all));
+  // Unless nobody may have it as it is.
+  free[0].ready = false;
+  CHECK(likeliest(after({{"a", "alice"}}).all(), free, all));
+}
+
+TEST_CASE("likely: an image that may not be had is not proposed") {
+  const Lately lately = after({{"a", "alice"}, {"a", "alice"}, {"b", "alice"}});
+  const std::vector<Free> free(1, Free{"", "", true});
+  const auto renewal = likeliest(lately.all(), free, [](const std::string& image) { return image != "a"; });
+  REQUIRE(renewal);
+  CHECK(renewal->image == "b");
+}
+
+TEST_CASE("likely: what was asked for long ago is forgotten") {
+  Lately lately = after({{"old", "alice"}, {"old", "alice"}});
+  for (int i = 0; i < 300; ++i) lately.ran("new", "alice");
+  std::vector<Free> free(3, Free{"old", "", true});
+  settle(lately, free);
+  CHECK(images(free)["new"] == 3);
+}
+
+TEST_CASE("likely: a job that finds none takes what the others miss least") {
+  const Lately lately = after({{"a", "alice"}, {"a", "alice"}, {"b", "bob"}});
+  const std::vector<Free> free = {{"a", "", true}, {"b", "", true}, {"c", "", true}, {"b", "", true}};
+  CHECK(least_wanted(lately.all(), free) == 2);
+  CHECK(least_wanted(lately.all(), std::span(free).first(2)) == 1);
+  CHECK(least_wanted({}, free) == 0);
+}
