@@ -201,6 +201,11 @@ int run(int argc, char** argv) {
       "--lease", arguments.service.lease,
       "NAME or NAMESPACE/NAME of a Lease: of the instances with the same one, one makes pods "
       "(default: this one does)");
+  run_command->add_option("--tokens", arguments.service.tokens,
+                          "a folder of the pool's tokens that are not this user's, such as a mounted Secret");
+  run_command->add_option("--token-copies", arguments.service.token_copies,
+                          "where they are copied to for HTCondor's tools (SEC_TOKEN_DIRECTORY), at the start "
+                          "and whenever they change");
   auto* status_command =
       app.add_subcommand("status", "print the last cycle of a running instance, and what runs where");
   status_command->add_option("--file", arguments.status_file, "its status_file")->capture_default_str();

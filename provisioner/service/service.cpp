@@ -15,6 +15,7 @@
 #include "provisioner/service/parts.hpp"
 #include "provisioner/service/pod_events.hpp"
 #include "provisioner/service/report.hpp"
+#include "provisioner/service/tokens.hpp"
 
 namespace glidepod::provisioner {
 
@@ -41,6 +42,7 @@ class Service {
         TRY(Parts::make(loop_, options_, configuration_, PodFeed::Mode::followed, metrics_.api.observer()));
     files_ = TRY(FileWatch::create(loop_, [this] { files_changed(); }));
     watch_files();
+    TRY(follow_tokens());
     if (!options_.listen.empty()) {
       endpoint_ = TRY(http::StatusServer::create(loop_, options_.listen,
                                                  [this](const std::string& path) { return answer(path); }));
@@ -113,6 +115,9 @@ class Service {
 
   void decided(Observation seen) {
     if (!leads_) return idle();
+    if (!options_.tokens.empty())
+      for (auto& expired : expired_tokens(options_.token_copies, seen.at))
+        seen.supply.problems.push_back(std::move(expired));
     auto plan = std::make_shared<Plan>(parts_->cycle->decide(seen));
     auto shared = std::make_shared<Observation>(std::move(seen));
     decision_log_.decided(*plan);
@@ -215,6 +220,17 @@ class Service {
       spdlog::warn("event=settings_not_watched why={}", glidepod::quoted(watched.error().message()));
   }
 
+  // HTCondor's tools look at them whenever they are started.
+  Result<void> follow_tokens() {
+    if (options_.tokens.empty()) return {};
+    TRY(copy_tokens(options_.tokens, options_.token_copies));
+    token_watch_ = TRY(FileWatch::create(loop_, [this] {
+      const auto copied = copy_tokens(options_.tokens, options_.token_copies);
+      if (!copied) spdlog::warn("event=token_not_copied why={}", glidepod::quoted(copied.error().message()));
+    }));
+    return token_watch_->set({options_.tokens + "/any"});
+  }
+
   // A file that was refused is told of once, not with each event in its folder.
   void files_changed() {
     const auto now = fingerprint_of(configuration_.files);
@@ -239,7 +255,7 @@ class Service {
   Configuration configuration_;
   Metrics metrics_;
   std::unique_ptr<Parts> parts_;
-  std::unique_ptr<FileWatch> files_;
+  std::unique_ptr<FileWatch> files_, token_watch_;
   std::unique_ptr<http::StatusServer> endpoint_;
   std::unique_ptr<kube::Client> lease_client_;
   std::unique_ptr<Leader> leader_;

@@ -14,7 +14,9 @@ struct ServiceOptions {
   kube::Endpoint api;
   std::string listen;         // "HOST:PORT" for probes and metrics; empty: none
   bool serve_status = false;  // also what `status` tells, to whoever can reach that
-  std::string lease;          // "NAME" or "NAMESPACE/NAME": only its holder makes pods; empty: this one does
+  // A folder of mounted tokens that HTCondor's tools cannot use as it is, and where its copy is (tokens.hpp).
+  std::string tokens, token_copies;
+  std::string lease;  // "NAME" or "NAMESPACE/NAME": only its holder makes pods; empty: this one does
 };
 
 // What one cycle would do, as report() puts it. Nothing is made or removed, nothing is written.
