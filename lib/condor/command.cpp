@@ -29,6 +29,15 @@ Result<Pipe> make_pipe() {
   return pipe;
 }
 
+// HTCondor's tools say on the first line that something failed, below it what, and then how a pool works.
+std::string all_lines(std::string_view text) {
+  std::string result;
+  for (const auto& line : split(text.substr(0, text.find("\nExtra Info:")), '\n'))
+    if (const auto words = trim(line); !words.empty())
+      result.append(result.empty() ? "" : "; ").append(words);
+  return result;
+}
+
 }  // namespace
 
 struct ChildRunner::Job {
@@ -136,7 +145,7 @@ void ChildRunner::finish(const std::shared_ptr<Job>& job) {
   if (job->late) return job->on_end(error("{}: no answer in {} ms", name, job->command.time_limit.count()));
   if (!ended) return job->on_end(ended.error().in(name));
   if (ended->status.success()) return job->on_end({});
-  const auto words = one_line(trim(job->errors), 500);
+  const auto words = one_line(all_lines(job->errors), 500);
   job->on_end(error("{}: {}{}{}", name, ended->status.to_string(), words.empty() ? "" : ": ", words));
 }
 

@@ -22,15 +22,25 @@ void Pool::ask(std::vector<std::string> argv, Answer answer) {
       });
 }
 
+// Whom it was that did not answer: HTCondor's tools may not say it.
+Pool::Answer Pool::of_collector(Answer answer) const {
+  if (!collector_.empty())
+    answer.on_end = [name = collector_, told = std::move(answer.on_end)](const Result<void>& end) {
+      told(end ? Result<void>() : end.error().in(name));
+    };
+  return answer;
+}
+
 void Pool::schedds(Answer answer) {
-  ask({"condor_status", "-schedd", "-json", "-attributes", "Name,AuthenticatedIdentity"}, std::move(answer));
+  ask({"condor_status", "-schedd", "-json", "-attributes", "Name,AuthenticatedIdentity"},
+      of_collector(std::move(answer)));
 }
 
 void Pool::slots(const std::string& constraint, const std::vector<std::string>& attributes, Answer answer) {
   // Without an option it shows the slots; -startd gives, since HTCondor 23, one ad for each daemon instead.
   ask({"condor_status", "-constraint", constraint, "-json", "-attributes",
        fmt::format("{}", fmt::join(attributes, ","))},
-      std::move(answer));
+      of_collector(std::move(answer)));
 }
 
 void Pool::job_groups(const std::string& schedd, const std::string& constraint,

@@ -49,6 +49,7 @@ class Pool {
              std::function<void(Result<std::vector<bool>>)> done);
 
  private:
+  Answer of_collector(Answer answer) const;
   Command command(std::vector<std::string> argv) const;
   void ask(std::vector<std::string> argv, Answer answer);
 

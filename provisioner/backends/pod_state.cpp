@@ -196,6 +196,7 @@ Result<Pod> read_pod(const Json& pod) {
   result.avoids = avoided_by(pod);
   result.made_as = text(at(metadata, "annotations"), k_made_as);
   result.since = read_time(at(metadata, "creationTimestamp"));
+  result.leaving = metadata.contains("deletionTimestamp");
   result.message = words_of(status);
   const auto& pilot = pilot_status(pod);
   const auto phase = text(status, "phase");

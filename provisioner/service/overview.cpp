@@ -177,6 +177,11 @@ std::string colored(const std::string& lines, const std::vector<Row>& rows) {
   return result;
 }
 
+// Of a pilot that runs, and is in no pool.
+std::string joins(const std::string& pod) {
+  return fmt::format("its pilot to join the pool (why not: kubectl logs {} --container pilot)", pod);
+}
+
 }  // namespace
 
 Json pods_json(const std::vector<Pod>& pods, const std::vector<Slot>& slots, const OwnerNaming& naming) {
@@ -200,7 +205,8 @@ Json pods_json(const std::vector<Pod>& pods, const std::vector<Slot>& slots, con
       }
     } else {
       entry["since"] = seconds_of(pod.since);
-      put(entry, "waits_for", pod.message);
+      put(entry, "waits_for",
+          state == PodState::unregistered && pod.message.empty() ? joins(pod.name) : pod.message);
     }
     entry["state"] = to_string(state);
     result.push_back(std::move(entry));

@@ -48,6 +48,8 @@ void PodEvents::look_at_job(Memory& memory, const Slot& slot, const OwnerNaming&
 void PodEvents::look_at_pilot(Memory& memory, const Slot& slot, Time now) {
   if (std::exchange(memory.trouble, slot.trouble) != slot.trouble && !slot.trouble.empty())
     tell(memory, {slot.pod, "GivenUp", "takes no more jobs: " + slot.trouble, true}, now);
+  if (!slot.held.empty() && std::exchange(memory.held, slot.held) != slot.held)
+    tell(memory, {slot.pod, "OutOfResources", "put on hold: " + slot.held, true}, now);
   // A dynamic slot may have an old copy; an agent that has started again counts anew.
   if (!slot.binds) return;
   const auto& before = memory.binds.counts;
@@ -66,16 +68,25 @@ void PodEvents::look_at_pilot(Memory& memory, const Slot& slot, Time now) {
   memory.binds = *slot.binds;
 }
 
+void PodEvents::look_at_end(Memory& memory, const Pod& pod, const std::string& jobs, Time now) {
+  if (std::exchange(memory.leaving, pod.leaving) != pod.leaving && !jobs.empty())
+    tell(memory, {pod.name, "Draining", fmt::format("{}: vacates{}", pod.message, jobs)}, now);
+}
+
 std::vector<PodEvent> PodEvents::saw(const Observation& seen, const OwnerNaming& naming) {
   std::map<std::string, Memory> pods;
   for (const Pod& pod : seen.pods) pods[pod.name] = std::move(pods_[pod.name]);
   pods_ = std::move(pods);
+  std::map<std::string_view, std::string> jobs;
   for (const Slot& slot : seen.slots) {
     const auto pod = pods_.find(slot.pod);
     if (pod == pods_.end()) continue;
     look_at_pilot(pod->second, slot, seen.at);
-    if (slot.claimed) look_at_job(pod->second, slot, naming, seen.at);
+    if (!slot.claimed) continue;
+    look_at_job(pod->second, slot, naming, seen.at);
+    if (!slot.job.id.empty()) jobs[pod->first] += " " + slot.job.id;
   }
+  for (const Pod& pod : seen.pods) look_at_end(pods_[pod.name], pod, jobs[pod.name], seen.at);
   looked_ = true;
   auto result = std::exchange(warnings_, {});
   for (auto& event : std::exchange(others_, {}))

@@ -14,6 +14,8 @@ namespace glidepod::provisioner {
 //   Bound       Normal   a job came by a payload container: its id, owner, container, image, digest, how
 //   BindWaits   Warning  a job waits for its image for longer than k_patience, and what it waits for
 //   BindFailed  Warning  jobs came by none, and by whose fault
+//   OutOfResources Warning  a job was put on hold for the memory or disk that it used: its numbers
+//   Draining    Normal   somebody has asked for the pod's end: the jobs that are vacated
 //   GivenUp     Warning  the pilot takes no more jobs, and why
 //
 // Of one reason a pod has one in k_pause, and a look has at most k_most, warnings first: a pool of any size
@@ -29,10 +31,12 @@ class PodEvents {
   struct Memory {
     std::map<std::string, std::string> jobs;  // by slot: the last that came by a container
     BindCounts binds;
-    std::string trouble;
+    std::string trouble, held;
+    bool leaving = false;
     std::map<std::string, Time> told;  // by reason
   };
   void look_at_job(Memory& memory, const Slot& slot, const OwnerNaming& naming, Time now);
+  void look_at_end(Memory& memory, const Pod& pod, const std::string& jobs, Time now);
   void look_at_pilot(Memory& memory, const Slot& slot, Time now);
   void tell(Memory& memory, PodEvent event, Time now);
 

@@ -91,6 +91,8 @@ std::vector<std::string> slot_attributes(const std::string& pod_attribute) {
           "GlidepodWaitsFor",
           "GlidepodContainers",
           "GlidepodTrouble",
+          "GlidepodHeld",
+          "DynamicSlot",
           "GlidepodBinds",
           "GlidepodBindsWithin",
           "GlidepodBindSeconds"};
@@ -110,6 +112,8 @@ std::optional<Slot> read_slot(const condor::Ad& ad, const std::string& pod_attri
   slot.containers = said(ad, "GlidepodContainers");
   slot.binds = read_binds(ad);
   slot.trouble = said(ad, "GlidepodTrouble");
+  // A dynamic slot has a copy from when it was made.
+  if (!ad.evaluate("DynamicSlot").boolean) slot.held = said(ad, "GlidepodHeld");
   if (slot.claimed) slot.job = read_job(ad);
   return slot;
 }

@@ -44,6 +44,7 @@ struct Slot {
   std::string containers = {};  // of the pod's own slot: "payload-0=running payload-1=idle"
   std::optional<BindCounts> binds = {};
   std::string trouble = {};  // why the pilot takes no more jobs
+  std::string held = {};     // the last job there that had too little memory or disk, and the numbers
 };
 
 }  // namespace glidepod::provisioner

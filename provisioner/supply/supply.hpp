@@ -47,6 +47,7 @@ struct Pod {
   bool outdated = false;  // new pods of its group are made otherwise
   std::string node = {};  // where it is to run; empty: it waits for one
   std::string made_as;    // how it was made: differs where another template or other settings made it
+  bool leaving = false;   // somebody has asked for its end
   std::string message;    // what the scheduler or the kubelet says of its waiting
   std::vector<std::string> avoids = {};  // host names of nodes that it is kept from because pilots fail there
 };

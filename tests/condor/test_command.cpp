@@ -43,6 +43,11 @@ TEST_CASE("command: much output on both sides comes whole and blocks nothing") {
 
 TEST_CASE("command: failures say the program, how it ended and its words") {
   CHECK(run({"sh", "-c", "echo 'no such schedd' >&2; exit 3"}).end == "sh: exit code 3: no such schedd");
+  // What failed stands on the first line, and why below it.
+  CHECK(run({"sh", "-c",
+             "printf 'Error: communication error\\n  AUTHENTICATE:1003:no method\\n\\nExtra Info: a "
+             "collector is\\na daemon\\n' >&2; exit 1"})
+            .end == "sh: exit code 1: Error: communication error; AUTHENTICATE:1003:no method");
   CHECK(run({"sh", "-c", "kill -9 $$"}).end == "sh: signal 9 (KILL)");
   CHECK(run({"/nonexistent/program"}).end == "start /nonexistent/program: No such file or directory");
 }

@@ -75,6 +75,8 @@ TEST_CASE("pod events: what was there before the first look, another instance ha
   s.events = {};
   s.bind("1.0");
   s.slot().trouble = "five failures";
+  s.slot().held = "job 1.0: ...";
+  s.seen.pods[0].leaving = true;
   s.slot().binds->counts[BindCounts::k_bound] = 7;
   CHECK(s.look() == "");
   CHECK(s.look() == "");
@@ -121,6 +123,30 @@ TEST_CASE("pod events: a pilot that takes no more jobs says why") {
   s.slot().trouble = "5 failures in a row, the last: \x1b[31mno\nanswer";
   CHECK(s.look() == "GivenUp!");
   CHECK(s.told[0].message == "takes no more jobs: 5 failures in a row, the last:  [31mno");
+  CHECK(s.look(PodEvents::k_pause) == "");
+}
+
+TEST_CASE("pod events: a job that was held for its memory is told once") {
+  Scene s;
+  s.slot().held = "job 1.0: Job has gone over memory limit of 64 megabytes.";
+  CHECK(s.look() == "OutOfResources!");
+  CHECK(s.told[0].message == "put on hold: job 1.0: Job has gone over memory limit of 64 megabytes.");
+  CHECK(s.look(PodEvents::k_pause) == "");
+  s.slot().held = "job 2.0: Job has gone over memory limit of 64 megabytes.";
+  CHECK(s.look(PodEvents::k_pause) == "OutOfResources!");
+}
+
+TEST_CASE("pod events: a pod that is asked to end has its jobs told, once") {
+  Scene s(2);
+  s.bind("1.0");
+  CHECK(s.look() == "Bound");
+  for (auto& pod : s.seen.pods) {
+    pod.leaving = true;
+    pod.message = "asked to end, by 12:00 at the latest";
+  }
+  CHECK(s.look() == "Draining");  // of the one with a job
+  CHECK(s.told[0].pod == "pod-0");
+  CHECK(s.told[0].message == "asked to end, by 12:00 at the latest: vacates 1.0");
   CHECK(s.look(PodEvents::k_pause) == "");
 }
 
