@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <functional>
 #include <thread>
 
@@ -167,8 +168,14 @@ long call32(long number, long a) {
 }  // namespace
 
 TEST_CASE("seccomp: the 32-bit interfaces are no way around") {
-  // getpid: 20. A kernel may have been built without the interface; int 0x80 then ends the process.
-  if (under_filter([] { return call32(20, 0) == ::getpid() ? 0 : 1; }) == 0) {
+  // getpid: 20. A kernel may have no such interface, or have it switched off; int 0x80 then ends the process,
+  // by its own signal and not by a handler that doctest or a sanitizer has for it.
+  const int served = under_filter([] {
+    ::signal(SIGSEGV, SIG_DFL);
+    return call32(20, 0) == ::getpid() ? 0 : 1;
+  });
+  CHECK((served == 0 || served == 200 + SIGSEGV));
+  if (served == 0) {
     CHECK(under_filter([] { return call32(310, CLONE_NEWUTS) == -EPERM ? 0 : 1; }) == 0);  // unshare
     CHECK(under_filter([] { return call32(21, 0) == -EPERM ? 0 : 1; }) == 0);              // mount
     CHECK(under_filter([] { return call32(120, CLONE_NEWUSER | SIGCHLD) == -EPERM ? 0 : 1; }) == 0);  // clone
