@@ -6,6 +6,7 @@
 #include "provisioner/decide/breaker.hpp"
 #include "provisioner/decide/nodes.hpp"
 #include "provisioner/decide/removal.hpp"
+#include "provisioner/decide/room.hpp"
 #include "provisioner/decide/share.hpp"
 
 namespace glidepod::provisioner {
@@ -48,7 +49,33 @@ std::optional<std::string> why_unservable(const Group& group, const Capacity& ca
   return std::nullopt;
 }
 
-// PRP's law and everything that concerns the group alone.
+// PRP's law, and what makes its number smaller. steps: told what had a say.
+std::int64_t target_of(std::int64_t jobs, const GroupSupply& supply, const Policy& policy, Time now,
+                       std::vector<std::string>* steps) {
+  const auto say = [steps](std::string step) {
+    if (steps) steps->push_back(std::move(step));
+  };
+  auto target = jobs == 0 ? 0 : pressure(jobs, policy.max_pods_per_cluster);
+  say(fmt::format("{} idle jobs ask for {} waiting pods", jobs, target));
+  if (policy.settings.waste_feedback && supply.wasted > 0 && target > 1) {
+    const auto good = supply.used + supply.claimed + 1;
+    // To the nearest: one of many that was wasted takes nothing from a small target.
+    const auto all = good + supply.wasted;
+    const auto lowered = std::max<std::int64_t>((2 * target * good + all) / (2 * all), 1);
+    if (lowered < target)
+      say(fmt::format("{} pilots wasted, {} used: {} -> {}", supply.wasted, supply.used + supply.claimed,
+                      target, lowered));
+    target = lowered;
+  }
+  // One pod shows when there is room again; more would only take what others may wait for.
+  if (homeless(supply, policy.settings, now) && target > 1) {
+    say(fmt::format("no node for {} s: {} -> 1", (now - supply.unschedulable_since).count(), target));
+    target = 1;
+  }
+  return target;
+}
+
+// The law for this group and everything else that concerns it alone.
 void decide_group(Decision& decision, const Capacity& capacity, const Policy& policy, Time now,
                   Breaker& breaker) {
   const auto& s = policy.settings;
@@ -67,29 +94,11 @@ void decide_group(Decision& decision, const Capacity& capacity, const Policy& po
   if (decision.counted < idle)
     decision.steps.push_back(fmt::format("max_pods_per_owner {}: {} of {} idle jobs count",
                                          s.max_pods_per_owner, decision.counted, idle));
-  auto& target = decision.target;
-  target = decision.counted == 0 ? 0 : pressure(decision.counted, policy.max_pods_per_cluster);
-  decision.steps.push_back(fmt::format("{} idle jobs ask for {} waiting pods", decision.counted, target));
-
-  if (s.waste_feedback && supply.wasted > 0 && target > 1) {
-    const auto good = supply.used + supply.claimed + 1;
-    // To the nearest: one of many that was wasted takes nothing from a small target.
-    const auto all = good + supply.wasted;
-    const auto lowered = std::max<std::int64_t>((2 * target * good + all) / (2 * all), 1);
-    if (lowered < target)
-      decision.steps.push_back(fmt::format("{} pilots wasted, {} used: {} -> {}", supply.wasted,
-                                           supply.used + supply.claimed, target, lowered));
-    target = lowered;
-  }
-  // One pod shows when there is room again; more would only take what others may wait for.
-  if (homeless(supply, s, now) && target > 1) {
-    const auto since = now - supply.unschedulable_since;
-    decision.steps.push_back(fmt::format("no node for {} s: {} -> 1", since.count(), target));
-    target = 1;
-  }
+  decision.keep = target_of(decision.counted, supply, policy, now, nullptr);
+  decision.target = target_of(decision.counted - decision.fit, supply, policy, now, &decision.steps);
   // Without the breaker, pods that fail wait like any other, as with PRP: nothing else would end the storm.
   const auto waiting = supply.unclaimed() + (s.breaker_failures == 0 ? supply.broken : 0);
-  decision.submit = std::max<std::int64_t>(target - waiting, 0);
+  decision.submit = std::max<std::int64_t>(decision.target - waiting, 0);
   if (supply.live() >= policy.max_submit_pods_per_cluster) {
     decision.steps.push_back(fmt::format("max_submit_pods_per_cluster {}: has {}",
                                          policy.max_submit_pods_per_cluster, supply.live()));
@@ -120,23 +129,6 @@ void lower(Decision& decision, std::int64_t limit, std::string_view rule) {
   if (decision.submit <= allowed) return;
   decision.steps.push_back(fmt::format("{}: {} -> {}", rule, decision.submit, allowed));
   decision.submit = allowed;
-}
-
-std::int64_t Resources::holds(const Resources& other, std::int64_t most) const {
-  const auto limit = [&most](std::int64_t have, std::int64_t need) {
-    if (need > 0) most = std::min(most, std::max<std::int64_t>(have, 0) / need);
-  };
-  limit(cpu_milli, other.cpu_milli);
-  limit(memory_bytes, other.memory_bytes);
-  limit(disk_bytes, other.disk_bytes);
-  limit(gpus, other.gpus);
-  limit(pods, other.pods);
-  return most;
-}
-
-Resources Resources::minus(const Resources& other) const {
-  return {cpu_milli - other.cpu_milli, memory_bytes - other.memory_bytes, disk_bytes - other.disk_bytes,
-          gpus - other.gpus, pods - other.pods};
 }
 
 std::int64_t pressure(std::int64_t idle, std::int64_t max_pods_per_cluster) {
@@ -192,17 +184,23 @@ Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity
   }
   for (const auto& [group, jobs] : demand.groups) decisions[group].demand = jobs;
   const auto counted = counted_jobs(demand, supply, policy.settings.max_pods_per_owner);
+  const auto left = leave_to_pods(counted, demand, supply, policy, now, plan.history.left_since);
   for (auto& [group, decision] : decisions) {
     if (decision.supply.live() == 0 && decision.demand.idle + decision.demand.unmaterialized == 0) continue;
     decision.group = group;
     decision.image = policy.image;
     if (const auto found = counted.find(group); found != counted.end()) decision.counted = found->second;
+    if (const auto found = left.find(group); found != left.end()) {
+      decision.fit = found->second.jobs;
+      decision.steps.push_back(found->second.step);
+    }
     auto& breaker = plan.history.breakers[{group, policy.image}];
     decide_group(decision, capacity, policy, now, breaker);
     plan.decisions.push_back(std::move(decision));
   }
   share(plan.decisions, supply, capacity, policy, now, plan.history.cycle++);
   for (auto& decision : plan.decisions) {
+    fresh_pods(decision, left, plan.history.left_since);
     const bool wanted = decision.verdict == Verdict::submit || decision.verdict == Verdict::canary;
     if (wanted && decision.submit == 0) decision.verdict = Verdict::limited;
     if (decision.verdict == Verdict::canary)

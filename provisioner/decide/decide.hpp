@@ -11,19 +11,6 @@
 
 namespace glidepod::provisioner {
 
-// What a pod asks a cluster for.
-struct Resources {
-  std::int64_t cpu_milli = 0;
-  std::int64_t memory_bytes = 0;
-  std::int64_t disk_bytes = 0;
-  std::int64_t gpus = 0;
-  std::int64_t pods = 1;
-
-  // How often other fits into this, up to most.
-  std::int64_t holds(const Resources& other, std::int64_t most) const;
-  Resources minus(const Resources& other) const;
-};
-
 // What the cluster can take; what is not known does not limit.
 struct Capacity {
   std::vector<Resources> nodes;             // allocatable, each distinct size once
@@ -43,6 +30,7 @@ struct Policy {
   Seconds finished_ttl{86400};
   std::int64_t sightings_before_removal = 0;  // not 0: this alone decides, not age and number
   std::int64_t removals_per_cycle = 100;
+  std::int64_t least_fill = 0;  // percent of a free pod that a job must fill
 };
 
 // A stopped group and image: its pilots failed too often.
@@ -64,6 +52,7 @@ struct History {
   std::map<std::pair<Group, std::string>, Breaker> breakers;
   std::map<std::string, NodeMemory> nodes;  // that are avoided, or were lately
   std::map<Group, Time> surplus_since;      // groups of which more pods wait than are wanted
+  std::map<Group, Time> left_since;         // groups with jobs that are left to running pods
   std::uint64_t cycle = 0;
 };
 
@@ -84,7 +73,9 @@ struct Decision {
   GroupDemand demand;
   GroupSupply supply;
   std::int64_t counted = 0;  // idle jobs that count
+  std::int64_t fit = 0;      // of these, such as fit into what running pods have left
   std::int64_t target = 0;   // waiting pods wanted
+  std::int64_t keep = 0;     // waiting pods that are not too many: target as if no job had fitted anywhere
   std::int64_t submit = 0;
   std::vector<std::string> steps;  // each rule that had a say, with its numbers
 

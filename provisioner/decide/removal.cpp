@@ -45,10 +45,10 @@ void take_surplus(const std::map<Group, std::vector<JoblessPod>>& spare, const D
     if (found == spare.end()) continue;
     auto pods = found->second;
     // One that waits for its image waits for jobs, too, while there are any.
-    if (d.target > 0)
+    if (d.keep > 0)
       std::erase_if(pods, [](const JoblessPod& pod) { return pod.state != PodState::unschedulable; });
     auto above = static_cast<std::int64_t>(pods.size());
-    if (d.target > 0) above = std::min(above, d.supply.unclaimed() - d.target);
+    if (d.keep > 0) above = std::min(above, d.supply.unclaimed() - d.keep);
     if (above <= 0) continue;
     const auto known = before.find(d.group);
     const auto since = history.surplus_since[d.group] = known == before.end() ? now : known->second;
@@ -58,7 +58,7 @@ void take_surplus(const std::map<Group, std::vector<JoblessPod>>& spare, const D
     });
     pods.resize(static_cast<std::size_t>(above));
     for (const auto& pod : pods)
-      result.push_back({pod.name, fmt::format("{} wanted for {} s", d.target, (now - since).count())});
+      result.push_back({pod.name, fmt::format("{} wanted for {} s", d.keep, (now - since).count())});
   }
 }
 

@@ -119,6 +119,15 @@ Result<Group> group_of(const Ad& ad, const PolicySettings& policy) {
   return group;
 }
 
+Resources request_of(const Ad& ad, const Group& group) {
+  const auto asked = [&ad](std::string_view name, std::int64_t of_group) {
+    const auto said = request(ad, name);
+    return said ? said->value_or(of_group) : of_group;
+  };
+  return of_job(asked("RequestCpus", group.cpus), asked("RequestMemory", group.memory_mb),
+                asked("RequestDisk", group.disk_kb), group.gpus);
+}
+
 std::vector<QueryPart> query_parts(const HtcondorSettings& settings, const std::string& name_space,
                                    CondorDemand::Namespace matching, const std::string& taken) {
   using From = QueryPart::From;
@@ -234,6 +243,8 @@ void CondorDemand::ask_schedd(const std::shared_ptr<Fetch>& fetch, const std::st
                         return fetch->bad_ad(schedd, group ? "no JobCount" : group.error().message());
                       auto& demand = (*groups)[group.value()];
                       demand.idle += count.integer;
+                      const auto asked = request_of(ad, group.value());
+                      demand.largest = demand.largest.value_or(asked).widened_to(asked);
                       const auto owner = ad.text("Owner");
                       demand.owners[owner.empty() ? "unknown" : owner] += count.integer;
                     },
@@ -279,6 +290,7 @@ void CondorDemand::end_schedd(const std::shared_ptr<Fetch>& fetch, const std::st
       auto& sum = fetch->demand.groups[group];
       sum.idle += demand.idle;
       sum.unmaterialized += demand.unmaterialized;
+      if (demand.largest) sum.largest = sum.largest.value_or(*demand.largest).widened_to(*demand.largest);
       for (const auto& [owner, idle] : demand.owners) sum.owners[owner] += idle;
     }
   } else {

@@ -10,6 +10,7 @@
 
 #include "lib/condor/pool.hpp"
 #include "provisioner/demand/group.hpp"
+#include "provisioner/demand/resources.hpp"
 
 namespace glidepod::provisioner {
 
@@ -18,6 +19,7 @@ struct GroupDemand {
   std::int64_t idle = 0;
   std::int64_t unmaterialized = 0;             // of late-materialised clusters, at most the lookahead of each
   std::map<std::string, std::int64_t> owners;  // the idle ones by owner
+  std::optional<Resources> largest;  // what they ask for themselves, of each the most; none: not known
 };
 
 // What the pool waits for, as of one moment.
@@ -79,6 +81,9 @@ Result<std::pair<std::string, std::vector<std::string>>> job_query(const Htcondo
                                                                    const std::string& name_space,
                                                                    CondorDemand::Namespace matching,
                                                                    const std::string& taken = {});
+
+// What a job asks for itself: of a group, or less. What it does not say is the group's.
+Resources request_of(const condor::Ad& ad, const Group& group);
 
 // The group that a job (or an aggregate of jobs) belongs to: unset, undefined and small sizes take PRP's
 // defaults, others are rounded up to their bucket, volumes and labels that jobs may not ask for are left out.

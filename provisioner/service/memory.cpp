@@ -23,6 +23,9 @@ constexpr std::pair<const char*, EventList> k_event_lists[] = {
 using TimeList = std::vector<Time> Fates::*;
 constexpr std::pair<const char*, TimeList> k_count_lists[] = {{"wasted", &Fates::wasted},
                                                               {"used", &Fates::used}};
+using SinceList = std::map<Group, Time> History::*;
+constexpr std::pair<const char*, SinceList> k_since_lists[] = {{"surplus", &History::surplus_since},
+                                                               {"left", &History::left_since}};
 
 std::int64_t unix_of(Time time) {
   return time.time_since_epoch().count();
@@ -75,8 +78,9 @@ Json written_of(const Tracker& tracker, const History& history, Time now, std::s
     lists["nodes"].add(memory.since, [n = &name, m = &memory] {
       return Json{*n, unix_of(m->since), unix_of(m->until), m->pause.count(), m->failed};
     });
-  for (const auto& [group, since] : history.surplus_since)
-    lists["surplus"].add(since, [&, g = &group, s = since] { return Json{groups.of(*g), unix_of(s)}; });
+  for (const auto& [name, list] : k_since_lists)
+    for (const auto& [group, since] : history.*list)
+      lists[name].add(since, [&, g = &group, s = since] { return Json{groups.of(*g), unix_of(s)}; });
   for (const auto& [group, fates] : tracker.fates()) {
     for (const auto& [name, list] : k_event_lists)
       for (const auto& event : fates.*list)
@@ -131,7 +135,8 @@ class Reader {
                                                            .until = soon(e.at(2)),
                                                            .pause = pause(e.at(3)),
                                                            .failed = e.at(4).get<std::int64_t>()};
-    for (const auto& e : list("surplus")) result_.history.surplus_since[group(e.at(0))] = past(e.at(1));
+    for (const auto& [name, member] : k_since_lists)
+      for (const auto& e : list(name)) (result_.history.*member)[group(e.at(0))] = past(e.at(1));
     for (const auto& [name, member] : k_event_lists)
       for (const auto& e : list(name))
         (result_.fates[group(e.at(0))].*member)

@@ -15,6 +15,7 @@ namespace glidepod::provisioner {
 //    "breakers": [[group, image, opened, closed, next_canary, pause]],   opened 0: it is closed
 //    "nodes":    [[NAME, since, until, pause, failed]],
 //    "surplus":  [[group, since]],
+//    "left":     [[group, since]],
 //    "failures", "crashes", "refusals": [[group, image, at, POD, NODE]],
 //    "wasted", "used": [[group, at, how many]]}
 //

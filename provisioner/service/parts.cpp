@@ -133,6 +133,7 @@ Result<std::unique_ptr<Parts>> Parts::make(Loop& loop, const ServiceOptions& opt
   const PilotSettings& pilots = options.backend->pilots(settings);
   auto policy = make_policy(settings, pilots, parts->backend->image());
   policy.finished_ttl = settings.kubernetes.job_ttl;
+  policy.least_fill = settings.kubernetes.least_fill;
   options.backend->limit(policy, settings);
   parts->demand = std::make_unique<CondorDemand>(parts->runner, settings.htcondor, settings.policy,
                                                  settings.kubernetes.name_space, options.backend->name_space,

@@ -46,6 +46,7 @@ Json decision_json(const Decision& d, const OwnerNaming& naming) {
           {"claimed", d.supply.claimed},
           {"broken", d.supply.broken},
           {"wasted", d.supply.wasted},
+          {"fit", d.fit},
           {"target", d.target},
           {"submit", d.submit},
           {"verdict", to_string(d.verdict)},

@@ -9,7 +9,9 @@ namespace glidepod::provisioner {
 
 namespace {
 
-constexpr std::size_t k_longest = 1000;  // of what a pilot says
+constexpr std::size_t k_longest = 1000;             // of what a pilot says
+constexpr std::int64_t k_most = 1'000'000'000'000;  // of its numbers
+constexpr std::chrono::seconds k_room_age{300};
 
 std::string said(const condor::Ad& ad, std::string_view name) {
   auto text = ad.text(name);
@@ -71,6 +73,28 @@ std::optional<BindCounts> read_binds(const condor::Ad& ad) {
   return result;
 }
 
+// Pilots without payload containers have a START of their own, by which they may not take more jobs. An ad of
+// five UPDATE_INTERVALs ago matches nothing by ours (60-start.config).
+void read_room(const condor::Ad& ad, Slot& slot) {
+  const auto number = [&ad](std::string_view name) -> std::optional<std::int64_t> {
+    const auto value = ad.evaluate(name);
+    if (!value.is(condor::Value::Type::integer) || value.integer < 0 || value.integer > k_most)
+      return std::nullopt;
+    return value.integer;
+  };
+  const auto containers = number("GlidepodPayloadContainers"), cpus = number("Cpus"),
+             memory = number("Memory"), disk = number("Disk"), heard = number("LastHeardFrom");
+  if (!ad.evaluate("PartitionableSlot").boolean || ad.text("State") != "Unclaimed" || !slot.trouble.empty() ||
+      !containers || !cpus || !memory || !disk || !heard)
+    return;
+  const auto jobs = *containers - number("NumDynamicSlots").value_or(0);
+  if (jobs <= 0) return;
+  slot.room = of_slot(*cpus, *memory, *disk, number("GPUs").value_or(0), jobs);
+  slot.room_until = Time(std::chrono::seconds(*heard)) + k_room_age;
+  if (const auto until = number("GlidepodTakesJobsUntil"))
+    slot.room_until = std::min(slot.room_until, Time(std::chrono::seconds(*until)));
+}
+
 }  // namespace
 
 std::vector<std::string> slot_attributes(const std::string& pod_attribute) {
@@ -95,7 +119,16 @@ std::vector<std::string> slot_attributes(const std::string& pod_attribute) {
           "DynamicSlot",
           "GlidepodBinds",
           "GlidepodBindsWithin",
-          "GlidepodBindSeconds"};
+          "GlidepodBindSeconds",
+          "PartitionableSlot",
+          "NumDynamicSlots",
+          "GlidepodPayloadContainers",
+          "GlidepodTakesJobsUntil",
+          "LastHeardFrom",
+          "Cpus",
+          "Memory",
+          "Disk",
+          "GPUs"};
 }
 
 std::optional<Slot> read_slot(const condor::Ad& ad, const std::string& pod_attribute,
@@ -115,6 +148,7 @@ std::optional<Slot> read_slot(const condor::Ad& ad, const std::string& pod_attri
   // A dynamic slot has a copy from when it was made.
   if (!ad.evaluate("DynamicSlot").boolean) slot.held = said(ad, "GlidepodHeld");
   if (slot.claimed) slot.job = read_job(ad);
+  read_room(ad, slot);
   return slot;
 }
 

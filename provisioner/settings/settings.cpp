@@ -265,6 +265,10 @@ class Table {
     integer(g, "max_pods_per_owner", &s.max_pods_per_owner, 0, "cap: pods for one job owner");
     yes_or_no(g, "waste_feedback", &s.waste_feedback, "pilots that ended without a job lower the pressure");
     seconds(g, "waste_window", &s.waste_window, "how long such a pilot counts");
+    yes_or_no(g, "count_free_capacity", &s.count_free_capacity,
+              "idle jobs that fit into what running pods have left ask for no new ones");
+    seconds(g, "free_capacity_limit", &s.free_capacity_limit,
+            "they do again when they have waited for so long, until a pod is made for them or waits");
     integer(g, "breaker_failures", &s.breaker_failures, 0, "failed pilots of a group and image that stop it");
     seconds(g, "breaker_window", &s.breaker_window, "how long a failed pilot counts");
     seconds(g, "breaker_first_pause", &s.breaker_first_pause, "time to the first canary pod");

@@ -98,6 +98,8 @@ struct PolicySettings {
   std::int64_t max_pods_per_group = 0, max_pods = 0, max_pods_per_owner = 0;
   bool waste_feedback = true;
   Seconds waste_window{3600};
+  bool count_free_capacity = true;   // jobs that fit into running pods ask for no new ones
+  Seconds free_capacity_limit{300};  // for so long at a time
   std::int64_t breaker_failures = 3;
   Seconds breaker_window{1800};
   Seconds breaker_first_pause{300}, breaker_longest_pause{7200};

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "provisioner/demand/resources.hpp"
+
 namespace glidepod::provisioner {
 
 using Time = std::chrono::sys_seconds;
@@ -45,6 +47,10 @@ struct Slot {
   std::optional<BindCounts> binds = {};
   std::string trouble = {};  // why the pilot takes no more jobs
   std::string held = {};     // the last job there that had too little memory or disk, and the numbers
+  // Of the pod's own slot: what it has left for more jobs, and until when that is good. None: nothing, or not
+  // known.
+  std::optional<Resources> room = {};
+  Time room_until{};
 };
 
 }  // namespace glidepod::provisioner

@@ -62,6 +62,7 @@ Standing standing(PodState state, Seconds age, const PolicySettings& policy) {
 struct InPool {
   bool claimed = false, troubled = false;
   std::set<std::string> owners;
+  std::optional<Resources> room;
 };
 
 void count(GroupSupply& group, Standing as) {
@@ -160,6 +161,7 @@ Supply Tracker::observe(const std::vector<Pod>& pods, const std::vector<Slot>& s
     entry.claimed = entry.claimed || slot.claimed;
     entry.troubled = entry.troubled || !slot.trouble.empty();
     if (slot.claimed && !slot.owner.empty()) entry.owners.insert(slot.owner);
+    if (slot.room && now < slot.room_until) entry.room = slot.room;
   }
 
   Supply supply;
@@ -196,6 +198,8 @@ Supply Tracker::observe(const std::vector<Pod>& pods, const std::vector<Slot>& s
       if (found->second.troubled && !std::exchange(memory.troubled, true))
         note(&Fates::refusals, pod.name, memory, now);
       if (!memory.troubled && !pod.node.empty()) supply.groups[pod.group].at_work.insert(pod.node);
+      if (found->second.room && !memory.troubled && !pod.leaving)
+        supply.rooms.push_back({pod.group, *found->second.room, found->second.claimed});
     }
     auto& group = supply.groups[pod.group];
     ++group.states[state];

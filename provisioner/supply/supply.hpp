@@ -103,12 +103,20 @@ struct JoblessPod {
   std::string message;
 };
 
+// What a pod in the pool has left for jobs that it takes now.
+struct Room {
+  Group group;  // of the pod
+  Resources left;
+  bool has_job = false;
+};
+
 // The pods there are, as of one moment.
 struct Supply {
   std::map<Group, GroupSupply> groups;
   std::map<std::string, std::int64_t> claimed_by_owner;  // pods with a job of this owner
   std::vector<EndedPod> ended;
   std::vector<JoblessPod> jobless;
+  std::vector<Room> rooms;
   std::optional<std::string> blind;  // why the pods or their ads could not be seen
   std::vector<std::string> problems;
 };

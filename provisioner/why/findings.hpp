@@ -69,6 +69,8 @@ std::vector<Finding> of_pods(const Scene& scene);
 std::vector<Finding> of_decision(const Scene& scene, bool coming);
 // How much of a free pod of this group the job fills in percent: of its CPUs or memory, whichever is more.
 double fill_of(const condor::Ad& job, const Group& pod);
+// What the negotiator said when it last found nothing for the job, to be put behind other evidence.
+std::string last_rejection(const condor::Ad& job);
 // A job on hold, by its codes.
 Finding of_hold(const condor::Ad& job);
 // A clause that is not true of the job, or that nobody told of.

@@ -110,6 +110,13 @@ void add_rules(const Scene& scene, const Ruling& ruling, bool coming, std::vecto
     else if (ruling.verdict == "unservable")
       result.push_back({Weight::stops, "unservable", "the settings cannot make a pod for it", step,
                         "correct them, or what the job asks for", Who::pool_operator});
+    else if (step.find("idle jobs fit into running pods") != std::string::npos)
+      result.push_back({coming ? Weight::note : Weight::waits, "running-pods",
+                        "running pods have room for jobs of its size, so that fewer are made",
+                        step + last_rejection(scene.job.ad),
+                        fmt::format("wait for the negotiator; after {} s pods are made all the same",
+                                    scene.policy.free_capacity_limit.count()),
+                        Who::nobody});
     else if (step.find("pilots wasted") != std::string::npos)
       result.push_back({Weight::note, "waste", "fewer pilots are made, since others ended without a job",
                         step, "condor_q -better-analyze of a job of this size: what do they require?",

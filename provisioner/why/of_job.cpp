@@ -95,6 +95,11 @@ double number(const Ad& job, std::string_view name) {
 
 }  // namespace
 
+std::string last_rejection(const Ad& job) {
+  const auto said = job.text("LastRejMatchReason");
+  return said.empty() ? "" : "; when it last looked: " + one_line(trim(said), 300);
+}
+
 double fill_of(const Ad& job, const Group& pod) {
   return 100 * std::max(number(job, "RequestCpus") / static_cast<double>(pod.cpus),
                         number(job, "RequestMemory") / static_cast<double>(pod.memory_mb));

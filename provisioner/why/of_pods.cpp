@@ -111,11 +111,9 @@ void add_running(const Scene& scene, const GroupSupply& pods, std::vector<Findin
          late ? Who::pool_operator : Who::nobody});
   }
   if (const auto n = count(pods, PodState::unmatched); n > 0) {
-    const auto rejected = scene.job.ad.text("LastRejMatchReason");
     result.push_back(
         {Weight::waits, "negotiator", "a pilot of its size is free: it is the negotiator's turn",
-         fmt::format("pods: {} free{}{}", n,
-                     rejected.empty() ? "" : "; when it last looked: ", one_line(trim(rejected), 300)),
+         fmt::format("pods: {} free{}", n, last_rejection(scene.job.ad)),
          "wait; if it lasts: condor_q -better-analyze JOB, condor_userprio, concurrency limits"});
   }
   if (pods.claimed > 0)

@@ -69,6 +69,11 @@ struct Case {
         for (auto* times : {&pods.failures, &pods.registrations})
           for (auto n = below(6); n > 0; --n) times->push_back(k_now - Seconds(below(3000)));
       }
+      for (auto n = below(6); n > 0; --n)
+        supply.rooms.push_back(
+            {group, of_slot(below(20), below(40'000), below(20'000'000), 0, below(9)), below(2) == 0});
+      if (below(3) == 0 && demand.groups.contains(group))
+        demand.groups[group].largest = of_job(1 + below(group.cpus), below(9000), below(9'000'000), 0);
       capacity.needs[group] = {.cpu_milli = group.cpus * 1000, .memory_bytes = 1 + below(1000)};
       if (below(3) == 0)
         history.breakers[{group, "img"}] = {.open = below(2) == 0,
@@ -102,7 +107,7 @@ bool over(std::int64_t cap, std::int64_t have, std::int64_t added) {
 }  // namespace
 
 TEST_CASE("properties: of any decision over 5,000 random states") {
-  std::int64_t submitting = 0, blind = 0;
+  std::int64_t submitting = 0, blind = 0, fitting = 0;
   for (std::uint64_t seed = 1; seed <= 5'000; ++seed) {
     const Case c(seed);
     const auto plan = c.plan();
@@ -118,7 +123,8 @@ TEST_CASE("properties: of any decision over 5,000 random states") {
       running += pods.unclaimed() + pods.claimed;
       live += pods.live();
     }
-    Resources taken{.pods = 0};
+    Resources taken{.pods = 0}, fitted{.pods = 0}, had{.pods = 0};
+    for (const auto& room : c.supply.rooms) had = had.minus(room.left, -1);
     for (const auto& d : plan.decisions) {
       const auto& pods = d.supply;
       // Never above a curb or a cap of the group, nor above PRP's law.
@@ -131,12 +137,24 @@ TEST_CASE("properties: of any decision over 5,000 random states") {
              !over(s.max_idle_per_group, pods.unclaimed(), d.submit);
       good = good && !over(s.max_running_per_group, pods.unclaimed() + pods.claimed, d.submit);
       good = good && !over(s.max_pods_per_group, pods.live(), d.submit);
+      // What fits into running pods is theirs and fits there, and asks for no pod.
+      good = good && d.fit >= 0 && d.fit <= d.counted;
+      good =
+          good &&
+          d.submit <= std::max<std::int64_t>(
+                          pressure(d.counted - d.fit, c.policy.max_pods_per_cluster) - pods.unclaimed(), 0);
+      const auto asked =
+          d.demand.largest.value_or(of_job(d.group.cpus, d.group.memory_mb, d.group.disk_kb, d.group.gpus));
+      fitted = fitted.minus(asked, -d.fit);
+      fitting += d.fit > 0;
       // Pods are made exactly where the verdict says so, never without jobs.
       const bool makes = d.verdict == Decision::Verdict::submit || d.verdict == Decision::Verdict::canary;
       good = good && makes == (d.submit > 0) && (!makes || d.demand.idle + d.demand.unmaterialized > 0);
       good = good && (d.verdict != Decision::Verdict::canary || d.submit == 1);
       for (std::int64_t i = 0; i < d.submit; ++i) taken = taken.minus(c.capacity.needs.at(d.group));
     }
+    good = good && had.minus(fitted).cpu_milli >= 0 && had.minus(fitted).memory_bytes >= 0 &&
+           had.minus(fitted).disk_bytes >= 0 && had.minus(fitted).pods >= 0;
     // Nor above one of all groups.
     good = good && !over(s.ramp_up, 0, sum) && !over(s.max_idle, unclaimed, sum) &&
            !over(s.max_running, running, sum);
@@ -159,6 +177,7 @@ TEST_CASE("properties: of any decision over 5,000 random states") {
   }
   CHECK(submitting > 1000);
   CHECK(blind > 500);
+  CHECK(fitting > 1000);
 }
 
 TEST_CASE("properties: one owner alone never gets more pods than the cap") {

@@ -77,6 +77,24 @@ TEST_CASE("demand: a group is what the job requests, PRP's defaults where it doe
         "1;4096;8000000;;0;;");
 }
 
+TEST_CASE("demand: of a group it is known what its jobs ask for themselves, at most") {
+  Scene scene;
+  scene.schedds["a@x"] = {
+      "[\n" + ad(3, "alice", R"("RequestCpus": 1, "RequestMemory": 1000, "RequestDisk": 45)") +
+          ad(3, "bob", R"("RequestCpus": 1, "RequestMemory": 2000, "RequestDisk": 30)") + "]\n",
+      {}};
+  scene.schedds["b@x"] = {"[\n" + ad(1, "eve", R"("RequestMemory": 10, "RequestDisk": 99)") + "]\n", {}};
+  const auto got = scene.fetch().groups.at(Group{}).largest;
+  REQUIRE(got);
+  CHECK(got->cpu_milli == 1000);
+  CHECK(got->memory_bytes == std::int64_t{2048} << 20);  // in steps of 128 MB
+  CHECK(got->disk_bytes == std::int64_t{99 + 2048} << 10);
+  CHECK(got->pods == 1);
+  const auto unsaid = request_of(condor::ad_from_json("{}").value(), Group{});
+  CHECK(unsaid.memory_bytes == std::int64_t{4096} << 20);
+  CHECK(unsaid.disk_bytes == std::int64_t{8'000'000 + 2048} << 10);
+}
+
 TEST_CASE("demand: GPU types are in order and only with GPUs") {
   CHECK(name(R"({"RequestGPUs": 1, "RequestGPUTypes": "L40, A100,L40"})") == "1;4096;8000000;;1;A100,L40;");
   CHECK(name(R"({"RequestGPUTypes": "L40"})") == "1;4096;8000000;;0;;");

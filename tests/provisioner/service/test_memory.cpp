@@ -119,6 +119,24 @@ TEST_CASE("memory: numbers of pilots in it take no more than so much of ours") {
   CHECK(recalled.fates.begin()->second.wasted.size() == 10'000);
 }
 
+TEST_CASE("memory: since when jobs are left to running pods goes on") {
+  CourseOfPods course;
+  auto& jobs = course.demand.groups.at(Group{});
+  jobs.largest = of_job(1, 1000, 1000, 0);
+  course.claimed("p", "n");
+  Slot own{"p", false, ""};
+  own.room = of_slot(6, 8192, 1'000'000, 0, 6);
+  own.room_until = course.now + Seconds(3600);
+  course.slots.push_back(own);
+  CHECK(course.step().decisions.at(0).fit == 6);
+  for (int i = 0; i < 4; ++i) {
+    change_leader(course);
+    CHECK(course.step().decisions.at(0).fit == 6);
+  }
+  change_leader(course);
+  CHECK(course.step().decisions.at(0).fit == 0);
+}
+
 TEST_CASE("memory: nothing in it lasts longer than the settings allow") {
   const Time now{Seconds(1'000'000)};
   const auto memory = json_from(R"({"version": 1, "time": 1, "cycle": 3, "groups": [[1, 2, 3, 0, "", "", ""]],

@@ -184,6 +184,28 @@ TEST_CASE("supply: a pod that was taken away is neither a failure of its image n
     }
 }
 
+TEST_CASE("supply: what pods have left for jobs that they take now") {
+  Scene scene;
+  scene.look();
+  for (const auto* name : {"busy", "free", "leaves", "troubled", "old", "ended"}) {
+    scene.add(name, PodState::unregistered);
+    Slot slot{name, false, ""};
+    slot.room = of_slot(6, 4096, 1000, 0, 3);
+    slot.room_until = scene.now + Seconds(100);
+    scene.slots.push_back(slot);
+  }
+  scene.slots.push_back({"busy", true, "alice"});
+  scene.pods[2].leaving = true;
+  scene.slots[3].trouble = "five failures";
+  scene.slots[4].room_until = scene.now + Seconds(60);
+  scene.pods[5].state = PodState::succeeded;
+  const auto supply = scene.look();
+  REQUIRE(supply.rooms.size() == 2);
+  CHECK(supply.rooms[0].has_job);
+  CHECK_FALSE(supply.rooms[1].has_job);
+  CHECK(supply.rooms[0].left.cpu_milli == 6000);
+}
+
 TEST_CASE("supply: a job that a pod had counts, however the pod ended") {
   Scene scene;
   for (const auto* name : {"taken", "gone"}) {

@@ -333,6 +333,16 @@ const std::vector<Case> k_cases = {
        w.job["LastRejMatchReason"] = "submitter limit exceeded";
      },
      "negotiator", "waits", "nobody", "pods: 1 free; when it last looked: submitter limit exceeded"},
+    {"running pods have room",
+     [](World& w) {
+       w.pod(PodState::unregistered);
+       w.slots = {{"pod-0", false, ""}, {"pod-0", true, "bob"}};
+       w.slots[0].room = of_slot(6, 8192, 9'000'000, 0, 2);
+       w.slots[0].room_until = k_now + Seconds(60);
+       w.job["LastRejMatchReason"] = "submitter limit exceeded";
+     },
+     "running-pods", "waits", "nobody",
+     "1 of 1 idle jobs fit into running pods; when it last looked: submitter limit exceeded"},
     {"the next cycle", [](World&) {}, "next-cycle", "waits", "nobody",
      "pods: 1 for jobs of its size, at most 120 s"},
     {"the next cycle makes others first",
