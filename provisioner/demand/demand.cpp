@@ -7,6 +7,7 @@
 
 #include "lib/base/text.hpp"
 #include "lib/condor/job_ad.hpp"
+#include "provisioner/demand/name_space.hpp"
 
 namespace glidepod::provisioner {
 
@@ -97,6 +98,18 @@ const std::vector<std::string> k_group_attributes = {"RequestCpus",        "Requ
 
 }  // namespace
 
+// A job whose pattern for namespaces is refused comes with the answer, to be told.
+Result<Group> CondorDemand::group_in(const Ad& ad) const {
+  const auto pattern = ad.evaluate("RequestK8SNamespace");
+  const bool good = pattern.is(Value::Type::string) && is_namespace_pattern(pattern.text);
+  if (patterns_ && !good)
+    return error(
+        "RequestK8SNamespace of {} is refused: '{}' is no pattern of a-z, 0-9, '-', '.', '|' and at "
+        "most three of '*', '+', '?'",
+        one_line(ad.text("Owner"), 100), one_line(pattern.to_string(), 100));
+  return group_of(ad, policy_);
+}
+
 Result<Group> group_of(const Ad& ad, const PolicySettings& policy) {
   Group group;
   const auto cpus = TRY(request(ad, "RequestCpus"));
@@ -134,9 +147,12 @@ std::vector<QueryPart> query_parts(const HtcondorSettings& settings, const std::
   // Universe 5 is vanilla, of which container and docker are kinds; local, scheduler and grid jobs need no
   // pilot.
   std::vector<QueryPart> parts = {{From::status, "JobStatus == 1"}, {From::universe, "JobUniverse == 5"}};
-  // PRP takes the job's value as a pattern, so ".*" is served by every provisioner; here it is a name.
-  if (matching == CondorDemand::Namespace::matched && settings.force_namespace_matching)
-    parts.push_back({From::name_space, fmt::format("RequestK8SNamespace =?= {}", condor::quote(name_space))});
+  // PRP takes the job's value as a pattern, so ".*" is served by every provisioner; here it is a name, unless
+  // the site wants it.
+  const auto names = namespace_matching(settings.force_namespace_matching);
+  if (matching == CondorDemand::Namespace::matched && names != NamespaceMatching::no)
+    parts.push_back(
+        {From::name_space, asks_for_namespace(name_space, names), asks_or_refused(name_space, names)});
   if (!taken.empty()) parts.push_back({From::pilots, taken});
   const std::string more(trim(settings.additional_requirements));
   if (!more.empty()) parts.push_back({From::settings, more});
@@ -157,10 +173,11 @@ Result<std::pair<std::string, std::vector<std::string>>> job_query(const Htcondo
     if (std::none_of(attributes.begin(), attributes.end(), same)) attributes.push_back(name);
   };
   for (const auto& part : query_parts(settings, name_space, matching, taken)) {
-    const auto names = condor::referenced_attributes(part.expression);
+    const auto& expression = part.asked.empty() ? part.expression : part.asked;
+    const auto names = condor::referenced_attributes(expression);
     if (!names) return names.error().in("[htcondor] additional_requirements");
     for (const auto& name : names.value()) add(name);
-    constraint += fmt::format("{}({})", constraint.empty() ? "" : " && ", part.expression);
+    constraint += fmt::format("{}({})", constraint.empty() ? "" : " && ", expression);
   }
   return std::pair(std::move(constraint), std::move(attributes));
 }
@@ -170,6 +187,8 @@ CondorDemand::CondorDemand(condor::CommandRunner& runner, HtcondorSettings setti
     : settings_(std::move(settings)),
       policy_(std::move(policy)),
       pool_(runner, settings_.pool, std::chrono::duration_cast<Milliseconds>(settings_.schedd_time_limit)),
+      patterns_(matching == Namespace::matched &&
+                namespace_matching(settings_.force_namespace_matching) == NamespaceMatching::pattern),
       query_(job_query(settings_, name_space, matching, taken)) {}
 
 struct CondorDemand::Fetch {
@@ -238,7 +257,7 @@ void CondorDemand::ask_schedd(const std::shared_ptr<Fetch>& fetch, const std::st
   pool_.job_groups(schedd, constraint, attributes,
                    {[this, fetch, groups, schedd](const Ad& ad) {
                       const auto count = ad.evaluate("JobCount");
-                      const auto group = group_of(ad, policy_);
+                      const auto group = group_in(ad);
                       if (!group || !count.is(Value::Type::integer) || count.integer < 0)
                         return fetch->bad_ad(schedd, group ? "no JobCount" : group.error().message());
                       auto& demand = (*groups)[group.value()];
@@ -267,7 +286,7 @@ void CondorDemand::look_ahead(const std::shared_ptr<Fetch>& fetch, const std::st
                    {[this, groups, seen](const Ad& ad) {
                       const auto cluster = ad.evaluate("ClusterId"), total = ad.evaluate("TotalSubmitProcs"),
                                  next = ad.evaluate("JobMaterializeNextProcId");
-                      const auto group = group_of(ad, policy_);
+                      const auto group = group_in(ad);
                       for (const auto* value : {&cluster, &total, &next})
                         if (!value->is(Value::Type::integer)) return;
                       if (!group || !seen->insert(cluster.integer).second) return;

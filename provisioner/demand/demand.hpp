@@ -60,9 +60,12 @@ class CondorDemand : public DemandSource {
   void end_schedd(const std::shared_ptr<Fetch>& fetch, const std::string& schedd, const Groups& groups,
                   const Result<void>& end);
 
+  Result<Group> group_in(const condor::Ad& ad) const;
+
   HtcondorSettings settings_;
   PolicySettings policy_;
   condor::Pool pool_;
+  bool patterns_;
   Result<std::pair<std::string, std::vector<std::string>>> query_;  // constraint and attributes
 };
 
@@ -71,6 +74,7 @@ struct QueryPart {
   enum class From : std::uint8_t { status, universe, name_space, pilots, settings };
   From from;
   std::string expression;
+  std::string asked = {};  // of a schedd, where that is more: what comes back and does not meet it is told
 };
 std::vector<QueryPart> query_parts(const HtcondorSettings& settings, const std::string& name_space,
                                    CondorDemand::Namespace matching, const std::string& taken = {});

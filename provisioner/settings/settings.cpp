@@ -128,12 +128,8 @@ class Table {
     seconds(h, "schedd_time_limit", &s.schedd_time_limit, "longest wait for one answer");
     integer(h, "parallel_queries", &s.parallel_queries, 1, "schedds asked at the same time");
     integer(h, "lookahead", &s.lookahead, 0, "most unmaterialised jobs of a cluster that count");
-    add(h, "force_k8s_namespace_matching", "yes",
-        "no: jobs need not name the namespace in RequestK8SNamespace",
-        [&s](const std::string& value) -> Result<void> {
-          s.force_namespace_matching = value != "no";
-          return {};
-        });
+    text(h, "force_k8s_namespace_matching", &s.force_namespace_matching,
+         "no: jobs need not name the namespace in RequestK8SNamespace; pattern: it may be a pattern");
   }
 
   void add_pilot(const char* section, PilotSettings& s) {
@@ -161,7 +157,7 @@ class Table {
     text(k, "namespace", &s.name_space, "namespace of the pods; empty: the provisioner's own");
     text(k, "k8s_domain", &s.domain, "K8S_DOMAIN of the pilots");
     text(k, "force_k8s_namespace_matching", &s.force_namespace_matching,
-         "FORCE_K8SNAMESPACE_MATCHING of the pilots");
+         "FORCE_K8SNAMESPACE_MATCHING of the pilots; no and pattern as in [htcondor]");
     text(k, "k8s_image", &s.image, "the pilot image; default: the template's, else sfiligoi/prp-portal-wn");
     choice(k, "k8s_image_pull_policy", &s.image_pull_policy, {"Always", "IfNotPresent", "Never"},
            "when to pull it");

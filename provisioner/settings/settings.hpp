@@ -24,7 +24,7 @@ struct HtcondorSettings {
   std::string schedd_identity_regexp = ".*";
   std::string startd_identity_regexp = ".*";
   std::string additional_requirements;
-  bool force_namespace_matching = true;
+  std::string force_namespace_matching = "yes";  // no, pattern; whatever else is yes
   Seconds schedd_time_limit{60};
   std::int64_t parallel_queries = 8;
   std::int64_t lookahead = 0;  // most jobs not yet materialised to count beside the idle ones of a cluster

@@ -55,11 +55,7 @@ std::vector<Clause> clauses_of(const JobRules& rules, const Ad& job) {
     if (part.from != QueryPart::From::status)
       for (auto& expression : condor::conjuncts(part.expression))
         result.push_back({from_of(part.from), std::move(expression), true, {}});
-  if (!rules.name_space.empty())
-    result.push_back({From::name_space,
-                      fmt::format("RequestK8SNamespace =?= {}", condor::quote(rules.name_space)),
-                      true,
-                      {}});
+  if (!rules.name_space.empty()) result.push_back({From::name_space, rules.name_space, true, {}});
   for (auto& expression : condor::conjuncts(rules.start)) {
     auto of_job = condor::over_target(expression);
     const bool told = of_job.has_value();

@@ -30,7 +30,7 @@ struct Clause {
 struct JobRules {
   std::vector<QueryPart> query;
   std::string start;       // additional_requirements of the pilots
-  std::string name_space;  // not empty: pilots want jobs to ask for this one
+  std::string name_space;  // not empty: pilots want jobs to ask for it, as this expression says
 };
 // The clauses of all rules for this job.
 std::vector<Clause> clauses_of(const JobRules& rules, const condor::Ad& job);

@@ -131,7 +131,7 @@ Finding by_origin(const Clause& clause, const Ad& job) {
               .what = "it does not ask for the namespace that this provisioner serves",
               .change =
                   "+RequestK8SNamespace = \"NAMESPACE\" in the submit file; or the operator's "
-                  "force_k8s_namespace_matching=no",
+                  "force_k8s_namespace_matching=no, or pattern where it asks by a pattern",
               .who = Who::owner};
     case From::pilots:
       return of_contract(clause, job);

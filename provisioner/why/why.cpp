@@ -3,6 +3,8 @@
 #include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/time.hpp"
+#include "lib/condor/tokens.hpp"
+#include "provisioner/demand/name_space.hpp"
 #include "provisioner/service/parts.hpp"
 #include "provisioner/why/findings.hpp"
 
@@ -29,9 +31,12 @@ JobRules rules_of(const Parts& parts, const ServiceOptions& options) {
   const bool asked = std::ranges::any_of(
       rules.query, [](const QueryPart& part) { return part.from == QueryPart::From::name_space; });
   const auto& switched = settings.kubernetes.force_namespace_matching;
+  const auto pilots = namespace_matching(condor::lower_case(switched));
   const bool wanted = options.backend->name_space == CondorDemand::Namespace::matched && !switched.empty() &&
-                      strcasecmp(switched.c_str(), "no") != 0;
-  if (wanted && !asked) rules.name_space = settings.kubernetes.name_space;
+                      pilots != NamespaceMatching::no;
+  const bool same = pilots == namespace_matching(settings.htcondor.force_namespace_matching);
+  if (wanted && !(asked && same))
+    rules.name_space = asks_for_namespace(settings.kubernetes.name_space, pilots);
   return rules;
 }
 

@@ -24,7 +24,7 @@ TEST_CASE("settings: every PRP default") {
   const auto s = load("").value().settings;
   CHECK(s.sleep_time == Seconds(120));
   CHECK(s.htcondor.schedd_whitelist_regexp == ".*");
-  CHECK(s.htcondor.force_namespace_matching);
+  CHECK(s.htcondor.force_namespace_matching == "yes");
   CHECK(s.kubernetes.app_name == "prp-wn");
   CHECK(s.kubernetes.domain == "optiputer.net");
   CHECK(s.kubernetes.force_namespace_matching == "yes");
@@ -82,7 +82,7 @@ max_submit_pods_per_cluster=50
   const auto& s = loaded->settings;
   CHECK(s.sleep_time == Seconds(60));
   CHECK(s.htcondor.additional_requirements == "(ProjectName =!= undefined)");
-  CHECK_FALSE(s.htcondor.force_namespace_matching);
+  CHECK(s.htcondor.force_namespace_matching == "no");
   CHECK(s.htcondor.schedd_whitelist_regexp == R"((login.*\.osgconnect\.net)|(.*\.jlab\.org))");
   const auto& k = s.kubernetes;
   CHECK(k.app_name == "wn1");

@@ -47,7 +47,7 @@ struct World {
   LeaseLook lease;
 
   World() {
-    htcondor.force_namespace_matching = false;
+    htcondor.force_namespace_matching = "no";
     policy.image = "img";
     look.place = JobLook::Place::queue;
     look.id = "12.0";
@@ -193,10 +193,10 @@ const std::vector<Case> k_cases = {
     {"its own transfer plugins", alone("TransferPlugins", "x=y"), "not-taken", "stops", "the job's owner",
      "x=y"},
     {"universe", alone("JobUniverse", 12), "universe", "stops", "the job's owner", "JobUniverse = 12"},
-    {"namespace of the query", [](World& w) { w.htcondor.force_namespace_matching = true; }, "namespace",
+    {"namespace of the query", [](World& w) { w.htcondor.force_namespace_matching = "yes"; }, "namespace",
      "stops", "the job's owner", "RequestK8SNamespace = undefined"},
-    {"namespace of START alone", [](World& w) { w.name_space = "ns"; }, "namespace", "stops",
-     "the job's owner", "RequestK8SNamespace =?= \"ns\""},
+    {"namespace of START alone", [](World& w) { w.name_space = R"(RequestK8SNamespace =?= "ns")"; },
+     "namespace", "stops", "the job's owner", "RequestK8SNamespace =?= \"ns\""},
     {"the query's filter",
      [](World& w) { w.htcondor.additional_requirements = "Owner != \"bob\" && ProjectName =?= \"physics\""; },
      "query", "stops", "the pool's operator", "ProjectName =?= \"physics\", where ProjectName = undefined"},

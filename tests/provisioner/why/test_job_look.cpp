@@ -36,7 +36,7 @@ struct Scene {
       return {judgement, {}};
     };
     JobRules rules;
-    rules.query = query_parts({.additional_requirements = "A > 1", .force_namespace_matching = false}, "ns",
+    rules.query = query_parts({.additional_requirements = "A > 1", .force_namespace_matching = "no"}, "ns",
                               CondorDemand::Namespace::matched);
     JobInquiry inquiry(runner, settings, rules);
     std::optional<JobLook> got;
