@@ -122,7 +122,8 @@ submit() {  # USER
 
 # Waits until every job of the cluster has left the queue.
 finished() {  # USER CLUSTER [SECONDS]
-    env_as "$1" condor_wait -wait "${3:-300}" "$2.log" >/dev/null || { echo "   job $2 did not end in ${3:-300} s"; return 1; }
+    local limit=$((${3:-300} * GLIDEPOD_SLOWNESS))
+    env_as "$1" condor_wait -wait "$limit" "$2.log" >/dev/null || { echo "   job $2 did not end in $limit s"; return 1; }
     # The job's log has its end before the history does.
     wait_until 30 "job $2 to leave the queue" left_queue "$2"
 }
