@@ -27,6 +27,15 @@ struct Scene : Harness {
   int patches() const { return count<Patch>(); }
 };
 
+// A job runs in the first container, and the status has not told the digest of its image yet.
+void run_undigested(Harness& h) {
+  h.ask(k_image_a);
+  h.patched();
+  h.goodbye();
+  h.hello();
+  REQUIRE(h.state() == State::running);
+}
+
 }  // namespace
 
 TEST_CASE("spares: without any, nothing is switched that nobody asked for") {
@@ -77,11 +86,7 @@ TEST_CASE("spares: a job that comes meanwhile waits for the switch that is under
 
 TEST_CASE("spares: an image of which no digest is known is not made ready") {
   Harness h(2, spares(1));
-  h.ask(k_image_a);
-  h.patched();
-  h.goodbye();
-  h.hello();
-  REQUIRE(h.state() == State::running);
+  run_undigested(h);
   CHECK(h.count<Patch>() == 1);
   h.runs(0, "docker.io/library/a:1", "docker.io/library/a@" + k_digest_a);
   CHECK(h.count<Patch>() == 2);
@@ -116,11 +121,7 @@ TEST_CASE("spares: one that cannot be had is left alone for a while, and is no f
 
 TEST_CASE("spares: a pilot that is to end makes nothing ready") {
   Harness h(2, spares(1));
-  h.ask(k_image_a);
-  h.patched();
-  h.goodbye();
-  h.hello();
-  REQUIRE(h.state() == State::running);
+  run_undigested(h);
   h.core.drain(h.now);
   h.take();
   h.runs(0, k_image_a, "docker.io/library/a@" + k_digest_a);

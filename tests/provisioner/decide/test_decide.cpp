@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tests/provisioner/group.hpp"
+
 using namespace glidepod;
 using namespace glidepod::provisioner;
 using Verdict = Decision::Verdict;
@@ -11,12 +13,6 @@ using Verdict = Decision::Verdict;
 namespace {
 
 constexpr Time k_now{Seconds(1'000'000)};
-
-Group group(std::int64_t cpus) {
-  Group g;
-  g.cpus = cpus;
-  return g;
-}
 
 struct Scene {
   Demand demand;

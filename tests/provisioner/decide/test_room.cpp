@@ -2,16 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/provisioner/group.hpp"
+
 using namespace glidepod;
 using namespace glidepod::provisioner;
 
 namespace {
-
-Group group(std::int64_t cpus) {
-  Group g;
-  g.cpus = cpus;
-  return g;
-}
 
 struct Scene {
   Demand demand;

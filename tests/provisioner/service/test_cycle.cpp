@@ -5,6 +5,7 @@
 #include "provisioner/service/report.hpp"
 #include "provisioner/simulate/plot.hpp"
 #include "tests/condor/fake_runner.hpp"
+#include "tests/provisioner/group.hpp"
 
 using namespace glidepod;
 using namespace glidepod::provisioner;
@@ -50,12 +51,6 @@ class FakeBackend : public Backend {
  private:
   std::string image_ = "img";
 };
-
-Group group(std::int64_t cpus) {
-  Group g;
-  g.cpus = cpus;
-  return g;
-}
 
 struct Scene {
   FakeDemand demand;
