@@ -9,7 +9,7 @@ const groupColumns = ["Group", "Jobs waiting", "Pods waiting", "Without a job", 
 const find = (id) => document.getElementById(id);
 
 const view = { status: null, tag: null, rows: [], groups: [], history: null, historyTag: null, historyOf: "",
-  skew: 0, trouble: "", stateCells: [], turn: 0 };
+  skew: 0, trouble: "", stateCells: [], turn: 0, drawn: null };
 
 // ---- the filter is in the URL's fragment, so that a view can be shared
 function settings() {
@@ -76,12 +76,15 @@ function showPods() {
   const old = [...body.children], turn = ++view.turn;
   for (const line of old.splice(most)) line.remove();
   // Those beyond the first bit by bit, and in the place of what was there: the page stays usable, and where it is.
+  let drawn;
+  view.drawn = new Promise((done) => { drawn = done; });
   const put = (from) => {
-    if (turn !== view.turn) return;
+    if (turn !== view.turn) return drawn();
     const to = Math.min(most, from + firstRows);
     for (let i = from; i < Math.min(to, old.length); ++i) old[i].replaceWith(podLine(rows[i], now));
     body.append(...rows.slice(Math.max(from, old.length), to).map((row) => podLine(row, now)));
     if (to < most) setTimeout(put, 0, to);
+    else drawn();
   };
   put(0);
   const filtered = rows.length < view.rows.length ? `, of ${view.rows.length} without the filter` : "";
@@ -225,8 +228,10 @@ async function look() {
   showAge();
 }
 
+// Not while rows are drawn, which a slow browser would never come to the end of.
 async function again() {
   if (!document.hidden) await look();
+  await view.drawn;
   setTimeout(again, pause);
 }
 
