@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "lib/condor/ad_stream.hpp"
 #include "provisioner/demand/demand.hpp"
 
@@ -274,6 +276,11 @@ TEST_CASE("pods: what a group asks for besides sizes") {
   const auto& spec = made->at("spec");
   CHECK(spec["priorityClassName"] == "pg");
   CHECK(spec["nodeSelector"] == Json{{"zone", "a"}});
+  const auto& env = spec["containers"][0]["env"];
+  for (const auto& [name, value] :
+       {std::pair("GLIDEPOD_LABELS", "zone:a"), std::pair("GLIDEPOD_GPU_TYPES", "A100,L40"),
+        std::pair("GLIDEPOD_DISK_VOLUMES", "data:/data")})
+    CHECK(std::ranges::count(env, Json{{"name", name}, {"value", value}}) == 1);
   CHECK(spec["volumes"][0]["persistentVolumeClaim"]["claimName"] == "data");
   CHECK(spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
             ["nodeSelectorTerms"][0]["matchExpressions"][0] ==
