@@ -104,10 +104,12 @@ void Core::fail_switch(Container& container, wire::Fault fault, const std::strin
   const Switching step = std::move(std::get<Switching>(container.state));
   become(container, next == State::idle ? AnyState(Idle{}) : AnyState(Broken{}), event);
   if (next == State::broken) unsettle(container, now);
-  if (step.spare)
+  if (step.spare) {
+    std::erase_if(not_renewed_, [now](const auto& failed) { return now >= failed.second; });
     not_renewed_[step.target] = now + policy_.renewal_pause;
-  else if (fault == wire::Fault::infrastructure)
+  } else if (fault == wire::Fault::infrastructure) {
     count_failure(message);
+  }
   if (step.waiting)
     fail(step.waiting->request, fault, message);
   else
