@@ -45,8 +45,11 @@ Kubernetes::Kubernetes(kube::Client& client, KubernetesSettings settings, PodMak
       maker_(std::move(maker)),
       feed_(client, calls_, pods_path(), fmt::format("prp-htcondor-portal=wn,k8s-app={}", settings_.app_name),
             mode) {
-  if (!settings_.pullers || mode == PodFeed::Mode::once) return;
-  const PullLimits limits{settings_.pullers_per_node, settings_.pullers_in_all, settings_.pullers_per_minute};
+  if (mode == PodFeed::Mode::once) return;
+  // Where they are off now there may be some of before, and pilots that wait for them.
+  PullLimits limits{0, 0, 0};
+  if (settings_.pullers)
+    limits = {settings_.pullers_per_node, settings_.pullers_in_all, settings_.pullers_per_minute};
   pullers_ = std::make_unique<Pullers>(
       client, PullerPodSettings{settings_.name_space, settings_.app_name, settings_.puller_deadline.count()},
       limits);

@@ -210,6 +210,6 @@ test_upgrade() {
     check "  with its code, after one start" equal "$(history_of "$long" ExitCode NumJobStarts)" "0 5 1"
     check "no instance of the provisioner has restarted" equal "$(provisioners -o \
         jsonpath='{.items[*].status.containerStatuses[*].restartCount}')" "0 0"
-    configure
+    usual_settings
     check "pods end" wait_until 180 "the end of the pods" no_pilots
 }

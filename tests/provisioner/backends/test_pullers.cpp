@@ -87,10 +87,8 @@ struct Scene {
     bool done = false;
     kubernetes->look(k_now, [&](const Seen&) { done = true; });
     until([&] { return done; });
-    const std::size_t watches = kubernetes_pulls ? 2 : 1;
-    until([&] { return streams.size() == watches; });
+    until([&] { return streams.size() == 2; });
   }
-  bool kubernetes_pulls = true;
   void until(const std::function<bool()>& condition) {
     for (int i = 0; i < 1000 && !condition(); ++i) REQUIRE(loop.run_once(Milliseconds(10)).ok());
     REQUIRE(condition());
@@ -194,6 +192,20 @@ TEST_CASE("pullers: those of an earlier provisioner are known, and removed where
   CHECK(scene.created == 0);
 }
 
+TEST_CASE("pullers: switched off, those at work still tell their pilots, and are removed") {
+  Scene scene(false);
+  scene.put(
+      make_puller({{"n1", "docker.io/library/b:1", "", {}}, "wn-pull-old", "pilot:1"}, {"ns", "wn", 600}));
+  const PullKey key{"n1", "docker.io/library/a:1", "", {}};
+  scene.put(make_puller({key, key.pod_name("wn"), "pilot:1"}, {"ns", "wn", 600}));
+  scene.pilot("p", k_one);
+  scene.look();
+  scene.until([&] { return scene.removed == 1 && scene.is("p", Told::pulling); });
+  scene.puller_is({{"terminated", {{"reason", "Completed"}}}}, "Succeeded");
+  scene.until([&] { return scene.is("p", Told::ready) && scene.removed == 2; });
+  CHECK(scene.created == 0);
+}
+
 TEST_CASE("pullers: a hostile pilot's wishes make no more than the limits") {
   Scene scene;
   scene.look();
@@ -220,9 +232,9 @@ TEST_CASE("pullers: a hostile pilot's wishes make no more than the limits") {
 
 TEST_CASE("pullers: nothing is made where they are off, or when it winds up") {
   Scene off(false);
-  off.kubernetes_pulls = false;
   off.look();
   off.pilot("p", k_one);
+  off.until([&] { return off.is("p", Told::lost); });  // it need not wait for one
   off.rest();
   CHECK(off.created == 0);
   Scene scene;
