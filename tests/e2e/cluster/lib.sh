@@ -74,7 +74,7 @@ wait_until() {  # SECONDS COMMAND...
     shift
     until "$@" &>/dev/null; do
         ((SECONDS < deadline)) || return 1
-        sleep 0.1
+        sleep 0.2
     done
 }
 
