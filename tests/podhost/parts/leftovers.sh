@@ -18,8 +18,12 @@ check "no container" equal "$(env_podman ps --all --quiet)" ""
 check "no podman pod" equal "$(env_podman pod ps --quiet)" ""
 check "no volume" equal "$(env_podman volume ls --quiet)" ""
 check "no process" equal "$(in_env ps -eo args= | grep -E 'conmon|sleep|podman|podhost' | grep -v -e 'grep -E' -e 'ps -eo')" ""
-check "no mount" equal "$(in_env cut -d' ' -f2 /proc/self/mounts | grep -e "^$GLIDEPOD_ENV/podhost/" -e "^$GLIDEPOD_ENV/.*/merged" -e "^$GLIDEPOD_ENV/.*/shm" -e "/netns/netns-")" ""
-check "no network interface of a pod" equal "$(in_env ip -o link | grep -c veth)" 0
+# podman takes a pod's network down beside its removal.
+mounts() { in_env cut -d' ' -f2 /proc/self/mounts | grep -e "^$GLIDEPOD_ENV/podhost/" -e "^$GLIDEPOD_ENV/.*/merged" -e "^$GLIDEPOD_ENV/.*/shm" -e "/netns/netns-"; }
+interfaces() { in_env ip -o link | grep veth; }
+wait_until 30 "the end of the pods' networks" eval '! mounts && ! interfaces'
+check "no mount" equal "$(mounts)" ""
+check "no network interface of a pod" equal "$(interfaces)" ""
 check "no cgroup" equal "$(find /sys/fs/cgroup -type d | grep -F -e "$ids")" ""
 check "no file but its own" equal "$(cd "$GLIDEPOD_ENV/podhost" && find . -mindepth 1 | sort | paste -sd' ')" "./kubeconfig ./lock ./pods ./token"
 check "no descriptor leaked: podhost did not warn" equal "$(grep -c 'event=accept_failed' "$GLIDEPOD_ENV/log/podhost.log")" 0
