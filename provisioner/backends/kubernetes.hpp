@@ -54,7 +54,7 @@ class Kubernetes : public Backend {
   PodFeed feed_;
   // What the last look saw, and so what the decisions are about: the feed may know more by now.
   std::map<std::string, std::pair<std::string, std::string>> judged_;  // uid and version by name
-  std::unique_ptr<Pullers> pullers_;  // none where one look is all
+  std::unique_ptr<Pullers> pullers_;                                   // none where one look is all
   std::vector<Resources> nodes_;
   std::map<std::string, std::string> host_names_;  // of the nodes where it is not the node's name
   std::vector<std::string> avoid_;
