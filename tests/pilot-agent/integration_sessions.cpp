@@ -77,7 +77,7 @@ TEST_CASE("agent: a job's user is let in, and the job's own end is its own") {
   CHECK(ran.status == ExitStatus::exited(7));
   CHECK(ran.out == "reg.example/a:1\n29001\n29001 30001\n" + c.sandbox() + "\n");
   CHECK(c.visited(29001, "kill -KILL $$").status == ExitStatus::exited(137));
-  CHECK(c.visited(29001, "touch go").status.success());
+  c.visited(29001, "touch go");  // it may end with the job, which sees the file before touch has ended
   CHECK(c.wait(job).status == ExitStatus::exited(3));
   ran = c.visited(29001, "echo in");
   CHECK(ran.status == ExitStatus::exited(255));
