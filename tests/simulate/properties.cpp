@@ -167,6 +167,10 @@ void Properties::failed(ClientId id, Fault fault, std::string_view message) {
     broken(property, fmt::format("client {}: {}", id, message));
   };
   if (client.answered) return wrong("nobody is answered twice");
+  if (message.starts_with("not ready in "))
+    if (const auto image = kube::ImageReference::parse(client.request.image))
+      late_.insert(image->full_name());
+  if (message.find("back-off") != std::string_view::npos) backed_off_.insert(id);
   const bool ran_nothing =
       client.request.verb == wire::Verb::run && world_.images.may_run_nothing(client.request.image);
   // A kubelet that is one image behind tells of the trouble of the image before.
@@ -182,14 +186,21 @@ void Properties::failed(ClientId id, Fault fault, std::string_view message) {
     wrong("a job that ended by itself does not fail");
 }
 
+// Where the status may show another of its names, a digest cannot be learnt.
+bool Properties::can_learn() const {
+  return !world_.weather.many_names && !world_.weather.bare_ids && !world_.weather.tags_move;
+}
+
+bool Properties::had_to_wait(ClientId id) const {
+  return !can_learn() && backed_off_.contains(id);
+}
+
 void Properties::paused(const Box& box, const std::string& image) {
   // Of what cannot start, no name is known but its own.
   const auto content = world_.images.on_node(image);
-  if (!learnt_.contains(image) || young_.contains(box.name)) return;
+  if (!learnt_.contains(image) || young_.contains(box.name) || late_.contains(image)) return;
   if (!content || world_.images.content(*content).kind != Content::Kind::good) return;
-  // Where the status may show another of its names, a digest cannot be learnt.
-  const bool can_learn = !world_.weather.many_names && !world_.weather.bare_ids && !world_.weather.tags_move;
-  if (can_learn && (no_pauses || (world_.weather.calm() && world_.weather.ids_told)))
+  if (can_learn() && (no_pauses || (world_.weather.calm() && world_.weather.ids_told)))
     broken("back-off is never met", fmt::format("{} {}", box.name, image));
 }
 

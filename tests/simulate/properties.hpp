@@ -44,11 +44,15 @@ class Properties {
   // The core has been told of this pod.
   void told(const kube::Pod& pod);
   void agent_died();
+  // This bind was failed for a pause of the kubelet's, where no digest could be learnt that avoids it.
+  bool had_to_wait(agent::ClientId client) const;
 
   bool refused = false;    // the API has refused an image by its rules
   bool no_pauses = false;  // from here on, no start may have to wait
 
  private:
+  bool can_learn() const;
+
   struct Last {
     std::uint64_t instance = 0;
     std::string owner;
@@ -69,6 +73,8 @@ class Properties {
   std::set<std::uint64_t> leaving_;       // instances that were there when a patch was sent
   std::set<std::string> young_;           // containers patched before it did
   std::set<std::uint64_t> known_;         // instances that it had been shown when it had them patched
+  std::set<std::string> late_;            // images that a bind had given up before they started
+  std::set<agent::ClientId> backed_off_;  // binds that failed for the kubelet's pause
 };
 
 }  // namespace glidepod::simulate

@@ -202,7 +202,8 @@ void World::finals(std::uint64_t most_steps) {
                        });
     const bool hasty = weather.policy.bind_deadline < agent::Policy().bind_deadline;
     for (const ClientId id : asked)
-      if (!starters.client(id).ran && (round > 0 || !weather.glue_wedged) && !stuck && !hasty)
+      if (!starters.client(id).ran && (round > 0 || !weather.glue_wedged) && !stuck && !hasty &&
+          !properties.had_to_wait(id))
         return properties.broken("every container is of use when the world is calm",
                                  fmt::format("client {}", id));
     run_until(now() + seconds(600), most_steps);
