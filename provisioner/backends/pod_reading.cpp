@@ -23,7 +23,7 @@ Result<Group> group_of_pod(const Json& pod) {
   for (const auto& [label, field] : numbers)
     if (labels.contains(label) && labels[label].is_string())
       group.*field = TRY(parse_integer(labels[label].get<std::string>()).in(label));
-  for (const auto& [key, field] : k_group_annotations)
+  for (const auto& [key, variable, field] : k_group_texts)
     if (annotations.contains(key) && annotations[key].is_string()) group.*field = annotations[key];
   return group;
 }

@@ -120,8 +120,8 @@ void PodMaker::set_metadata(Json& pod, const Group& group) const {
   labels["PodDisk"] = std::to_string(group.disk_kb);
   labels[k_group_label] = group.hash();
   Dict annotations = settings_.annotations;
-  for (const auto& [key, field] : k_group_annotations)
-    if (!(group.*field).empty()) annotations.emplace_back(key, group.*field);
+  for (const auto& text : k_group_texts)
+    if (!(group.*text.field).empty()) annotations.emplace_back(text.annotation, group.*text.field);
   if (!annotations.empty()) add_all(metadata["annotations"], annotations);
 }
 
@@ -166,17 +166,6 @@ std::string PodMaker::payload_names(const Json& pod) const {
   return names;
 }
 
-namespace {
-
-// What its slot says of these (images/pilot/config.d/80-identity.config).
-constexpr std::pair<const char*, std::string Group::*> k_group_environment[] = {
-    {"GLIDEPOD_DISK_VOLUMES", &Group::disk_volumes},
-    {"GLIDEPOD_GPU_TYPES", &Group::gpu_types},
-    {"GLIDEPOD_LABELS", &Group::labels},
-};
-
-}  // namespace
-
 void PodMaker::set_environment(Json& pod, const Group& group) const {
   const auto& s = settings_;
   Dict all = {{"K8S_PROVISIONER_TYPE", "PRPHTCondorProvisioner"},
@@ -197,8 +186,8 @@ void PodMaker::set_environment(Json& pod, const Group& group) const {
     all.emplace_back("FORCE_K8SNAMESPACE_MATCHING", s.force_namespace_matching);
   if (!s.additional_requirements.empty())
     all.emplace_back("ADDITIONAL_REQUIREMENTS", s.additional_requirements);
-  for (const auto& [name, field] : k_group_environment)
-    if (!(group.*field).empty()) all.emplace_back(name, group.*field);
+  for (const auto& text : k_group_texts)
+    if (!(group.*text.field).empty()) all.emplace_back(text.variable, group.*text.field);
   all.insert(all.end(), s.envs.begin(), s.envs.end());
   auto& env = pilot(pod)["env"];
   for (const auto& [name, value] : all) set_named(env, {{"name", name}, {"value", value}});

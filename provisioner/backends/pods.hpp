@@ -48,11 +48,17 @@ class PodMaker {
   std::shared_ptr<const PodMaker> with_gpus_;
 };
 
-// What of a group a label cannot hold, and the annotation that does.
-inline constexpr std::pair<const char*, std::string Group::*> k_group_annotations[] = {
-    {"glidepod.io/disk-volumes", &Group::disk_volumes},
-    {"glidepod.io/gpu-types", &Group::gpu_types},
-    {"glidepod.io/labels", &Group::labels},
+// What of a group a label cannot hold: the annotation that does, and the pilot's variable from which its slot
+// says it (images/pilot/config.d/80-identity.config).
+struct GroupText {
+  const char* annotation;
+  const char* variable;
+  std::string Group::*field;
+};
+inline constexpr GroupText k_group_texts[] = {
+    {"glidepod.io/disk-volumes", "GLIDEPOD_DISK_VOLUMES", &Group::disk_volumes},
+    {"glidepod.io/gpu-types", "GLIDEPOD_GPU_TYPES", &Group::gpu_types},
+    {"glidepod.io/labels", "GLIDEPOD_LABELS", &Group::labels},
 };
 
 // The annotation that says how a pod was made.

@@ -17,6 +17,8 @@ import random
 import re
 import sys
 
+from judging import tell
+
 OWNERS = ("alice", "bob")
 SITES = ("a", "b")  # tests/e2e/agreement has their settings
 # As the settings of both have them.
@@ -404,14 +406,6 @@ def write(folder, name, text):
 def read(folder, name):
     with open(os.path.join(folder, name), errors="replace") as file:
         return file.read()
-
-
-def tell(what, wrong):
-    for line in wrong[:20]:
-        print(f"   {line}")
-    if len(wrong) > 20:
-        print(f"   and {len(wrong) - 20} more")
-    print(f"{'not ok' if wrong else 'ok'}: {what}")
 
 
 if sys.argv[1] == "jobs":

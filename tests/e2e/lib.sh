@@ -14,6 +14,19 @@ e2e_failed=0
 e2e_skipped=0
 e2e_skip=77  # the status of a test that cannot be run here
 
+# Checks that a program makes: lines "ok: NAME" and "not ok: NAME" among what it says (judging.py).
+judged_by() {  # WHAT COMMAND...; a COMMAND that fails is a failed check WHAT
+    local line what=$1
+    shift
+    while IFS= read -r line; do
+        case $line in
+            "ok: "*) check "${line#ok: }" true ;;
+            "not ok: "*) check "${line#not ok: }" false ;;
+            *) echo "$line" ;;
+        esac
+    done < <("$@" 2>&1 || echo "not ok: $what")
+}
+
 # Reports one test: its name, then the command that must succeed.
 check() {  # NAME COMMAND...
     local name=$1 began=$SECONDS

@@ -16,7 +16,7 @@ start_soak() {
     env_start_registry && env_start_pool || return
     [[ $env_kind == kubernetes ]] || env_start_podhost || return
     start_bad_api || return
-    python3 "$e2e_source/soak.py" plan "$seed" "$jobs" "$soak" "$env_registry" || return
+    python3 -B "$e2e_source/soak.py" plan "$seed" "$jobs" "$soak" "$env_registry" || return
     put_job && env_in_pool useradd --create-home --shell /bin/bash carol || return
     [[ $env_kind == podhost ]] || start_provisioner || return
     [[ $env_kind == kubernetes ]] || idle_podhost >"$soak/idle"
@@ -227,13 +227,7 @@ judge() {
     for owner in alice bob carol; do
         mkdir -p "$soak/$owner" && env_as "$owner" tar -c . </dev/null | tar -C "$soak/$owner" -x
     done
-    while IFS= read -r line; do
-        case $line in
-            "ok: "*) check "${line#ok: }" true ;;
-            "not ok: "*) check "${line#not ok: }" false ;;
-            *) echo "$line" ;;
-        esac
-    done < <(python3 "$e2e_source/soak.py" judge "$soak" 2>&1 || echo "not ok: the accounting")
+    judged_by "the accounting" python3 -B "$e2e_source/soak.py" judge "$soak"
     env_in_pool condor_rm -all >/dev/null 2>&1
 }
 

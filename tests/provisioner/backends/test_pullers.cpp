@@ -131,6 +131,18 @@ struct Scene {
 const char* const k_one = R"([{"image": "docker.io/library/a:1", "ask": "x"}])";
 using Told = kube::PulledImage::State;
 
+// A pilot and two pullers of an earlier provisioner: one that it waits for, and "wn-pull-old", which nobody
+// does.
+void see_earlier_ones(Scene& scene) {
+  scene.put(
+      make_puller({{"n1", "docker.io/library/b:1", "", {}}, "wn-pull-old", "pilot:1"}, {"ns", "wn", 600}));
+  const PullKey key{"n1", "docker.io/library/a:1", "", {}};
+  scene.put(make_puller({key, key.pod_name("wn"), "pilot:1"}, {"ns", "wn", 600}));
+  scene.pilot("p", k_one);
+  scene.look();
+  scene.until([&] { return scene.removed == 1 && scene.is("p", Told::pulling); });
+}
+
 }  // namespace
 
 TEST_CASE("pullers: an event of the watch is enough: made, told, removed") {
@@ -181,26 +193,14 @@ TEST_CASE("pullers: one that may not be made is said to be lost, and not tried a
 
 TEST_CASE("pullers: those of an earlier provisioner are known, and removed where nobody wants them") {
   Scene scene;
-  scene.put(
-      make_puller({{"n1", "docker.io/library/b:1", "", {}}, "wn-pull-old", "pilot:1"}, {"ns", "wn", 600}));
-  const PullKey key{"n1", "docker.io/library/a:1", "", {}};
-  scene.put(make_puller({key, key.pod_name("wn"), "pilot:1"}, {"ns", "wn", 600}));
-  scene.pilot("p", k_one);
-  scene.look();
-  scene.until([&] { return scene.removed == 1 && scene.is("p", Told::pulling); });
+  see_earlier_ones(scene);
   CHECK_FALSE(scene.pods.contains("wn-pull-old"));
   CHECK(scene.created == 0);
 }
 
 TEST_CASE("pullers: switched off, those at work still tell their pilots, and are removed") {
   Scene scene(false);
-  scene.put(
-      make_puller({{"n1", "docker.io/library/b:1", "", {}}, "wn-pull-old", "pilot:1"}, {"ns", "wn", 600}));
-  const PullKey key{"n1", "docker.io/library/a:1", "", {}};
-  scene.put(make_puller({key, key.pod_name("wn"), "pilot:1"}, {"ns", "wn", 600}));
-  scene.pilot("p", k_one);
-  scene.look();
-  scene.until([&] { return scene.removed == 1 && scene.is("p", Told::pulling); });
+  see_earlier_ones(scene);
   scene.puller_is({{"terminated", {{"reason", "Completed"}}}}, "Succeeded");
   scene.until([&] { return scene.is("p", Told::ready) && scene.removed == 2; });
   CHECK(scene.created == 0);
