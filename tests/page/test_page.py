@@ -250,7 +250,8 @@ def test_silence(world, browser):
     alerts = "document.querySelector('#alerts').textContent"
     browser.ask("Date.now = (real => () => real() + 3600000)(Date.now)")
     time.sleep(5)
-    check("a browser's clock does not matter", "old" not in browser.ask(alerts), browser.ask(alerts))
+    # As soon as the next answer has come, which takes longer on a busy machine.
+    check("a browser's clock does not matter", browser.wait(f"!{alerts}.includes('old')"), browser.ask(alerts))
     check("nothing was complained of", not browser.complaints, browser.complaints)
     foreign = [url for url in browser.requests if not url.startswith((world.url, "data:", "about:"))]
     check("no other host was asked", not foreign and len(browser.requests) > 10, foreign)
