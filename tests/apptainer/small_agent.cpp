@@ -7,8 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
-
 namespace glidepod::apptainer {
 
 Pipe::Pipe() {
@@ -24,10 +22,8 @@ std::string Pipe::take() {
 }
 
 SmallAgent::SmallAgent() {
-  folder_ = (std::filesystem::temp_directory_path() / "agent-XXXXXX").string();
-  REQUIRE(::mkdtemp(folder_.data()) != nullptr);
-  REQUIRE(::chmod(folder_.c_str(), 0755) == 0);
-  socket_ = folder_ + "/exec.sock";
+  REQUIRE(::chmod(folder_.path.c_str(), 0755) == 0);
+  socket_ = folder_.path + "/exec.sock";
   listener_ = wire::listen_at(socket_, 0666).value();
 }
 
@@ -36,8 +32,6 @@ SmallAgent::~SmallAgent() {
     (void)child_->signal(SIGKILL);
     (void)child_->wait();
   }
-  channel_.reset();
-  std::filesystem::remove_all(folder_);
 }
 
 void SmallAgent::start(const Start& start) {

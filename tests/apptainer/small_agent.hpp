@@ -11,6 +11,7 @@
 #include "lib/base/loop.hpp"
 #include "lib/wire/channel.hpp"
 #include "lib/wire/socket.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace glidepod::apptainer {
 
@@ -62,14 +63,14 @@ class SmallAgent {
 
   const Child& child() const { return *child_; }
   const std::vector<Fd>& fds() const { return fds_; }
-  const std::string& folder() const { return folder_; }
+  const std::string& folder() const { return folder_.path; }
   const wire::Peer& peer() const { return peer_; }
 
  private:
   void wait_until(const std::function<bool()>& done);
   void on_frame(wire::Frame frame);
 
-  std::string folder_;
+  TemporaryFolder folder_;
   std::string socket_;
   Loop loop_ = Loop::create().value();
   Fd listener_;

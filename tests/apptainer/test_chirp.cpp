@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <thread>
 
 #include "lib/base/file.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace glidepod;
 using namespace glidepod::apptainer;
@@ -21,14 +21,14 @@ namespace {
 // A sandbox, and where a starter would listen, as src/condor_starter.V6.1/io_proxy_handler.cpp does: an
 // answer a line.
 struct Starter {
-  std::string sandbox = "/tmp/chirp.XXXXXX";
+  TemporaryFolder folder;
+  const std::string& sandbox = folder.path;
   Fd listener{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   int port = 0;
   std::string heard;
   std::thread thread;
 
   Starter() {
-    REQUIRE(::mkdtemp(sandbox.data()) != nullptr);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -41,7 +41,6 @@ struct Starter {
   }
   ~Starter() {
     if (thread.joinable()) thread.join();
-    std::filesystem::remove_all(sandbox);
   }
   std::string path() const { return sandbox + "/" + k_chirp_config; }
   void config(const std::string& text) const { REQUIRE(replace_file(path(), text, 0600, Durable::no).ok()); }

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "lib/base/file.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace glidepod;
 using namespace glidepod::apptainer;
@@ -18,9 +19,9 @@ namespace {
 
 // A directory image with what a program can and cannot be.
 struct Image {
-  std::string path = (std::filesystem::temp_directory_path() / "apptainer-XXXXXX").string();
+  TemporaryFolder folder;
+  const std::string& path = folder.path;
   Image() {
-    REQUIRE(::mkdtemp(path.data()) != nullptr);
     put("static", elf(PT_LOAD), 0755);
     put("dynamic", elf(PT_INTERP), 0755);
     put("script", "#!/bin/sh\n", 0755);
@@ -32,7 +33,6 @@ struct Image {
     REQUIRE(::symlink("../../../../../static", (path + "/bin/upwards").c_str()) == 0);
     REQUIRE(::mkfifo((path + "/pipe").c_str(), 0777) == 0);
   }
-  ~Image() { std::filesystem::remove_all(path); }
   void put(const std::string& name, const std::string& data, unsigned mode) {
     const Fd fd = open_file(path + "/" + name, O_WRONLY | O_CREAT, mode).value();
     REQUIRE(write_all(fd, data).ok());

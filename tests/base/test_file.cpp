@@ -2,27 +2,17 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 
+#include "tests/temporary_folder.hpp"
+
 using namespace glidepod;
 
-namespace {
-struct Folder {
-  std::string path;
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "glidepod-test-XXXXXX").string();
-    path = ::mkdtemp(name.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-};
-}  // namespace
-
 TEST_CASE("file: replace_file replaces as a whole and leaves nothing else") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.path + "/f";
   REQUIRE(replace_file(path, "one", 0600).ok());
   REQUIRE(replace_file(path, "two", 0555).ok());
@@ -34,7 +24,7 @@ TEST_CASE("file: replace_file replaces as a whole and leaves nothing else") {
 }
 
 TEST_CASE("file: errors name the file") {
-  const Folder folder;
+  const TemporaryFolder folder;
   CHECK(read_file("/nonexistent").error().message() == "open /nonexistent: No such file or directory");
   CHECK(replace_file("/nonexistent/f", "x", 0600)
             .error()

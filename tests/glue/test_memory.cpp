@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 
 #include "lib/base/file.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace glidepod;
 using namespace glidepod::glue;
@@ -57,9 +57,8 @@ TEST_CASE("memory: what happened between two readings") {
 }
 
 TEST_CASE("memory: a group of either version is read, and none is no error") {
-  char folder[] = "/tmp/glidepod-memory-XXXXXX";
-  REQUIRE(::mkdtemp(folder) != nullptr);
-  const std::string mounts = folder;
+  const TemporaryFolder folder;
+  const std::string& mounts = folder.path;
   CHECK(ControlGroup(mounts).read().oom_kills == 0);
   ::mkdir((mounts + "/memory").c_str(), 0755);
   REQUIRE(replace_file(mounts + "/memory/memory.oom_control", "oom_kill_disable 0\noom_kill 3\n", 0644).ok());
@@ -84,5 +83,4 @@ TEST_CASE("memory: a group of either version is read, and none is no error") {
   CHECK(ControlGroup(mounts).used_kib() == 0);
   REQUIRE(replace_file(mounts + "/memory.stat", "anon 8192\nfile 999999\nkernel 5\nshmem 1024\n", 0644).ok());
   CHECK(ControlGroup(mounts).used_kib() == 9);
-  std::filesystem::remove_all(folder);
 }

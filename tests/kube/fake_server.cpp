@@ -2,16 +2,11 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <stdlib.h>
 #include <sys/socket.h>
-
-#include <filesystem>
 
 namespace glidepod::kube {
 
-FakeServer::FakeServer(Loop& loop)
-    : loop_(loop), folder_((std::filesystem::temp_directory_path() / "glidepod-test-XXXXXX").string()) {
-  REQUIRE(::mkdtemp(folder_.data()) != nullptr);
+FakeServer::FakeServer(Loop& loop) : loop_(loop) {
   listener_ = wire::listen_at(socket(), 0600).value();
   REQUIRE(loop_.watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { accept(); }).ok());
 }
@@ -19,7 +14,6 @@ FakeServer::FakeServer(Loop& loop)
 FakeServer::~FakeServer() {
   loop_.forget(listener_.get());
   for (const auto& [fd, connection] : connections_) loop_.forget(fd);
-  std::filesystem::remove_all(folder_);
 }
 
 void FakeServer::accept() {

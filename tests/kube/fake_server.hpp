@@ -8,6 +8,7 @@
 
 #include "lib/base/loop.hpp"
 #include "lib/wire/socket.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace glidepod::kube {
 
@@ -40,8 +41,8 @@ class FakeServer {
   static Reply stream();
   static std::string chunk(const std::string& data);
 
-  const std::string& folder() const { return folder_; }
-  std::string socket() const { return folder_ + "/api.sock"; }
+  const std::string& folder() const { return folder_.path; }
+  std::string socket() const { return folder_.path + "/api.sock"; }
 
  private:
   void accept();
@@ -49,7 +50,7 @@ class FakeServer {
   void close(int fd);
 
   Loop& loop_;
-  std::string folder_;
+  TemporaryFolder folder_;
   Fd listener_;
   struct Connection {
     Fd fd;

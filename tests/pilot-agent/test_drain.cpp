@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 #include <signal.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -10,6 +9,7 @@
 #include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
 #include "pilot-agent/starter.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace glidepod;
 using namespace glidepod::agent;
@@ -37,12 +37,6 @@ while [ -e busy ] && [ ! -e refused ]; do sleep 0.05; done
 [ ! -e refused ] || echo told >>story
 )sh";
 
-std::string new_folder() {
-  std::string folder = (std::filesystem::temp_directory_path() / "glidepod-test-XXXXXX").string();
-  REQUIRE(::mkdtemp(folder.data()) != nullptr);
-  return folder;
-}
-
 struct Pilot {
   explicit Pilot(Drain::Times times = {10s, 100ms})
       : drain(
@@ -53,10 +47,10 @@ struct Pilot {
     std::ifstream pids(folder + "/pids");
     for (pid_t pid = 0; pids >> pid;) ::kill(pid, SIGKILL);
     if (supervisor.running()) ::kill(supervisor.pid(), SIGKILL);
-    std::filesystem::remove_all(folder);
   }
 
-  std::string folder = new_folder();
+  TemporaryFolder own;
+  const std::string& folder = own.path;
   Loop loop = Loop::create().value();
   bool ended = false, has_begun = false;
   Supervisor supervisor{loop, [this](ExitStatus) { ended = true; }};

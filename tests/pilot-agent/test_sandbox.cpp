@@ -2,13 +2,13 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 
 #include "lib/base/file.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace glidepod;
 using namespace glidepod::agent;
@@ -16,13 +16,12 @@ namespace fs = std::filesystem;
 
 namespace {
 struct Folder {
-  std::string path = (fs::temp_directory_path() / "glidepod-test-XXXXXX").string();
+  TemporaryFolder own;
+  const std::string& path = own.path;
   Folder() {
-    REQUIRE(::mkdtemp(path.data()) != nullptr);
     fs::create_directories(path + "/scratch/dir_1");
     fs::create_directories(path + "/outside");
   }
-  ~Folder() { fs::remove_all(path); }
   void write(const std::string& name, const std::string& text) {
     const Fd file = open_file(path + "/" + name, O_WRONLY | O_CREAT | O_TRUNC, 0644).value();
     REQUIRE(write_all(file, text).ok());

@@ -1,7 +1,6 @@
 #include "pilot-agent/status.hpp"
 
 #include <doctest/doctest.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 
 #include "lib/base/file.hpp"
 #include "lib/base/json.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace glidepod;
 using namespace glidepod::agent;
@@ -44,13 +44,12 @@ Snapshot some() {
 }
 
 struct Scene {
-  std::string folder = std::filesystem::temp_directory_path() / "status.XXXXXX";
+  TemporaryFolder own;
+  const std::string& folder = own.path;
   Loop loop = Loop::create().value();
   Snapshot snapshot = some();
   int looks = 0;
 
-  Scene() { REQUIRE(::mkdtemp(folder.data()) != nullptr); }
-  ~Scene() { std::filesystem::remove_all(folder); }
   std::string path() const { return folder + "/status.json"; }
   std::string slots() const { return folder + "/slots.ads"; }
   StatusFile file() {

@@ -3,13 +3,11 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
-
 #include "lib/base/log.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace glidepod;
 using namespace glidepod::agent;
@@ -38,9 +36,8 @@ TEST_CASE("supervisor: tells how the command ended, and that it could not start"
 TEST_CASE("supervisor: asks first, and then insists") {
   Fixture f;
   spdlog::set_level(spdlog::level::off);
-  std::string folder = (std::filesystem::temp_directory_path() / "glidepod-test-XXXXXX").string();
-  REQUIRE(::mkdtemp(folder.data()) != nullptr);
-  const std::string fifo = folder + "/ready";
+  const TemporaryFolder folder;
+  const std::string fifo = folder.path + "/ready";
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
   const Fd ready(::open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   std::string script = ": >" + fifo + "; exec tail -f /dev/null";
@@ -63,5 +60,4 @@ TEST_CASE("supervisor: asks first, and then insists") {
   REQUIRE(f.ended.has_value());
   CHECK(f.ended->how == expected.how);
   if (expected.number == SIGQUIT) CHECK(f.ended->number == SIGQUIT);
-  std::filesystem::remove_all(folder);
 }

@@ -1,19 +1,17 @@
 #include "lib/wire/socket.hpp"
 
 #include <doctest/doctest.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
+#include "tests/temporary_folder.hpp"
 
 using namespace glidepod;
 using namespace glidepod::wire;
 
 TEST_CASE("socket: listen, connect, and the kernel's word for who called") {
-  std::string folder = (std::filesystem::temp_directory_path() / "glidepod-test-XXXXXX").string();
-  REQUIRE(::mkdtemp(folder.data()) != nullptr);
-  const std::string path = folder + "/s";
+  const TemporaryFolder folder;
+  const std::string path = folder.path + "/s";
   CHECK(connect_to(path).error().code() == ENOENT);
   Fd listener = listen_at(path, 0600).value();
   struct stat info {};
@@ -32,5 +30,4 @@ TEST_CASE("socket: listen, connect, and the kernel's word for who called") {
   CHECK(connect_to(path).error().code() == ECONNREFUSED);
   CHECK(listen_at(path, 0600).ok());  // replaces what an earlier run left
   CHECK_FALSE(listen_at(std::string(200, 'x'), 0600).ok());
-  std::filesystem::remove_all(folder);
 }

@@ -1,12 +1,12 @@
 #include "podhost/keep/pod_tasks.hpp"
 
 #include <doctest/doctest.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <deque>
 
 #include "tests/podhost/pods.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace glidepod;
 using namespace glidepod::podhost;
@@ -53,19 +53,18 @@ class FakePodman : public Podman {
 };
 
 struct Scene {
-  char folder[32] = "/tmp/podhost-test-XXXXXX";
+  TemporaryFolder own;
+  const std::string& folder = own.path;
   FakePodman podman;
   PodSpec spec = sample_spec(sample_pod());
   ContainerInfo ended;
 
   Scene() {
-    REQUIRE(mkdtemp(folder) != nullptr);
     ended.id = "c";
     ended.state = "exited";
     ended.exit_code = 7;
     ended.labels = {{label::k_uid, "u-1"}, {label::k_container, "pilot"}};
   }
-  ~Scene() { rmdir(folder); }
   EndResult bury() {
     const PodFiles files(folder);
     return bury_container({podman, files, folder}, spec, spec.containers[0], "c", 0, Fd());

@@ -1,10 +1,11 @@
 #include "podhost/runtime/volumes.hpp"
 
 #include <doctest/doctest.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <filesystem>
+
+#include "tests/temporary_folder.hpp"
 
 using namespace glidepod::podhost;
 namespace fs = std::filesystem;
@@ -13,13 +14,11 @@ namespace {
 
 struct Folder {
   Folder() {
-    char name[] = "/tmp/podhost-test-XXXXXX";
-    path = mkdtemp(name);
     fs::create_directories(path + "/volume");
     fs::create_directories(path + "/outside");
   }
-  ~Folder() { fs::remove_all(path); }
-  std::string path;
+  glidepod::TemporaryFolder folder;
+  const std::string& path = folder.path;
 };
 
 bool same_file(const glidepod::Fd& fd, const std::string& path) {

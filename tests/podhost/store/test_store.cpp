@@ -1,28 +1,22 @@
 #include "podhost/store/store.hpp"
 
 #include <doctest/doctest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 
 #include "lib/base/file.hpp"
 #include "podhost/api/watch.hpp"
 #include "tests/podhost/pods.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace glidepod::podhost;
 
 namespace {
 
-std::string new_folder() {
-  std::string name = (std::filesystem::temp_directory_path() / "podhost-test-XXXXXX").string();
-  REQUIRE(mkdtemp(name.data()) != nullptr);
-  return name;
-}
-
 struct Scene {
   Scene() { REQUIRE(files.prepare()); }
-  ~Scene() { std::filesystem::remove_all(folder); }
-  std::string folder = new_folder();  // before those that keep it
+  glidepod::TemporaryFolder own;  // before those that keep it
+  const std::string& folder = own.path;
   PodFiles files{folder};
   std::vector<std::string> changed;
   Store store{files, 100, [this](const std::string& uid) { changed.push_back(uid); }};

@@ -3,10 +3,9 @@
 #include <doctest/doctest.h>
 #include <stdlib.h>
 
-#include <filesystem>
-
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace glidepod;
 using namespace glidepod::provisioner;
@@ -45,7 +44,8 @@ class Impatient : public condor::CommandRunner {
 
 // A Lancium with the stand-in lcli and its own folder.
 struct Scene {
-  std::string folder;
+  TemporaryFolder own;
+  const std::string& folder = own.path;
   Loop loop = Loop::create().value();
   condor::ChildRunner children{loop};
   Impatient runner;
@@ -53,13 +53,9 @@ struct Scene {
 
   explicit Scene(const char* text = k_published, Milliseconds limit = Milliseconds(30'000))
       : runner(children, limit) {
-    char name[] = "/tmp/lcli-XXXXXX";
-    REQUIRE(::mkdtemp(name) != nullptr);
-    folder = name;
-    ::setenv("LCLI_STATE", name, 1);
+    ::setenv("LCLI_STATE", folder.c_str(), 1);
     lancium = Lancium::create(runner, settings(text)).value();
   }
-  ~Scene() { std::filesystem::remove_all(folder); }
   void mode(const std::string& text) const { REQUIRE(replace_file(folder + "/mode", text, 0600).ok()); }
   void set(const char* id, const char* status) {
     auto child = Child::spawn({.argv = {GLIDEPOD_LCLI_STAND_IN, "set", id, status}});

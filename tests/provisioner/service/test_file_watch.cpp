@@ -1,12 +1,12 @@
 #include "provisioner/service/file_watch.hpp"
 
 #include <doctest/doctest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 
 #include "lib/base/file.hpp"
 #include "provisioner/service/parts.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace glidepod;
 using namespace glidepod::provisioner;
@@ -14,16 +14,15 @@ using namespace glidepod::provisioner;
 namespace {
 
 struct Scene {
-  std::string folder = (std::filesystem::temp_directory_path() / "glidepod-test-XXXXXX").string();
+  TemporaryFolder own;
+  const std::string& folder = own.path;
   Loop loop = Loop::create().value();
   int changes = 0;
   std::unique_ptr<FileWatch> watch;
 
   Scene() {
-    REQUIRE(::mkdtemp(folder.data()) != nullptr);
     watch = FileWatch::create(loop, [this] { ++changes; }).value();
   }
-  ~Scene() { std::filesystem::remove_all(folder); }
   void put(const std::string& name, const std::string& text) const {
     REQUIRE(replace_file(folder + "/" + name, text, 0644).ok());
   }

@@ -1,12 +1,12 @@
 #include "provisioner/service/tokens.hpp"
 
 #include <doctest/doctest.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <filesystem>
 
 #include "lib/base/file.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace glidepod;
 using namespace glidepod::provisioner;
@@ -16,16 +16,15 @@ namespace fs = std::filesystem;
 namespace {
 
 struct Folders {
-  std::string folder = (fs::temp_directory_path() / "glidepod-test-XXXXXX").string();
+  TemporaryFolder own;
+  const std::string& folder = own.path;
   std::string from, to;
 
   Folders() {
-    REQUIRE(::mkdtemp(folder.data()) != nullptr);
     from = folder + "/from";
     to = folder + "/to";
     fs::create_directory(from);
   }
-  ~Folders() { fs::remove_all(folder); }
   void put(const std::string& name, const std::string& content) {
     REQUIRE(replace_file(from + "/" + name, content, 0640, Durable::no));
   }
