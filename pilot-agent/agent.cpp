@@ -22,6 +22,7 @@ namespace {
 constexpr std::chrono::hours k_first_get_deadline{24};
 constexpr Milliseconds k_first_get_pause{30'000};
 constexpr std::chrono::seconds k_last_patch_time{20};
+constexpr std::chrono::seconds k_leave_time{20};
 
 Time now() {
   return std::chrono::steady_clock::now();
@@ -52,6 +53,7 @@ Agent::~Agent() {
   if (glue_listener_) loop_.forget(glue_listener_.get());
   if (client_listener_) loop_.forget(client_listener_.get());
   loop_.cancel(timer_);
+  loop_.cancel(leave_timer_);
   for (auto& [id, client] : clients_) loop_.cancel(client.vacate_timer);
   for (auto& [id, holder] : holders_) loop_.forget(holder.pidfd().get());
 }
@@ -130,6 +132,18 @@ void Agent::fail_pod(const std::function<void()>& done) {
 void Agent::drain() {
   core_.drain(now());
   pump();
+}
+
+void Agent::leave(std::function<void(const std::vector<std::string>&)> done) {
+  left_ = std::move(done);
+  leave_timer_ = loop_.after(k_leave_time, [this] { end_leave(); });
+  core_.call_home(now());
+  pump();
+}
+
+void Agent::end_leave() {
+  loop_.cancel(leave_timer_);
+  if (left_) std::exchange(left_, {})(core_.missing());
 }
 
 void Agent::finish() {
@@ -312,6 +326,7 @@ void Agent::pump() {
   status_->touch();
   if (ready_ && core_.usable()) std::exchange(ready_, {})();
   if (given_up_ && give_up_.idle && !core_.busy()) std::exchange(give_up_.idle, {})();
+  if (left_ && core_.missing().empty()) end_leave();
 }
 
 void Agent::run(const Patch& action) {

@@ -53,6 +53,9 @@ class Agent {
   // The pilot is about to end: refuses whoever has no job that runs, so that their starters say so while they
   // can.
   void drain();
+  // No job will come any more: waits for every glue, so that finish() reaches it, and says which containers
+  // have none after a while. The pod would go on for ever with one that starts later, or never.
+  void leave(std::function<void(const std::vector<std::string>& missing)> done);
   // Whether this starter's job was launched, now or before.
   bool has_begun(pid_t starter) const { return begun_.contains(starter); }
   // Ends all jobs, sends every glue home and stops listening.
@@ -79,6 +82,7 @@ class Agent {
   Result<void> start();
   Result<void> find_api();
   void get_first_pod();
+  void end_leave();
 
   void accept_glue();
   void accept_client();
@@ -155,6 +159,8 @@ class Agent {
   Core::Earlier earlier_agents_ = Core::Earlier::none;
   std::function<void()> ready_;
   GiveUpHandlers give_up_;
+  std::function<void(const std::vector<std::string>& missing)> left_;
+  Loop::TimerId leave_timer_ = 0;
   bool given_up_ = false;
 };
 

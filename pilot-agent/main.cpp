@@ -165,9 +165,14 @@ class Program {
     if (!trouble_.empty()) return fail(trouble_);
     if (stopping_) return loop_.stop();
     ending_ = end;
-    if (status.success()) return loop_.stop();
+    if (status.success()) return agent_->leave([this](const auto& missing) { left(missing); });
     auto said = read_file(settings_.failure_file, k_longest_message);
     fail(said && !trim(*said).empty() ? std::string(trim(*said)) : end);
+  }
+
+  void left(const std::vector<std::string>& missing) {
+    if (missing.empty()) return loop_.stop();
+    fail(fmt::format("{}, and {} does not start", ending_, fmt::join(missing, ", ")));
   }
 
   // Another pilot may fare better in another pod: this one ends, and says why.

@@ -230,6 +230,26 @@ void Core::drain(Time now) {
   settle(now);
 }
 
+void Core::call_home(Time now) {
+  drain(now);
+  for (Container& container : containers_) {
+    const auto* step = std::get_if<Switching>(&container.state);
+    if (step == nullptr || container.glue != 0 || step->leg != Switching::Leg::target ||
+        step->trouble.empty())
+      continue;
+    become(container, Broken{}, EventKind::time);
+    unsettle(container, now);
+    begin(container, {}, std::nullopt, EventKind::time, now);
+  }
+}
+
+std::vector<std::string> Core::missing() const {
+  std::vector<std::string> names;
+  for (const Container& container : containers_)
+    if (container.glue == 0) names.push_back(container.name);
+  return names;
+}
+
 void Core::finish() {
   draining_ = finishing_ = true;
   refuse_waiting();

@@ -273,6 +273,33 @@ TEST_CASE("core: a pilot that is about to end refuses whose job has not begun, a
   CHECK(h.last<Answer>().status == ExitStatus::exited(3));
 }
 
+TEST_CASE("core: a container whose image nobody can pull is told the pilot's own before the end") {
+  Harness h(3);
+  const ClientId client = h.ask(k_image_a);
+  h.patched();
+  h.goodbye();
+  h.ask(k_image_b);
+  h.patched();
+  h.goodbye(1);
+  h.core.on_client_gone(client, h.now);
+  h.waits(0, "ErrImagePull", "429 Too Many Requests");
+  const auto patches = h.count<Patch>();
+  h.core.call_home(h.now);
+  h.take();
+  // One that may yet start is waited for.
+  CHECK(h.count<Patch>() == patches + 1);
+  CHECK(h.last<Patch>().container == "payload-0");
+  CHECK(h.last<Patch>().image.starts_with("reg.example/pilot:"));
+  CHECK(h.core.missing() == std::vector<std::string>{"payload-0", "payload-1"});
+  h.patched();
+  h.hello(0);
+  h.hello(1);
+  CHECK(h.core.missing().empty());
+  h.core.finish();
+  h.take();
+  CHECK(h.count<FinishGlue>() == 3);
+}
+
 TEST_CASE("core: at the end jobs are killed, glues sent home and requests refused") {
   Harness h(3);
   h.ask(k_image_a);
