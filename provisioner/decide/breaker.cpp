@@ -1,6 +1,8 @@
 #include "provisioner/decide/breaker.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <vector>
 
 namespace glidepod::provisioner {
 
@@ -13,15 +15,21 @@ BreakerSays consult(Breaker& breaker, const GroupSupply& supply, const PolicySet
   }
   if (!breaker.open) {
     // What failed before it last closed has had its say.
-    const auto since = [&](const Outcome& o) { return o.at > breaker.closed; };
-    const auto failed = std::count_if(supply.failures.begin(), supply.failures.end(), since);
-    const auto registered = std::count_if(supply.registrations.begin(), supply.registrations.end(), since);
-    if (failed < settings.breaker_failures || failed <= registered) return {};
+    std::vector<Time> failed;
+    for (const Outcome& o : supply.failures)
+      if (o.at > breaker.closed) failed.push_back(o.at);
+    if (std::ssize(failed) < settings.breaker_failures) return {};
+    std::ranges::sort(failed, std::greater{});
+    failed.resize(static_cast<std::size_t>(settings.breaker_failures));
+    const auto registered = std::ranges::count_if(supply.registrations, [&](const Outcome& o) {
+      return o.at > breaker.closed && o.at >= failed.back();
+    });
+    if (registered >= settings.breaker_failures) return {};
     breaker.open = true;
     breaker.opened = now;
     breaker.pause = settings.breaker_first_pause;
     breaker.next_canary = now + breaker.pause;
-    return {0, fmt::format("breaker opens: {} pilots failed, {} registered", failed, registered)};
+    return {0, fmt::format("breaker opens: {} pilots failed, {} registered", failed.size(), registered)};
   }
   const auto minutes = std::chrono::ceil<std::chrono::minutes>(now - breaker.opened).count();
   if (supply.waiting > 0) return {0, fmt::format("breaker open for {} min: a waiting pod tries", minutes)};

@@ -12,8 +12,9 @@ struct BreakerSays {
   std::string why;
 };
 
-// Opens when enough pilots failed and more failed than registered, closes when one registers after that.
-// While open, one pod at a time tries, after pauses that double.
+// Opens when enough pilots failed and fewer have registered since the first of these: those of before say
+// nothing of a pool or an image that has broken now. Closes when one registers after that. While open, one
+// pod at a time tries, after pauses that double.
 BreakerSays consult(Breaker& breaker, const GroupSupply& supply, const PolicySettings& settings, Time now);
 
 // A canary goes out: the next one waits twice as long.
