@@ -49,29 +49,11 @@ start_bad_api() {
 # for is to be measured.
 start_provisioner() {
     local manifests=$env_manifests/provisioner
-    env_in_pool cat /var/lib/glidepod/tokens/provisioner/provisioner >"$soak/provisioner-token" &&
-        sed "s|central-manager.glidepod-system|$env_pool_address|; s|registry.example.org|$env_registry|; s/^sleep_time=.*/sleep_time=1/" \
-            "$manifests/provisioner.conf" >"$soak/provisioner.conf" || return
+    sed "s|central-manager.glidepod-system|$env_pool_address|; s|registry.example.org|$env_registry|; s/^sleep_time=.*/sleep_time=1/" \
+        "$manifests/provisioner.conf" >"$soak/provisioner.conf" || return
     printf '[k8s]\nmax_submit_pods_per_cluster=0\n' >>"$soak/provisioner.conf"
-    sed "s/glidepod-system/$env_namespace/" "$manifests/access.yaml" | env_kubectl apply -f - >/dev/null &&
-        env_kubectl create configmap provisioner --from-file "$soak/provisioner.conf" --from-file "$manifests/pilot-pod.json" >/dev/null &&
-        env_kubectl create secret generic provisioner-token --from-file "provisioner=$soak/provisioner-token" >/dev/null || return
-    env_kubectl create -f - >/dev/null <<END || return
-{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "provisioner"},
- "spec": {"serviceAccountName": "glidepod-provisioner", "automountServiceAccountToken": true, "enableServiceLinks": false,
-   "terminationGracePeriodSeconds": 1,
-   "securityContext": {"runAsNonRoot": true, "runAsUser": 65532, "runAsGroup": 65532, "fsGroup": 65532},
-   "containers": [{"name": "provisioner", "image": "$env_registry/glidepod/provisioner:dev",
-     "args": ["run", "--config=/etc/provisioner/provisioner.conf"],
-     "env": [{"name": "KUBERNETES_SERVICE_HOST", "value": "$HOST_ADDRESS"}, {"name": "KUBERNETES_SERVICE_PORT", "value": "9444"}],
-     "volumeMounts": [{"name": "configuration", "mountPath": "/etc/provisioner"},
-                      {"name": "token", "mountPath": "/etc/condor/tokens.d"}, {"name": "status", "mountPath": "/run/provisioner"}]}],
-   "volumes": [{"name": "configuration", "configMap": {"name": "provisioner"}}, {"name": "status", "emptyDir": {}},
-               {"name": "token", "secret": {"secretName": "provisioner-token", "defaultMode": 288}}]}}
-END
-    wait_until 60 "the provisioner" provisioner_works
+    env_start_provisioner "$soak/provisioner.conf" "$manifests/pilot-pod.json" "$HOST_ADDRESS" 9444
 }
-provisioner_works() { env_kubectl logs provisioner | grep "event=cycle " >/dev/null; }
 
 # Each job says which one it is and in which image, and ends as it is told.
 put_job() {

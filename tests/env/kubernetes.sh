@@ -171,6 +171,32 @@ env_pod() { env_kubectl get pod "$env_pilot" -o json; }
 env_pilot_log() { env_kubectl logs "$env_pilot" -c "${1:-pilot}"; }  # [CONTAINER]
 env_in_pilot() { env_kubectl exec "$env_pilot" -c "$1" -- "${@:2}"; }  # CONTAINER COMMAND...
 
+# The provisioner, with these settings, in the pilots' namespace; the API may be had by way of somebody else.
+env_start_provisioner() {  # SETTINGS TEMPLATE [API_HOST API_PORT]
+    local token=$GLIDEPOD_ENV/provisioner-token api="[]"
+    (($# == 2)) || api='[{"name": "KUBERNETES_SERVICE_HOST", "value": "'$3'"}, {"name": "KUBERNETES_SERVICE_PORT", "value": "'$4'"}]'
+    : >"$token"
+    [[ $env_pool_address == none ]] || env_in_pool cat /var/lib/glidepod/tokens/provisioner/provisioner >"$token" || return
+    sed "s/glidepod-system/$env_namespace/" "$env_manifests/provisioner/access.yaml" | env_kubectl apply -f - >/dev/null &&
+        env_kubectl create configmap provisioner --from-file "provisioner.conf=$1" --from-file "pilot-pod.json=$2" >/dev/null &&
+        env_kubectl create secret generic provisioner-token --from-file "provisioner=$token" >/dev/null || return
+    env_kubectl create -f - >/dev/null <<END || return
+{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "provisioner"},
+ "spec": {"serviceAccountName": "glidepod-provisioner", "automountServiceAccountToken": true, "enableServiceLinks": false,
+   "terminationGracePeriodSeconds": 1,
+   "securityContext": {"runAsNonRoot": true, "runAsUser": 65532, "runAsGroup": 65532, "fsGroup": 65532},
+   "containers": [{"name": "provisioner", "image": "$env_registry/glidepod/provisioner:dev",
+     "args": ["run", "--config=/etc/provisioner/provisioner.conf"],
+     "env": $api,
+     "volumeMounts": [{"name": "configuration", "mountPath": "/etc/provisioner"},
+                      {"name": "token", "mountPath": "/etc/condor/tokens.d"}, {"name": "status", "mountPath": "/run/provisioner"}]}],
+   "volumes": [{"name": "configuration", "configMap": {"name": "provisioner"}}, {"name": "status", "emptyDir": {}},
+               {"name": "token", "secret": {"secretName": "provisioner-token", "defaultMode": 288}}]}}
+END
+    wait_until 60 "the provisioner" env_provisioner_works
+}
+env_provisioner_works() { env_kubectl logs provisioner | grep "event=cycle " >/dev/null; }
+
 # Everything; images/build has made the images.
 env_up() {  # BUILD_DIR [FILTER]
     env_init && env_start_registry && env_start_pool &&
