@@ -140,6 +140,7 @@ class Core {
 
   // spares.cpp: containers that are made ready while nobody waits
   void renew(Time now);
+  bool renew_one(Time now);
   bool join_renewal(Waiting& waiting, Time now);
   Container* renewed_for(const Request& request);
   Container* least_wanted_idle();

@@ -7,7 +7,7 @@ namespace glidepod::agent {
 
 namespace {
 
-constexpr double k_fades = 0.98;     // what a job leaves of the weight of those before it
+constexpr double k_fades = 0.995;    // what a job leaves of the weight of those before it
 constexpr double k_trouble = 0.005;  // of all weight: what a renewal must be worth
 
 bool serves(const Free& one, const Lately::One& wanted) {
@@ -36,6 +36,17 @@ double loss(std::span<const Lately::One> lately, const std::vector<int>& counts,
   return result;
 }
 
+// What a container of this image is worth beside those that are there, of which it may take the place of one.
+double gain(std::span<const Lately::One> lately, const std::vector<int>& counts, const std::string& image,
+            const Free* instead_of) {
+  double result = 0;
+  for (std::size_t i = 0; i < lately.size(); ++i)
+    if (lately[i].image == image)
+      result +=
+          worth(lately[i], counts[i] + (instead_of != nullptr && serves(*instead_of, lately[i]) ? 0 : 1));
+  return result;
+}
+
 }  // namespace
 
 void Lately::ran(const std::string& image, const std::string& owner) {
@@ -52,6 +63,8 @@ void Lately::ran(const std::string& image, const std::string& owner) {
 std::optional<Renewal> likeliest(std::span<const Lately::One> lately, std::span<const Free> free,
                                  const std::function<bool(const std::string&)>& may_have) {
   const auto counts = served(lately, free);
+  std::vector<double> losses;
+  for (const Free& one : free) losses.push_back(loss(lately, counts, one));
   double all = 0;
   for (const auto& wanted : lately) all += wanted.weight;
   std::optional<Renewal> best;
@@ -61,15 +74,15 @@ std::optional<Renewal> likeliest(std::span<const Lately::One> lately, std::span<
     if (std::ranges::find(tried, candidate.image) != tried.end()) continue;
     tried.push_back(candidate.image);
     if (!may_have(candidate.image)) continue;
+    const double beside = gain(lately, counts, candidate.image, nullptr);
     for (std::size_t at = 0; at < free.size(); ++at) {
-      double gain = -loss(lately, counts, free[at]);
-      for (std::size_t i = 0; i < lately.size(); ++i)
-        if (lately[i].image == candidate.image)
-          gain += worth(lately[i], counts[i] + (serves(free[at], lately[i]) ? 0 : 1));
+      if (free[at].stays) continue;
+      const bool same = free[at].ready && free[at].image == candidate.image;
+      double worth_it = (same ? gain(lately, counts, candidate.image, &free[at]) : beside) - losses[at];
       // To have the same again is no gain for its owner, who may come meanwhile.
-      if (free[at].ready && free[at].image == candidate.image) gain -= loss(lately, counts, free[at]) / 2;
-      if (gain <= most) continue;
-      most = gain;
+      if (same) worth_it -= losses[at] / 2;
+      if (worth_it <= most) continue;
+      most = worth_it;
       best = Renewal{at, candidate.image};
     }
   }

@@ -13,7 +13,7 @@ namespace glidepod::agent {
 // count a little less. Bounded, whatever is asked for.
 class Lately {
  public:
-  static constexpr std::size_t k_most = 64;
+  static constexpr std::size_t k_most = 128;
 
   struct One {
     std::string image, owner;
@@ -31,6 +31,7 @@ struct Free {
   std::string image;
   std::string owner;   // whose jobs alone it may have; empty: anybody's
   bool ready = false;  // it may have a job as it is
+  bool stays = false;  // it is being made ready, and counts as what it will be
 };
 
 // The container to make ready while nobody waits, and its image.

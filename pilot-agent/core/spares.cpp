@@ -8,8 +8,14 @@
 
 namespace glidepod::agent {
 
+namespace {
+
+constexpr std::size_t k_together = 4;  // containers that are made ready at a time
+
+}  // namespace
+
 Free Core::as_free(const Container& container) const {
-  return {container.image, container.owner, !container.spoiled && !container.inherited};
+  return {container.image, container.owner, !container.spoiled && !container.inherited, false};
 }
 
 // A container that is being made ready for this image by itself.
@@ -34,34 +40,48 @@ Container* Core::least_wanted_idle() {
   return idle[least_wanted(lately_.all(), free)];
 }
 
-// One at a time, and only while no job waits for anything: the kubelet changes the containers of a pod one
-// after the other. Containers enough for the jobs that can come stay as they are.
+// Only while no job waits for anything: the kubelet changes the containers of a pod one after the other. A
+// few together, since what it hears of meanwhile it changes in one go when it next looks at the pod, and it
+// looks about once a second.
 void Core::renew(Time now) {
   if (policy_.spares == 0 || draining_ || given_up_ || !pod_known_ || !queue_.empty()) return;
+  while (renew_one(now)) {
+  }
+}
+
+// Containers enough for the jobs that can come stay as they are.
+bool Core::renew_one(Time now) {
   std::vector<std::size_t> idle;
-  std::vector<Free> free;
+  std::vector<Free> free, coming;
   int jobs = 0;
   for (std::size_t i = 0; i < containers_.size(); ++i) {
     const Container& container = containers_[i];
-    if (container.kind() == State::switching || container.kind() == State::asking) return;
+    if (container.kind() == State::asking) return false;
+    if (const auto* step = std::get_if<Switching>(&container.state)) {
+      if (!step->spare) return false;
+      coming.push_back({step->target, {}, true, true});
+    }
     if (container.job() != nullptr || container.kind() == State::reserved) ++jobs;
     if (container.kind() != State::idle) continue;
     idle.push_back(i);
     free.push_back(as_free(container));
   }
   const int can_come = std::max(0, static_cast<int>(containers_.size()) - policy_.spares - jobs);
-  if (static_cast<int>(idle.size()) <= can_come) return;
+  if (static_cast<int>(idle.size()) <= can_come || coming.size() >= k_together) return false;
+  free.insert(free.end(), coming.begin(), coming.end());
   const auto may_have = [this, now](const std::string& image) {
     const auto failed = not_renewed_.find(image);
     return known_.contains(image) && (failed == not_renewed_.end() || now >= failed->second);
   };
   const auto renewal = likeliest(lately_.all(), free, may_have);
-  if (!renewal) return;
+  if (!renewal) return false;
   Container& container = containers_[idle[renewal->free]];
-  if (!container.settled()) return;
+  if (!container.settled()) return false;
   note("event=renew container={} image={}", container.name, word(renewal->image));
   begin(container, renewal->image, std::nullopt, EventKind::likely, now);
-  if (auto* step = std::get_if<Switching>(&container.state)) step->spare = true;
+  auto* step = std::get_if<Switching>(&container.state);
+  if (step != nullptr) step->spare = true;
+  return step != nullptr;
 }
 
 // It waits for what is under way already.

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -134,7 +135,7 @@ struct Harness {
   void runs_home(int i) { runs(i, "reg.example/pilot:1", "reg.example/pilot@" + k_digest_home); }
   // A whole switch to an image, as it goes when all is well.
   void switch_to(int i, const std::string& image, const std::string& digest) {
-    patched();
+    answer(last<Patch>([&](const Patch& patch) { return patch.container == name(i); }), {});
     goodbye(i);
     hello(i);
     runs(i, image, image.substr(0, image.rfind(':')) + "@" + digest);
@@ -164,9 +165,9 @@ struct Harness {
   }
   // The newest action of its kind; there must be one.
   template <typename T>
-  const T& last() const {
+  const T& last(const std::function<bool(const T&)>& which = [](const T&) { return true; }) const {
     for (auto action = all.rbegin(); action != all.rend(); ++action)
-      if (const T* found = std::get_if<T>(&*action)) return *found;
+      if (const T* found = std::get_if<T>(&*action); found != nullptr && which(*found)) return *found;
     FAIL("no such action");
     throw 0;
   }

@@ -73,6 +73,20 @@ TEST_CASE("spares: it comes to rest") {
   CHECK(s.patches() == 1 + renewed);
 }
 
+TEST_CASE("spares: a few are made ready together, and no more while a job waits") {
+  Scene s(8, 7);
+  for (int at = 1; at <= 4; ++at) CHECK(s.state(at) == State::switching);
+  CHECK(s.patches() == 1 + 4);
+  // One is done: the next.
+  s.switch_to(1, k_image_a, k_digest_a);
+  CHECK(s.patches() == 1 + 5);
+  // A job that waits for its own image: those under way go on, and no other begins.
+  s.ask(k_image_b, wire::Verb::exec, "alice");
+  const int then = s.patches();
+  s.switch_to(2, k_image_a, k_digest_a);
+  CHECK(s.patches() == then);
+}
+
 TEST_CASE("spares: a job that comes meanwhile waits for the switch that is under way") {
   Scene s(3, 1);
   REQUIRE(s.state(1) == State::switching);
