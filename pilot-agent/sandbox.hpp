@@ -8,6 +8,7 @@
 
 #include "lib/base/result.hpp"
 #include "lib/condor/job_ad.hpp"
+#include "lib/kube/pod.hpp"
 
 namespace glidepod::agent {
 
@@ -16,6 +17,7 @@ struct SandboxJob {
   condor::JobIdentity identity;
   std::int64_t disk_kib = 0;  // of its slot, else what it asked for; 0: not known
   std::string slot = {};      // its slot's name; empty: not known
+  kube::Amount slot_size = {};
 };
 
 // From the texts of both ads; that of the slot may be empty.

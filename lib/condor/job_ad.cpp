@@ -91,6 +91,14 @@ std::int64_t slot_disk_kib(std::string_view machine_ad) {
   return amount(parse_attributes(machine_ad), "Disk");
 }
 
+std::int64_t slot_cpus(std::string_view machine_ad) {
+  return amount(parse_attributes(machine_ad), "Cpus");
+}
+
+std::int64_t slot_memory_mib(std::string_view machine_ad) {
+  return amount(parse_attributes(machine_ad), "Memory");
+}
+
 std::string slot_name(std::string_view machine_ad) {
   return text(parse_attributes(machine_ad), "Name");
 }
@@ -105,7 +113,10 @@ std::string identity_lines(const JobAttributes& job) {
 
 std::string slot_lines(std::string_view machine_ad) {
   const auto slot = parse_attributes(machine_ad);
-  return fmt::format("Disk = {}\nName = {}\n", value_of(slot, "Disk"), value_of(slot, "Name"));
+  std::string lines;
+  for (const char* name : {"Disk", "Cpus", "Memory", "Name"})
+    lines += fmt::format("{} = {}\n", name, value_of(slot, name));
+  return lines;
 }
 
 }  // namespace glidepod::condor

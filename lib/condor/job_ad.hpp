@@ -37,11 +37,14 @@ struct JobIdentity {
 
 JobIdentity parse_job_ad(std::string_view text);
 
-// Of the slot's ad that the starter writes beside it: Disk, in KiB, 0 likewise; and its Name, empty likewise.
+// Of the slot's ad that the starter writes beside it: Disk, in KiB, Cpus and Memory, in MiB, 0 likewise; and
+// its Name, empty likewise.
 std::int64_t slot_disk_kib(std::string_view machine_ad);
+std::int64_t slot_cpus(std::string_view machine_ad);
+std::int64_t slot_memory_mib(std::string_view machine_ad);
 std::string slot_name(std::string_view machine_ad);
 
-// The lines of an ad that parse_job_ad reads, and those that the two above do.
+// The lines of an ad that parse_job_ad reads, and those that the four above do.
 std::string identity_lines(const JobAttributes& job);
 std::string slot_lines(std::string_view machine_ad);
 

@@ -62,6 +62,11 @@ class Client {
   // A 422 where the image is another than the change begins with, or the new one is none.
   std::unique_ptr<Operation> patch_image(const PodName& pod, const ImageChange& change, SteadyTime deadline,
                                          PodHandler handler);
+  // Gives containers other sizes, by the pod's subresource resize, from the pod as it is by then. Where that
+  // is not served, or not allowed, the Failure is one that was rejected. The answer says that the pod is to
+  // be so; its status tells when it is.
+  std::unique_ptr<Operation> resize(const PodName& pod, std::vector<SizeChange> changes, SteadyTime deadline,
+                                    PodHandler handler);
   // Writes one annotation and nothing else.
   std::unique_ptr<Operation> annotate(const PodName& pod, std::string_view key, std::string_view value,
                                       SteadyTime deadline, PodHandler handler);
@@ -88,6 +93,7 @@ class Client {
  private:
   Client(Endpoint endpoint, std::unique_ptr<http::Transport> transport)
       : endpoint_(std::move(endpoint)), transport_(std::move(transport)) {}
+  class Resize;
   std::unique_ptr<Operation> pod_call(Call call, SteadyTime deadline, PodHandler handler);
 
   Endpoint endpoint_;

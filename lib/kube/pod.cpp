@@ -37,11 +37,12 @@ Result<std::int64_t> integer(const Json& object, const char* key) {
 
 // The API server writes quantities as text; others may write a plain number. One that cannot be read is as
 // good as none.
-Result<std::int64_t> quantity(const Json& object, const char* key) {
+using ParseQuantity = Result<std::int64_t> (*)(std::string_view);
+Result<std::int64_t> quantity(const Json& object, const char* key, ParseQuantity read) {
   const Json& value = member(object, key);
   if (value.is_null()) return std::int64_t{0};
-  if (!value.is_string() && !value.is_number_integer()) return error("{} is not a quantity", key);
-  const auto parsed = parse_quantity(value.is_string() ? value.get<std::string>() : json_text(value));
+  if (!value.is_string() && !value.is_number()) return error("{} is not a quantity", key);
+  const auto parsed = read(value.is_string() ? value.get<std::string>() : json_text(value));
   return parsed ? parsed.value() : std::int64_t{0};
 }
 
@@ -56,6 +57,39 @@ Result<Json> parse(std::string_view document) {
   if (json.is_discarded()) return error("malformed JSON");
   if (!json.is_object()) return error("not a JSON object");
   return json;
+}
+
+Result<Amount> amount(const Json& resources, const char* key) {
+  const Json& json = *TRY(part(resources, key, Json::value_t::object));
+  return Amount{TRY(quantity(json, "cpu", parse_milli)), TRY(quantity(json, "memory", parse_quantity))};
+}
+
+Result<Size> size_of(const Json& container) {
+  const Json& resources = *TRY(part(container, "resources", Json::value_t::object));
+  return Size{TRY(amount(resources, "requests")), TRY(amount(resources, "limits"))};
+}
+
+// Of all payload containers together; nothing unless each of the four says something.
+Result<std::optional<Size>> payload_size(const Json& annotations) {
+  const auto of = [&annotations](const char* group) -> Result<Amount> {
+    const std::string prefix = fmt::format("{}{}.", k_payload_size, group);
+    return Amount{TRY(quantity(annotations, (prefix + "cpu").c_str(), parse_milli)),
+                  TRY(quantity(annotations, (prefix + "memory").c_str(), parse_quantity))};
+  };
+  const Size size{TRY(of("requests")), TRY(of("limits"))};
+  const bool whole =
+      size.request.cpu > 0 && size.request.memory > 0 && size.limit.cpu > 0 && size.limit.memory > 0;
+  return whole ? std::optional(size) : std::nullopt;
+}
+
+Result<std::optional<Pod::PendingResize>> pending_resize(const Json& status) {
+  for (const Json& condition : *TRY(part(status, "conditions", Json::value_t::array))) {
+    if (TRY(text(condition, "type")) != "PodResizePending" || TRY(text(condition, "status")) != "True")
+      continue;
+    return std::optional(
+        Pod::PendingResize{TRY(text(condition, "reason")), TRY(integer(condition, "observedGeneration"))});
+  }
+  return std::optional<Pod::PendingResize>();
 }
 
 Result<std::optional<Termination>> termination(const Json& state) {
@@ -78,6 +112,7 @@ Result<ContainerStatus> container_status(const Json& json) {
   result.image_id = TRY(text(json, "imageID"));
   result.container_id = TRY(text(json, "containerID"));
   result.restart_count = TRY(integer(json, "restartCount"));
+  result.size = TRY(size_of(json));
   const Json& state = *TRY(part(json, "state", Json::value_t::object));
   const Json& waiting = *TRY(part(state, "waiting", Json::value_t::object));
   result.terminated = TRY(termination(state));
@@ -103,8 +138,7 @@ Result<ContainerSpec> container_spec(const Json& json) {
     if (!word.is_string()) return error("command holds something else than strings");
     result.command.push_back(word.get<std::string>());
   }
-  const Json& resources = *TRY(part(json, "resources", Json::value_t::object));
-  result.memory_limit = TRY(quantity(*TRY(part(resources, "limits", Json::value_t::object)), "memory"));
+  result.size = TRY(size_of(json));
   return result;
 }
 
@@ -117,6 +151,8 @@ Result<Pod> pod_of(const Json& json) {
   const Json& annotations = *TRY(part(metadata, "annotations", Json::value_t::object));
   pod.wanted_images = TRY(text(annotations, k_wanted_images));
   pod.pulled_images = TRY(text(annotations, k_pulled_images));
+  pod.payload_size = TRY(payload_size(annotations));
+  pod.generation = TRY(integer(metadata, "generation"));
   const Json& spec = *TRY(part(json, "spec", Json::value_t::object));
   for (const Json& container : *TRY(part(spec, "containers", Json::value_t::array)))
     pod.containers.push_back(TRY(container_spec(container)));
@@ -126,6 +162,8 @@ Result<Pod> pod_of(const Json& json) {
   const Json& status = *TRY(part(json, "status", Json::value_t::object));
   for (const Json& container : *TRY(part(status, "containerStatuses", Json::value_t::array)))
     pod.statuses.push_back(TRY(container_status(container)));
+  pod.observed_generation = TRY(integer(status, "observedGeneration"));
+  pod.pending_resize = TRY(pending_resize(status));
   return pod;
 }
 
@@ -187,6 +225,28 @@ std::string image_patch(const ImageChange& change) {
                             {{"op", "replace"}, {"path", path + "/image"}, {"value", change.after}}});
   if (!change.version.empty())
     patch.push_back({{"op", "test"}, {"path", "/metadata/resourceVersion"}, {"value", change.version}});
+  return json_text(patch);
+}
+
+std::optional<std::string> size_patch(const Pod& pod, const std::vector<SizeChange>& changes) {
+  const auto quantities = [](const Amount& amount) {
+    return Json{{"cpu", fmt::format("{}m", amount.cpu)}, {"memory", std::to_string(amount.memory)}};
+  };
+  Json patch = Json::array();
+  patch.push_back({{"op", "test"}, {"path", "/metadata/resourceVersion"}, {"value", pod.resource_version}});
+  for (const SizeChange& change : changes) {
+    const auto found = std::ranges::find(pod.containers, change.container, &ContainerSpec::name);
+    if (found == pod.containers.end()) return std::nullopt;
+    const std::string path = fmt::format("/spec/containers/{}", found - pod.containers.begin());
+    patch.push_back({{"op", "test"}, {"path", path + "/name"}, {"value", change.container}});
+    const Json wanted = {{"requests", quantities(change.size.request)},
+                         {"limits", quantities(change.size.limit)}};
+    for (const auto& [group, amounts] : wanted.items())
+      for (const auto& [name, value] : amounts.items())
+        patch.push_back({{"op", "add"},
+                         {"path", fmt::format("{}/resources/{}/{}", path, group, name)},
+                         {"value", value}});
+  }
   return json_text(patch);
 }
 

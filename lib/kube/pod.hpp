@@ -20,6 +20,20 @@ struct Termination {
   std::string container_id;  // "containerd://ID"
 };
 
+// Prefix of the annotations that say what a pod's payload containers have together, in the words of a
+// ResourceQuota: requests.cpu, requests.memory, limits.cpu, limits.memory.
+inline constexpr const char* k_payload_size = "glidepod.io/";
+
+// CPU in thousandths, memory in bytes; 0: none, or not known.
+struct Amount {
+  std::int64_t cpu = 0, memory = 0;
+  friend bool operator==(const Amount&, const Amount&) = default;
+};
+struct Size {
+  Amount request, limit;
+  friend bool operator==(const Size&, const Size&) = default;
+};
+
 // What the kubelet last said of one container.
 struct ContainerStatus {
   enum class State : std::uint8_t { unknown, waiting, running, terminated };
@@ -33,13 +47,14 @@ struct ContainerStatus {
   std::string image_id;                        // "docker.io/library/alpine@sha256:..." or "sha256:..."
   std::string container_id;
   std::int64_t restart_count = 0;
+  Size size = {};  // what is in force, from Kubernetes 1.33 on
 };
 
 struct ContainerSpec {
   std::string name;
   std::string image;
   std::vector<std::string> command;
-  std::int64_t memory_limit = 0;  // bytes; 0: none
+  Size size = {};
 };
 
 // The few fields of a Pod that Glidepod's pilots need.
@@ -52,6 +67,15 @@ struct Pod {
   std::int64_t grace_seconds = 30;           // terminationGracePeriodSeconds
   bool pull_secrets = false;                 // whether imagePullSecrets name any
   std::string wanted_images, pulled_images;  // annotations: pulls.hpp
+  // What its payload containers have together, as whoever made it says in annotations; nothing unless in all.
+  std::optional<Size> payload_size;
+  std::int64_t generation = 0, observed_generation = 0;  // the latter of the status, from Kubernetes 1.34 on
+  // "Deferred" or "Infeasible": the node cannot do the resize of this generation, now or ever.
+  struct PendingResize {
+    std::string reason;
+    std::int64_t generation = 0;  // 0: not told
+  };
+  std::optional<PendingResize> pending_resize;
 
   // nullptr if there is none of this name.
   const ContainerStatus* status(std::string_view container) const;
@@ -85,6 +109,15 @@ struct ImageChange {
 // The JSON Patch (RFC 6902) that makes the change and nothing else, and fails where the image is not `before`
 // or the pod is not of that version.
 std::string image_patch(const ImageChange& change);
+// What one container is to have.
+struct SizeChange {
+  std::string container;
+  Size size;
+  friend bool operator==(const SizeChange&, const SizeChange&) = default;
+};
+// The JSON Patch for the subresource resize that makes the changes of this very pod, and fails where it is
+// not of that version any more. Nothing if it lacks one of the containers.
+std::optional<std::string> size_patch(const Pod& pod, const std::vector<SizeChange>& changes);
 // The strategic merge patch that writes one annotation and nothing else.
 std::string annotation_patch(std::string_view key, std::string_view value);
 

@@ -28,8 +28,8 @@ TEST_CASE("pod: the fields a pilot needs") {
   CHECK(pod.uid == "u-1");
   CHECK(pod.resource_version == "42");
   CHECK(pod.container("payload-0")->command.at(0) == "/glidepod/bin/glue");
-  CHECK(pod.container("payload-0")->memory_limit == 128 << 20);
-  CHECK(pod.container("pilot")->memory_limit == 0);
+  CHECK(pod.container("payload-0")->size.limit.memory == 128 << 20);
+  CHECK(pod.container("pilot")->size.limit.memory == 0);
   CHECK(pod.container("payload-1") == nullptr);
   CHECK(pod.status("pilot")->state == ContainerStatus::State::running);
   CHECK(pod.status("pilot")->container_id == "containerd://1");
@@ -47,13 +47,38 @@ TEST_CASE("pod: a memory limit is read as Kubernetes writes it, and one that can
   const auto limit = [](const std::string& memory) {
     const auto pod =
         parse_pod(R"({"spec":{"containers":[{"resources":{"limits":{"memory":)" + memory + "}}}]}}");
-    return pod.value().containers.at(0).memory_limit;
+    return pod.value().containers.at(0).size.limit.memory;
   };
   CHECK(limit("\"1Gi\"") == 1 << 30);
   CHECK(limit("\"1500M\"") == 1'500'000'000);
   CHECK(limit("\"128974848000m\"") == 128'974'848);
   CHECK(limit("134217728") == 134'217'728);
   for (const char* none : {"null", "\"0\"", "\"\"", "\"much\"", "\"-1Gi\"", "-5"}) CHECK(limit(none) == 0);
+}
+
+TEST_CASE("pod: sizes, what is in force of them, and what the pod was made with") {
+  const Pod pod = parse_pod(R"({"metadata": {"generation": 7, "annotations": {
+      "glidepod.io/requests.cpu": "1500m", "glidepod.io/requests.memory": "1Gi",
+      "glidepod.io/limits.cpu": "4", "glidepod.io/limits.memory": "2Gi"}},
+    "spec": {"containers": [{"name": "a", "resources": {"requests": {"cpu": 1, "memory": "1Mi"},
+      "limits": {"cpu": "1500m", "memory": 4096}}}]},
+    "status": {"observedGeneration": 6,
+      "conditions": [{"type": "Ready", "status": "True"},
+        {"type": "PodResizePending", "status": "True", "reason": "Deferred", "observedGeneration": 7}],
+      "containerStatuses": [{"name": "a", "resources": {"limits": {"cpu": "250m", "memory": "2Mi"}}}]}})")
+                      .value();
+  CHECK(pod.container("a")->size == Size{{1000, 1 << 20}, {1500, 4096}});
+  CHECK(pod.status("a")->size == Size{{}, {250, 2 << 20}});
+  CHECK(pod.payload_size == Size{{1500, 1 << 30}, {4000, std::int64_t{2} << 30}});
+  CHECK(pod.generation == 7);
+  CHECK(pod.observed_generation == 6);
+  CHECK(pod.pending_resize->reason == "Deferred");
+  CHECK(pod.pending_resize->generation == 7);
+  const Pod bare = parse_pod(R"({"metadata": {"annotations": {"glidepod.io/requests.cpu": "1"}},
+    "status": {"conditions": [{"type": "PodResizePending", "status": "False"}]}})")
+                       .value();
+  CHECK_FALSE(bare.payload_size);
+  CHECK_FALSE(bare.pending_resize);
 }
 
 TEST_CASE("pod: what is missing or null is empty, what is of another type is named") {

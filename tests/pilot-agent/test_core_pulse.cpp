@@ -117,7 +117,7 @@ TEST_CASE(
     "jobs: a container that was killed without a word is told by the memory that its job was seen to have") {
   Harness h(0);
   h.add("payload-0", "reg.example/pilot:1", {"/glidepod/bin/glue"}, 0);
-  h.pod.containers.back().memory_limit = 128 << 20;
+  h.pod.containers.back().size.limit.memory = 128 << 20;
   h.core = Core(Policy{});
   h.hello();
   h.core.on_first_pod(h.pod, Core::Earlier::none, h.now);

@@ -108,6 +108,10 @@ TEST_CASE(
                "Memory = 7\nName = \"slot1_1@h\"\nTotalDisk = 9\nDisk = 131072\n");
   CHECK(folder.read("/scratch/dir_1").value().slot == "slot1_1@h");
   CHECK(folder.read("/scratch/dir_1").value().disk_kib == 131072);
+  CHECK(folder.read("/scratch/dir_1").value().slot_size == kube::Amount{0, 7 << 20});
+  const auto told = condor::slot_lines("Cpus = 3\nMemory = 2048\nTotalMemory = 9\nName = \"s\"\nDisk = 1\n");
+  CHECK(job_of("", told).slot_size == kube::Amount{3000, std::int64_t{2} << 30});
+  CHECK(job_of("", "Cpus = 1\nMemory = 9223372036854775807\n").slot_size == kube::Amount{});
   CHECK(folder.read("/scratch/dir_1").value().identity.request_disk_kib == 1000);
   CHECK(folder.read("/scratch/dir_1").value().identity.memory_mib == 5);
   folder.write("scratch/dir_1/.job.ad", "RequestDisk = DiskUsage\n");
