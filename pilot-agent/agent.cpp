@@ -280,6 +280,7 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
         request.request_disk_kib = job->identity.request_disk_kib;
         request.disk_kib = job->disk_kib;
         request.slot = job->slot;
+        request.slot_size = job->slot_size;
       }
       // Slots serve one owner after another under one uid: whoever is not known gets nobody's container.
       request.owner =
@@ -343,6 +344,21 @@ void Agent::run(const Patch& action) {
                             }
                             pump();
                           });
+}
+
+void Agent::run(const Resize& action) {
+  resize_ = api_->resize(pod_, action.changes, action.deadline,
+                         [this, attempt = action.attempt](const Result<kube::Pod>& pod) {
+                           resize_.reset();
+                           if (pod) {
+                             version_ = pod->resource_version;
+                             images_->saw(*pod);
+                             core_.on_resized(attempt, pod.value(), now());
+                           } else {
+                             core_.on_resized(attempt, kube::Failure::of(pod.error()), now());
+                           }
+                           pump();
+                         });
 }
 
 void Agent::run(const Want& action) {

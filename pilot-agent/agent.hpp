@@ -100,6 +100,7 @@ class Agent {
   // Carries out what the core wants, until it wants nothing more.
   void pump();
   void run(const Patch& action);
+  void run(const Resize& action);
   void run(const Want& action);
   void run(const Launch& action);
   void run(const AskImage& action);
@@ -141,7 +142,8 @@ class Agent {
   std::unique_ptr<kube::Client::Operation> last_patch_;
   std::unique_ptr<kube::Client::Operation> watch_;
   std::map<std::string, std::unique_ptr<kube::Client::Operation>> patches_;  // by container
-  std::unique_ptr<kube::Client::Operation> want_;                            // the annotation, being written
+  std::unique_ptr<kube::Client::Operation> resize_;
+  std::unique_ptr<kube::Client::Operation> want_;  // the annotation, being written
   registry::Client registry_;
   std::map<ClientId, std::unique_ptr<registry::Client::Operation>> questions_;
   std::string version_;  // to watch from; empty: from the present state

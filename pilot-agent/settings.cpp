@@ -58,6 +58,12 @@ void Settings::declare(Config& config) {
                 "true: images that may not be on the node are pulled beside the pod, by the provisioner");
   config.duration("puller_answer", &puller_answer,
                   "until the provisioner says that it is at it; then a payload container pulls");
+  config.choice(
+      "resize", &resize, {"false", "true"},
+      "true: a payload container gets the CPUs and memory of its job's slot, where the cluster serves "
+      "pods/resize");
+  config.duration("resize_patience", &resize_patience,
+                  "until the kubelet has done so; then the job begins in what the container has");
   config.duration("vacate_patience", &vacate_patience,
                   "until a starter that was asked to give its job back is killed");
   config.text("hold_command", &hold_command, "has a starter hold its job: ADDRESS_FILE CODE SUBCODE REASON");
@@ -95,6 +101,8 @@ Policy Settings::policy() const {
   policy.spares = static_cast<int>(spares);
   policy.pullers = pullers == 1;
   policy.puller_answer = puller_answer;
+  policy.resize = resize == 1;
+  policy.resize_patience = resize_patience;
   policy.give_up_after = static_cast<int>(give_up_after);
   policy.first = first == 0 ? Policy::First::prove : Policy::First::use;
   return policy;

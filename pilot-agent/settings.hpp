@@ -36,6 +36,8 @@ struct Settings {
   std::int64_t spares = 0;
   int pullers = 0;
   std::chrono::seconds puller_answer{20};
+  int resize = 0;
+  std::chrono::seconds resize_patience{10};
   std::chrono::seconds vacate_patience{120};
   std::string hold_command = "/usr/libexec/glidepod/hold-job";
   std::string starter_address = "/var/log/condor/.starter_address.";

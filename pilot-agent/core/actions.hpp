@@ -16,6 +16,12 @@ struct Patch {
   bool once = false;  // the image's name was made up, and no container gets it again
   Time deadline;
 };
+// The sizes of containers, by the pod's subresource; on_resized() is told. One at a time.
+struct Resize {
+  std::uint64_t attempt = 0;
+  std::vector<kube::SizeChange> changes;
+  Time deadline;
+};
 // The annotation that says which images are wanted on the node; on_wanted() is told. One at a time.
 struct Want {
   std::string text;
@@ -98,7 +104,8 @@ struct Note {
   Level level = Level::info;
   std::string text;
 };
-using Action = std::variant<Patch, Want, Launch, AskImage, SignalJob, SendBeat, Answer, Fail, Vacate, Hold,
-                            OpenSession, CloseSession, Refuse, FinishGlue, DropGlue, KillGlue, GiveUp, Note>;
+using Action =
+    std::variant<Patch, Resize, Want, Launch, AskImage, SignalJob, SendBeat, Answer, Fail, Vacate, Hold,
+                 OpenSession, CloseSession, Refuse, FinishGlue, DropGlue, KillGlue, GiveUp, Note>;
 
 }  // namespace glidepod::agent

@@ -65,6 +65,7 @@ void Core::settle(Time now) {
   if (finishing_) return;
   check_first(now);
   fail_unpulled();
+  ask_sizes(now);
   dispatch(now);
   ask_for_pulls(now);
   renew(now);
@@ -161,13 +162,19 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
     }
   }
   pod_known_ = true;
+  see_sizes(pod);
+  room_ = pod.payload_size;
+  if (!room_) no_resizes("no annotations of this pod say what its payload containers have together");
+  // An earlier agent may have asked for sizes.
+  if (policy_.resize && !fresh) sizes_settled_at_ = now + policy_.calm;
   note("event=pod containers={} restarted={}", containers_.size(), fresh ? "no" : "yes");
   for (Container& container : containers_) {
     if (const kube::ContainerSpec* spec = pod.container(container.name)) {
       container.told = container.admitted = spec->image;
       if (!names_home(spec->image, home_)) container.told_image = spec->image;
       if (fresh) container.image = container.told_image;
-      container.memory_limit_kib = spec->memory_limit / 1024;
+      container.memory_limit_kib = spec->size.limit.memory / 1024;
+      if (fresh) container.made_memory = spec->size.limit.memory;
     }
     if (const kube::ContainerStatus* status = pod.status(container.name)) take(container, *status);
     if (fresh) continue;
@@ -185,6 +192,7 @@ void Core::on_pod(const kube::Pod& pod, Time now) {
   if (version < version_) return;
   version_ = version;
   look_at_home(pod);
+  see_sizes(pod);
   pulls_.told(pod.pulled_images, now);
   for (Container& container : containers_) {
     const kube::ContainerStatus* status = pod.status(container.name);
@@ -193,11 +201,13 @@ void Core::on_pod(const kube::Pod& pod, Time now) {
     const bool running = status->state == kube::ContainerStatus::State::running;
     if (container.glue != 0 && (container.instance.empty() ? running : is_of(*status, container.instance)))
       container.shown_running = true;
-    if (container.kind() == State::switching)
+    const auto* step = std::get_if<Switching>(&container.state);
+    if (step != nullptr && step->leg != Switching::Leg::size)
       judge(container, EventKind::status, now);
     else
       look_at(container, now);
   }
+  check_sizing(EventKind::status, now);
   check_lost(pod);
   settle(now);
 }

@@ -18,6 +18,7 @@
 #include "pilot-agent/core/likely.hpp"
 #include "pilot-agent/core/proof.hpp"
 #include "pilot-agent/core/pulls.hpp"
+#include "pilot-agent/core/sizing.hpp"
 #include "pilot-agent/core/snapshot.hpp"
 #include "pilot-agent/core/state.hpp"
 #include "pilot-agent/core/transitions.hpp"
@@ -65,6 +66,8 @@ class Core {
   void on_pod(const kube::Pod& pod, Time now);
   void on_patched(std::uint64_t attempt, const kube::Pod& pod, Time now);
   void on_patched(std::uint64_t attempt, const kube::Failure& failure, Time now);
+  void on_resized(std::uint64_t attempt, const kube::Pod& pod, Time now);
+  void on_resized(std::uint64_t attempt, const kube::Failure& failure, Time now);
   void on_wanted(Time now);
   void on_wanted(const kube::Failure& failure, Time now);
 
@@ -137,6 +140,30 @@ class Core {
              EventKind event, Time now);
   void launch(Container& container, const Waiting& waiting, std::string_view how,
               std::chrono::microseconds bound_in, EventKind event, Time now);
+
+  // resizing.cpp: containers get their jobs' sizes
+  enum class Fit : std::uint8_t {
+    fits,       // or nobody asks
+    resize,     // first
+    wait,       // until other sizes are settled
+    too_small,  // for good
+  };
+  Fit fit_of(const Container& container, const Request& request);
+  bool too_small(const Container& container, const Request& request) const;
+  std::optional<bool> place_sized(Container& container, Waiting& waiting, const std::string& how,
+                                  std::chrono::microseconds before, Time now);
+  void fail_too_small(const Request& request);
+  std::vector<Sizeable> sizeables() const;
+  void begin_sizing(Container& container, Time now);
+  bool take_used(const Container& container, const wire::Beat& beat, Time now);
+  void ask_sizes(Time now);
+  void ask_round(std::vector<kube::SizeChange> changes, EventKind event, Time now);
+  bool in_force(const kube::SizeChange& change) const;
+  void see_sizes(const kube::Pod& pod);
+  void check_sizing(EventKind event, Time now);
+  void end_sizing(std::string_view trouble, EventKind event, Time now);
+  void leave_sizing(Time now);
+  void no_resizes(const std::string& why);
 
   // spares.cpp: containers that are made ready while nobody waits
   void renew(Time now);
@@ -237,7 +264,15 @@ class Core {
   std::string home_container_;                            // the pilot's own
   Credentials credentials_ = Credentials::none;           // of the pod, for registries
   Home home_;
-  std::int64_t version_ = 0;  // of the newest pod seen
+  std::int64_t version_ = 0;              // of the newest pod seen
+  std::optional<kube::Size> room_;        // of all payload containers together
+  bool no_resizes_ = false;               // not served, or not allowed
+  std::optional<Sizing> sizing_;          // one at a time
+  std::optional<Time> sizes_settled_at_;  // what was asked may come about until then
+  bool sizes_can_show_ = false;           // or before, by the status
+  std::optional<kube::Pod::PendingResize> pending_resize_;
+  std::int64_t observed_generation_ = 0;
+  std::string size_trouble_;  // the last one, which is said once
   std::deque<Container> containers_;
   std::deque<Waiting> queue_;
   std::vector<LostJob> lost_jobs_;

@@ -102,6 +102,8 @@ void Core::part(Container& container, EventKind event, Time now) {
   container.glue = 0;
   container.instance.clear();
   container.learning_until.reset();
+  if (sizing_)
+    std::erase_if(sizing_->questions, [&](const auto& asked) { return asked.second == container.name; });
   if (finishing_) return;
   switch (container.kind()) {
     case State::absent:
@@ -113,6 +115,12 @@ void Core::part(Container& container, EventKind event, Time now) {
     case State::switching: {
       auto& step = std::get<Switching>(container.state);
       step.unclear_until.reset();
+      if (step.leg == Switching::Leg::size) {
+        leave_sizing(now);
+        step.how.clear();
+        unsettle(container, now);
+        return next_step(container, step, now);
+      }
       if (step.leg == Switching::Leg::calm) step.leg = Switching::Leg::check;
       if (event == EventKind::lost && step.proof == Switching::Proof::goodbye) {
         step.proof = Switching::Proof::status;

@@ -33,6 +33,7 @@ void Core::on_started(GlueId glue, JobId id, int pid, Time now) {
 
 void Core::on_beat(GlueId glue, const wire::Beat& beat, Time now) {
   Container* container = find_glue(glue);
+  if (container != nullptr && take_used(*container, beat, now)) return;
   Job* job = container != nullptr ? container->job() : nullptr;
   if (job == nullptr || job->pulse.number != beat.number) return;
   job->pulse.until.reset();

@@ -83,10 +83,15 @@ bool Core::place(Waiting& waiting, Time now) {
   if (!request.any_image) {
     if (Container* container = reserved_for(request)) {
       const Reserved reserved = std::get<Reserved>(container->state);
+      if (const auto placed = place_sized(*container, waiting, reserved.how, reserved.bound_in, now))
+        return *placed;
       ready(*container, std::move(waiting), reserved.how, reserved.bound_in, EventKind::assigned, now);
       return true;
     }
+    // Those that are idle are being given what is left.
+    if (sizing_) return false;
     if (Container* container = warm_for(request)) {
+      if (const auto placed = place_sized(*container, waiting, "warm", {}, now)) return *placed;
       ready(*container, std::move(waiting), "warm", {}, EventKind::assigned, now);
       return true;
     }
@@ -101,6 +106,12 @@ bool Core::place(Waiting& waiting, Time now) {
   Container* container = least_wanted_idle();
   if (container == nullptr) container = coldest(State::broken);
   if (container == nullptr) return false;
+  const Fit fit = fit_of(*container, request);
+  if (fit == Fit::wait) return false;
+  if (fit == Fit::too_small) {
+    fail_too_small(request);
+    return true;
+  }
   std::string goal = goal_of(request);
   begin(*container, std::move(goal), std::move(waiting), EventKind::assigned, now);
   return true;
@@ -109,6 +120,10 @@ bool Core::place(Waiting& waiting, Time now) {
 // The container is what the request wants.
 void Core::ready(Container& container, Waiting waiting, std::string_view how, microseconds before,
                  EventKind event, Time now) {
+  if (event != EventKind::known && too_small(container, waiting.request)) {
+    become(container, Idle{}, event);
+    return fail_too_small(waiting.request);
+  }
   switch (ask(waiting, now)) {
     case Command::known:
       break;

@@ -20,6 +20,8 @@ std::string_view name_of(Switching::Leg leg) {
       return "check";
     case Switching::Leg::calm:
       return "calm";
+    case Switching::Leg::size:
+      return "size";
   }
   return "?";
 }

@@ -32,6 +32,7 @@ struct Switching {
     target,  // to the image that is wanted
     check,   // nothing is patched: is what started by itself what the pod says?
     calm,    // at home until the kubelet has acted on all that it was told
+    size,    // its image stays as it is while it is given its job's size
   };
   enum class Proof : std::uint8_t {
     goodbye,  // glue said goodbye after the patch, so the next Hello is of the new image
@@ -54,7 +55,10 @@ struct Switching {
   std::optional<Time> pull_deadline;
   std::optional<Time> unclear_until;
   bool goodbye_needed = false;  // the status cannot prove the target
-  std::string trouble;          // last heard of pulling or starting
+  // Of leg size: what the container came by its image by, if it has the target's; empty: that comes next.
+  std::string how = {};
+  std::chrono::microseconds before_bound{};
+  std::string trouble;  // last heard of pulling or starting
 };
 
 // Ready for whoever had it tested.
@@ -130,7 +134,11 @@ std::string_view name_of(Switching::Proof proof);
 
 struct Container {
   std::string name;
-  std::int64_t memory_limit_kib = 0;  // by the pod's spec; 0: none
+  std::int64_t memory_limit_kib = 0;  // in force, or by the pod's spec; 0: none
+  kube::Size size = {};               // by the pod's spec, as last told
+  // The least limit of memory that it may get, by what was asked and is not known to be in force; and that it
+  // had when it was made. In bytes; 0: none, or not known.
+  std::int64_t asked_memory = 0, made_memory = 0;
   // Who is connected.
   GlueId glue = 0;
   std::string instance;       // the id of its container; empty: it cannot be told

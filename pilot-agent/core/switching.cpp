@@ -24,7 +24,10 @@ void Core::begin(Container& container, std::string target, std::optional<Waiting
   if (container.kind() == State::idle) step.before = container.glue;
   become(container, std::move(step), event);
   auto& own = std::get<Switching>(container.state);
-  next_step(container, own, now);
+  if (own.waiting && own.before != 0 && fit_of(container, own.waiting->request) == Fit::resize)
+    begin_sizing(container, now);
+  else
+    next_step(container, own, now);
   // While the node is busy. A request that fails here leaves a switch that somebody else may want.
   if (own.waiting && ask(*own.waiting, now) == Command::failed) own.waiting.reset();
 }
@@ -82,17 +85,19 @@ void Core::step_done(Container& container, EventKind event, Time now) {
     }
     return next_step(container, step, now);
   }
-  Switching done = std::move(step);
   const auto until_told = container.instance.empty() ? policy_.calm : std::chrono::seconds(0);
   container.learning_until = now + until_told + 3 * policy_.status_patience;
+  if (step.waiting) {
+    const bool any = step.waiting->request.any_image, beside = step.waiting->beside;
+    step.how = any ? "any" : step.same_image ? "fresh" : beside ? "pulled" : "switched";
+    // It had no glue, or nobody waited for it, before.
+    const Request& request = step.waiting->request;
+    if (container.size.limit != request.slot_size && fit_of(container, request) == Fit::resize)
+      return begin_sizing(container, now);
+  }
+  Switching done = std::move(step);
   if (done.waiting) {
-    const bool any = done.waiting->request.any_image, beside = done.waiting->beside;
-    ready(container, *std::move(done.waiting),
-          any               ? "any"
-          : done.same_image ? "fresh"
-          : beside          ? "pulled"
-                            : "switched",
-          {}, event, now);
+    ready(container, *std::move(done.waiting), done.how, {}, event, now);
   } else {
     become(container, Idle{}, event);
   }
@@ -102,6 +107,7 @@ void Core::step_done(Container& container, EventKind event, Time now) {
 void Core::fail_switch(Container& container, wire::Fault fault, const std::string& message, State next,
                        EventKind event, Time now) {
   const Switching step = std::move(std::get<Switching>(container.state));
+  if (step.leg == Leg::size && sizing_ && sizing_->container == container.name) leave_sizing(now);
   become(container, next == State::idle ? AnyState(Idle{}) : AnyState(Broken{}), event);
   if (next == State::broken) unsettle(container, now);
   if (step.spare) {
@@ -193,7 +199,7 @@ bool is_about(const std::string& words, const std::string& reference) {
 
 void Core::judge(Container& container, EventKind event, Time now) {
   auto& step = std::get<Switching>(container.state);
-  if (!container.status || step.leg == Leg::calm) return;
+  if (!container.status || step.leg == Leg::calm || step.leg == Leg::size) return;
   const ContainerStatus& status = *container.status;
   if (status.state == ContainerStatus::State::running) step.pull_deadline.reset();
   const bool waiting = status.state == ContainerStatus::State::waiting;
@@ -238,10 +244,10 @@ void Core::check_switch(Container& container, Time now) {
   auto& step = std::get<Switching>(container.state);
   if (now >= step.deadline) {
     const std::string why = step.trouble.empty() ? std::string("no answer from the node") : step.trouble;
-    const bool at_home = step.leg == Leg::calm && container.glue != 0;
+    const bool untouched = (step.leg == Leg::calm || step.leg == Leg::size) && container.glue != 0;
     return fail_switch(container, wire::Fault::infrastructure,
                        fmt::format("not ready in {} s: {}", policy_.bind_deadline.count(), why),
-                       at_home ? State::idle : State::broken, EventKind::time, now);
+                       untouched ? State::idle : State::broken, EventKind::time, now);
   }
   if (step.pull_deadline && now >= *step.pull_deadline) {
     const std::string why = step.trouble;

@@ -45,12 +45,14 @@ void Core::on_time(Time now) {
     const bool known = container.glue != 0 && container.kind() != State::broken;
     if (known && container.calm_at && now >= *container.calm_at) container.calm_at.reset();
   }
+  check_sizing(EventKind::time, now);
   check_lost(now);
   settle(now);
 }
 
 bool Core::watching() const {
   if ((owes_first() && home_.image_id.empty()) || pulls_.waiting()) return true;
+  if ((sizing_ && sizing_->answered) || sizes_settled_at_) return true;
   return !lost_jobs_.empty() || std::ranges::any_of(containers_, [](const Container& container) {
     // Why it is not there, and whether it will ever be, is only in its status.
     if (container.learning_until || container.kind() == State::absent) return true;
@@ -78,6 +80,8 @@ std::optional<Time> Core::next_deadline() const {
   for (const Waiting& waiting : queue_) consider(waiting.arrived + policy_.bind_deadline);
   for (const LostJob& lost : lost_jobs_) consider(lost.until);
   consider(pulls_.next_deadline());
+  if (sizing_) consider(sizing_->attempt == 0 ? sizing_->answers_by : sizing_->until);
+  consider(sizes_settled_at_);
   const bool switching = std::ranges::any_of(
       containers_, [](const Container& container) { return container.kind() == State::switching; });
   const bool resting = std::ranges::any_of(containers_, [](const Container& container) {

@@ -53,6 +53,7 @@ std::span<const Transition> transitions() {
       {switching, E::time, running},
       {switching, E::time, broken},
       {reserved, E::assigned, idle},
+      {reserved, E::assigned, switching},
       {reserved, E::assigned, reserved},
       {reserved, E::assigned, asking},
       {reserved, E::assigned, running},

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/base/loop.hpp"
+#include "lib/kube/pod.hpp"
 #include "lib/wire/messages.hpp"
 
 namespace glidepod::agent {
@@ -33,12 +34,14 @@ struct Policy {
   std::chrono::seconds ending_patience{90};  // from a job's end, or the order to kill it, to JobEnded
   int give_up_after = 5;                     // failures of the infrastructure in a row; 0: never
   enum class First : std::uint8_t { use, prove };
-  First first = First::use;                 // prove: a test switch comes before any use
-  int spares = 0;                           // containers beyond the jobs at a time
-  std::chrono::seconds renewal_pause{600};  // with an image that a spare container failed to get
-  bool pullers = false;                     // images that may not be on the node are pulled beside the pod
-  std::chrono::seconds puller_answer{20};   // until somebody says that they are at it
-  std::string nonce_prefix = "g";           // of the tags made up, unlike that of any earlier agent
+  First first = First::use;                  // prove: a test switch comes before any use
+  int spares = 0;                            // containers beyond the jobs at a time
+  std::chrono::seconds renewal_pause{600};   // with an image that a spare container failed to get
+  bool pullers = false;                      // images that may not be on the node are pulled beside the pod
+  std::chrono::seconds puller_answer{20};    // until somebody says that they are at it
+  bool resize = false;                       // a container gets its job's size, where the cluster serves that
+  std::chrono::seconds resize_patience{10};  // until it has it; then the job begins without
+  std::string nonce_prefix = "g";            // of the tags made up, unlike that of any earlier agent
 };
 
 // What an apptainer asks for.
@@ -56,6 +59,7 @@ struct Request {
   std::int64_t request_disk_kib = 0;        // likewise
   std::int64_t disk_kib = 0;                // what its slot has; 0: not known
   std::string slot = {};                    // HTCondor's name of it, for people
+  kube::Amount slot_size = {};              // its CPUs and memory; 0: not known
 };
 
 // A request that has no container yet.

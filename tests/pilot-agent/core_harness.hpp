@@ -22,14 +22,17 @@ inline const std::string k_image_b = "docker.io/library/b:1";
 
 // A core with a pod of COUNT payload containers whose glues are connected, and a clock that tests move.
 struct Harness {
-  explicit Harness(int count = 1, const Policy& policy = {}, int pilot_restarts = 0,
-                   Core::Earlier earlier = Core::Earlier::none)
+  explicit Harness(
+      int count = 1, const Policy& policy = {}, int pilot_restarts = 0,
+      Core::Earlier earlier = Core::Earlier::none,
+      const std::function<void(kube::Pod&)>& more = [](kube::Pod&) {})
       : core(policy) {
     pod.name = "pilot-1";
     pod.resource_version = "1";
     add("pilot", "reg.example/pilot:1", {"/usr/bin/pilot-agent"}, pilot_restarts);
     for (int i = 0; i < count; ++i)
       add(name(i), "reg.example/pilot:1", {"/glidepod/bin/glue"}, pilot_restarts);
+    more(pod);
     for (int i = 0; i < count; ++i) hello(i);
     core.on_first_pod(pod, earlier, now);
     take();
@@ -84,6 +87,7 @@ struct Harness {
     request.job = "1.0";
     request.any_image = image.empty();
     request.disk_kib = disk_kib;
+    request.slot_size = slot_size;
     core.on_bind(request, now);
     take();
     return request.client;
@@ -187,6 +191,7 @@ struct Harness {
   std::map<int, bool> over;
   bool ids_known = true;
   std::int64_t disk_kib = 0;  // of the slots
+  kube::Amount slot_size;
   std::uint64_t last_id = 0;
   std::vector<Action> all;
 };

@@ -47,6 +47,28 @@ void Api::set_pulled(std::string text) {
   publish(std::move(next));
 }
 
+void Api::set_infeasible() {
+  kube::Pod next = *pod();
+  next.pending_resize = {"Infeasible", next.generation};
+  publish(std::move(next));
+}
+
+// False if the pod is of another version.
+bool Api::store_sizes(const Change& change) {
+  kube::Pod next = *pod();
+  if (change.version != next.resource_version) return false;
+  for (const kube::SizeChange& one : change.sizes) {
+    world_.say("api: {} is to have {}m, {} MiB", one.container, one.size.limit.cpu,
+               one.size.limit.memory >> 20);
+    std::ranges::find(next.containers, one.container, &kube::ContainerSpec::name)->size = one.size;
+  }
+  world_.properties.sized(next);
+  ++next.generation;
+  next.pending_resize.reset();
+  publish(std::move(next));
+  return true;
+}
+
 void Api::touch() {
   publish(*pod());
 }
@@ -58,6 +80,7 @@ std::string Api::admitted(const std::string& image) const {
 
 // False if the image is not the one that the change begins with.
 bool Api::store(const Change& change) {
+  if (!change.sizes.empty()) return store_sizes(change);
   kube::Pod next = *pod();
   if (change.wanted) {
     world_.say("api: wanted are {}", *change.wanted);
@@ -79,6 +102,7 @@ bool Api::store(const Change& change) {
   world_.say("api: {} is to have {}", container, admitted_image);
   if (found->image == admitted_image) return true;  // no new version
   found->image = admitted_image;
+  ++next.generation;
   if (world_.strike_just_then(container)) kubelet_late_until_ = world_.now() + std::chrono::seconds(10);
   publish(std::move(next));
   return true;
@@ -102,10 +126,12 @@ void Api::request(const Change& change, Milliseconds timeout, std::function<void
     if (code == 429) failure.retry_after = std::chrono::seconds(w.random.between(1, 5));
     return fail(w.takes(2, 100), std::move(failure));
   }
+  if (!change.sizes.empty() && !weather.resize_served)
+    return fail(w.takes(2, 100), status(404, "not served"));
   if (change.any() && w.fault(weather.refused)) {
     static constexpr std::array codes = {403, 404, 410, 422};
     const int code = codes[static_cast<std::size_t>(w.random.between(0, 3))];
-    w.properties.refused = true;
+    (change.sizes.empty() ? w.properties.refused : w.properties.sizes_refused) = true;
     return fail(w.takes(2, 100), status(code, w.random.chance(300) ? "policy denied request" : "refused"));
   }
   if (change.any() && w.fault(weather.late_effect)) {

@@ -24,6 +24,7 @@ class Api {
   PodVersion pod() const { return versions_.back(); }
   void set_status(kube::ContainerStatus status);
   void set_pulled(std::string text);  // the provisioner's annotation
+  void set_infeasible();              // the node cannot do the resize of this generation
   void touch();                       // a new version that says the same
   bool down = false;
 
@@ -31,11 +32,12 @@ class Api {
   std::string admitted(const std::string& image) const;
   using Answer = std::variant<PodVersion, kube::Failure>;
   // What a request changes: a container's image, if it is still the one before and the pod of that version
-  // (empty: any), the annotation that says what is wanted, or nothing.
+  // (empty: any), the annotation that says what is wanted, sizes, or nothing.
   struct Change {
     std::string container = {}, image = {}, before = {}, version = {};
     std::optional<std::string> wanted = {};
-    bool any() const { return wanted || !container.empty(); }
+    std::vector<kube::SizeChange> sizes = {};
+    bool any() const { return wanted || !container.empty() || !sizes.empty(); }
   };
   // One attempt. The handler is called once, by then or a little later. What the request does may come after
   // that.
@@ -49,6 +51,7 @@ class Api {
 
  private:
   bool store(const Change& change);
+  bool store_sizes(const Change& change);
   void publish(kube::Pod pod);
   void stream(const PodVersion& version);
   World& world_;

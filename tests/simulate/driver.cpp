@@ -19,6 +19,7 @@ void Driver::start() {
   core_.emplace(policy, names);
   core_->observe([this](const Container& container, const Transition& transition) {
     world_.coverage.count(transition);
+    sizing_since_.erase(container.name);
     if (transition.from != transition.to)
       world_.say("core: {} {} -> {} by {}", container.name, name_of(transition.from), name_of(transition.to),
                  name_of(transition.event));
@@ -53,6 +54,8 @@ void Driver::die() {
   seen_.reset();
   once_.clear();
   patches_.clear();
+  resize_ = 0;
+  sizing_since_.clear();
   watch_ = 0;
   watch_failures_ = 0;
   world_.api.unwatch();
@@ -150,6 +153,20 @@ void Driver::pump() {
   pumping_ = false;
   adjust_watch();
   adjust_timer();
+  if (world_.weather.policy.resize) check_sizing();
+}
+
+// Who waits for a size, and for how long.
+void Driver::check_sizing() {
+  const auto before = std::exchange(sizing_since_, {});
+  for (const auto& one : core_->snapshot().containers) {
+    if (!one.step.starts_with("size")) continue;
+    const auto found = before.find(one.name);
+    const Time since = found == before.end() ? world_.now() : found->second;
+    sizing_since_[one.name] = since;
+    if (world_.now() > since + world_.weather.policy.resize_patience + std::chrono::seconds(1))
+      world_.properties.broken("a job waits for its size no longer than it may", one.name);
+  }
 }
 
 void Driver::run(const Patch& action) {
@@ -160,6 +177,16 @@ void Driver::run(const Patch& action) {
   world_.tempt();
   patches_[action.container] = action.attempt;
   change({action});
+}
+
+void Driver::run(const Resize& action) {
+  for (const kube::SizeChange& change : action.changes)
+    if (world_.kubelet.find(change.container) == nullptr)
+      return world_.properties.broken("actions refer to what there is", change.container);
+  world_.say("core: Resize {} of {} containers", action.attempt, action.changes.size());
+  world_.tempt();
+  resize_ = action.attempt;
+  resize(action, {}, {});
 }
 
 void Driver::run(const Want& action) {

@@ -55,6 +55,7 @@ class Driver {
   };
   void pump();
   void run(const agent::Patch& action);
+  void run(const agent::Resize& action);
   void run(const agent::Want& action);
   void run(const agent::Launch& action);
   void run(const agent::AskImage& action);
@@ -89,6 +90,9 @@ class Driver {
   void change(ImageChange change);
   void look(ImageChange change);
   void changed(const ImageChange& change, const Api::Answer& answer);
+  void resize(const agent::Resize& action, std::optional<kube::Failure> refusal, const std::string& tried);
+  void resized(std::uint64_t attempt, const Api::Answer& answer);
+  void check_sizing();
   void saw(const PodVersion& pod);
   void get_first_pod();
   void adjust_watch();
@@ -113,9 +117,11 @@ class Driver {
   PodVersion seen_;                               // the newest
   std::map<std::string, std::string> once_;       // by container: its image, if that cannot come back
   std::map<std::string, std::uint64_t> patches_;  // by container: the newest attempt, without its answer yet
-  std::string version_;                           // of the newest answer to a patch
-  std::string watch_version_;                     // to go on from; empty: from the present state
-  std::uint64_t watch_ = 0, last_watch_ = 0;      // 0: not watching
+  std::uint64_t resize_ = 0;                      // the newest attempt, without its answer yet
+  std::map<std::string, agent::Time> sizing_since_;  // by container that waits for its size
+  std::string version_;                              // of the newest answer to a patch
+  std::string watch_version_;                        // to go on from; empty: from the present state
+  std::uint64_t watch_ = 0, last_watch_ = 0;         // 0: not watching
   int watch_failures_ = 0;
   std::optional<agent::Time> timer_due_;
   std::uint64_t timer_ = 0;

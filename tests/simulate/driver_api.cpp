@@ -98,6 +98,43 @@ void Driver::changed(const ImageChange& change, const Api::Answer& answer) {
   world_.properties.told(**pod);
 }
 
+// What lib/kube/pod_resize.cpp makes of a Resize: the pod as it is, then the change of that version.
+void Driver::resize(const Resize& action, std::optional<Failure> refusal, const std::string& tried) {
+  const auto looked = [this, action, refusal, tried](const Api::Answer& answer) {
+    if (resize_ != action.attempt) return;
+    const auto* pod = std::get_if<PodVersion>(&answer);
+    if (pod == nullptr) {
+      Failure failure = std::get<Failure>(answer);
+      if (refusal) failure.earlier = Failure::Effect::unknown;
+      return resized(action.attempt, failure);
+    }
+    if (refusal && (tried == (*pod)->resource_version || world_.now() >= action.deadline))
+      return resized(action.attempt, *refusal);
+    const std::string version = (*pod)->resource_version;
+    const auto patched = [this, action, version](const Api::Answer& changed) {
+      if (resize_ != action.attempt) return;
+      const auto* failure = std::get_if<Failure>(&changed);
+      if (failure != nullptr && failure->status == 422) return resize(action, *failure, version);
+      resized(action.attempt, changed);
+    };
+    exchange({.version = version, .sizes = action.changes}, action.deadline, 1, false, patched);
+  };
+  exchange({}, action.deadline, 1, false, looked);
+}
+
+void Driver::resized(std::uint64_t attempt, const Api::Answer& answer) {
+  resize_ = 0;
+  const auto* pod = std::get_if<PodVersion>(&answer);
+  world_.say("agent: the answer to Resize {}: {}", attempt,
+             pod ? "taken" : std::get<Failure>(answer).to_string());
+  if (pod == nullptr)
+    return tell([&](Core& core, Time now) { core.on_resized(attempt, std::get<Failure>(answer), now); });
+  saw(*pod);
+  version_ = (*pod)->resource_version;
+  tell([&](Core& core, Time now) { core.on_resized(attempt, **pod, now); });
+  world_.properties.told(**pod);
+}
+
 void Driver::get_first_pod() {
   exchange({}, world_.now() + k_first_get_deadline, 1, false, [this](const Api::Answer& answer) {
     if (const auto* pod = std::get_if<PodVersion>(&answer)) {

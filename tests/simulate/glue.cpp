@@ -22,6 +22,10 @@ void Glue::later(Milliseconds wait, std::function<void(Glue&)> what) {
 }
 
 void Glue::begin() {
+  if (world_.weather.residue > 0) {
+    Random residue = world_.random.aside(world_.clock.steps());
+    if (residue.chance(world_.weather.residue)) used_kib_ = residue.between(100'000, 3'000'000);
+  }
   later(world_.takes(5, 200), [](Glue& glue) { glue.connect(); });
 }
 
@@ -128,8 +132,9 @@ void Glue::take_signal(JobId job, int number) {
 }
 
 void Glue::take_beat(std::uint64_t number) {
-  world_.driver.from_glue(
-      link_, "beat", [link = link_, number](Core& core, Time now) { core.on_beat(link, {number}, now); });
+  world_.driver.from_glue(link_, "beat", [link = link_, number, used = used_kib_](Core& core, Time now) {
+    core.on_beat(link, {number, used}, now);
+  });
 }
 
 void Glue::take_finish() {

@@ -35,6 +35,8 @@ class Glue {
   bool said_goodbye() const { return said_goodbye_; }
   bool wedged() const { return wedged_; }
   bool busy() const { return job_.has_value(); }
+  std::int64_t used_kib() const { return used_kib_; }  // that cannot be freed
+  agent::ClientId client() const { return job_ ? job_->client : 0; }
 
  private:
   struct Job {
@@ -53,6 +55,7 @@ class Glue {
   agent::GlueId link_ = 0;
   bool alive_ = true, wedged_ = false, said_goodbye_ = false, unclean_ = false;
   bool stuck_ = false;  // its job's main process hangs in the kernel: that it has exited is never told
+  std::int64_t used_kib_ = 1000;
   std::optional<int> leaving_;
   std::optional<Job> job_;
 };

@@ -25,18 +25,54 @@ void Kubelet::begin() {
     Box& box = boxes_[i];
     box.name = pod.containers[i + 1].name;
     box.wanted = pod.containers[i + 1].image;
+    box.size = box.in_force = pod.containers[i + 1].size;
     create(static_cast<int>(i), box.wanted, Images::k_home);
   }
 }
 
 void Kubelet::told(const kube::Pod& pod) {
-  bool changed = false;
+  bool changed = false, resized = false;
   for (Box& box : boxes_) {
     const std::string& image = pod.container(box.name)->image;
     changed |= image != box.wanted;
     box.wanted = image;
+    resized |= box.size != pod.container(box.name)->size;
+    box.size = pod.container(box.name)->size;
   }
+  if (resized) resize_later();
   if (changed) poke(world_.takes(1, 20));
+}
+
+// Soon, or late, or never: then it goes by the next change of a size.
+void Kubelet::resize_later() {
+  Milliseconds wait = world_.takes(50, 2000);
+  if (world_.storm && world_.weather.resize_astray > 0) {
+    Random astray = world_.random.aside(world_.clock.steps());
+    if (astray.chance(world_.weather.resize_astray)) {
+      const auto how = astray.between(0, 2);
+      if (how == 0) return world_.say("kubelet: does not resize");
+      if (how == 1) {
+        world_.say("kubelet: cannot resize");
+        return world_.clock.after(wait, [this] { world_.api.set_infeasible(); });
+      }
+      wait = astray.delay(5000, 60'000);
+    }
+  }
+  world_.clock.after(wait, [this, generation = generation_] {
+    if (generation == generation_) resize();
+  });
+}
+
+void Kubelet::resize() {
+  for (Box& box : boxes_) {
+    if (box.size == box.in_force) continue;
+    // With another image in the same pass it is lost (kubernetes#127356).
+    if (!box.runs() || box.now->image != box.wanted) continue;
+    world_.say("kubelet: {} has {}m, {} MiB", box.name, box.size.limit.cpu, box.size.limit.memory >> 20);
+    const kube::Size before = std::exchange(box.in_force, box.size);
+    world_.properties.resized(box, before);
+    show(box);
+  }
 }
 
 void Kubelet::poke(Milliseconds wait) {
@@ -129,6 +165,8 @@ void Kubelet::restart() {
     box.pulls.clear();
   }
   poke(world_.random.delay(200, 5000));
+  const auto differs = [](const Box& box) { return box.size != box.in_force; };
+  if (std::ranges::any_of(boxes_, differs)) resize_later();
 }
 
 // The pause is kept by container and image string, and counts from the end of whatever ran there last.
@@ -256,6 +294,7 @@ kube::ContainerStatus Kubelet::status_of(const Box& box) {
   status.image_id = world_.images.image_id(box.now->content, world_.weather.bare_ids);
   status.container_id = "containerd://" + std::to_string(box.now->id);
   status.restart_count = box.now->restarts;
+  if (world_.weather.resize_served) status.size = box.in_force;
   if (box.before) status.last_terminated = box.before;
   if (box.runs()) {
     status.state = kube::ContainerStatus::State::running;

@@ -36,6 +36,7 @@ struct Box {
   std::string reason, message;              // why it waits; empty: it does not
   std::map<std::string, Pause> crashes;     // CrashLoopBackOff, by image string
   std::map<std::string, Pause> pulls;       // ImagePullBackOff
+  kube::Size size, in_force;                // in the newest pod that the kubelet was told of; and really
   std::unique_ptr<Glue> glue;               // of the instance, running or just gone
   bool behind = false;                      // it started again by itself, and not what the pod says by now
   std::uint64_t told = 0, shown = 0;        // statuses, in the order in which they came about
@@ -71,6 +72,8 @@ class Kubelet {
     std::string image;
   };
   void poke(Milliseconds wait);
+  void resize_later();
+  void resize();
   void sync();
   void work();
   bool kill(int index);                             // true: goes on later

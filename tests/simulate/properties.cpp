@@ -92,6 +92,13 @@ void Properties::launched(const Box& box, ClientId id) {
     if (same) broken("a probe never runs in somebody's container", box.name);
     return;
   }
+  const kube::Amount& has = box.in_force.limit;
+  if (has.memory < request.slot_size.memory)
+    broken("a job has its slot's memory", fmt::format("client {} in {}", id, box.name));
+  const bool asked = world_.weather.resize_served && request.slot_size.memory > 0;
+  if (asked && world_.weather.calm() && has != request.slot_size)
+    broken("where nothing goes wrong, a job has its slot's size",
+           fmt::format("client {} in {}", id, box.name));
   const bool means = world_.images.means(request.image, box.now->content);
   const auto alike = alike_.find(box.now->id);
   client.astray = !means;
@@ -107,6 +114,30 @@ void Properties::launched(const Box& box, ClientId id) {
   if (same && world_.weather.policy.reuse == agent::Policy::Reuse::never)
     broken("with reuse never, a container has one job", box.name);
   last = {box.now->id, request.owner};
+}
+
+// As many as the pod was made with, and never more.
+void Properties::sized(const kube::Pod& pod) {
+  kube::Size all;
+  for (const kube::ContainerSpec& one : pod.containers) {
+    all.request = {all.request.cpu + one.size.request.cpu, all.request.memory + one.size.request.memory};
+    all.limit = {all.limit.cpu + one.size.limit.cpu, all.limit.memory + one.size.limit.memory};
+    if (one.size.request.cpu > one.size.limit.cpu || one.size.request.memory > one.size.limit.memory)
+      broken("a request is within its limit", one.name);
+  }
+  const kube::Size& room = *pod.payload_size;
+  if (all.request.cpu > room.request.cpu || all.request.memory > room.request.memory ||
+      all.limit.cpu > room.limit.cpu || all.limit.memory > room.limit.memory)
+    broken("containers never have more than their pod", "");
+}
+
+void Properties::resized(const Box& box, const kube::Size& before) {
+  const std::int64_t memory = box.in_force.limit.memory;
+  if (memory < before.limit.memory && box.glue->used_kib() > memory / 1024)
+    broken("a limit is never lowered below what is in use", box.name);
+  const ClientId id = box.glue->client();
+  if (id != 0 && memory < world_.starters.client(id).request.slot_size.memory)
+    broken("a job's container is never made smaller than its slot", box.name);
 }
 
 void Properties::launch_failed(ClientId id) {

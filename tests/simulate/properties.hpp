@@ -35,6 +35,8 @@ class Properties {
   void given_up();
   void ended(agent::ClientId client, ExitStatus status, std::string_view cause, bool after_goodbye);
   void told_end(agent::ClientId client);
+  void resized(const Box& box, const kube::Size& before);  // its size is in force
+  void sized(const kube::Pod& pod);                        // the API has taken sizes
   void paused(const Box& box, const std::string& image);
   // From the node and the agent: somebody stops a container while its image is being changed, and the kubelet
   // starts the same again, since it has not heard of the change; then it may be behind by one change until it
@@ -47,8 +49,9 @@ class Properties {
   // This bind was failed for a pause of the kubelet's, where no digest could be learnt that avoids it.
   bool had_to_wait(agent::ClientId client) const;
 
-  bool refused = false;    // the API has refused an image by its rules
-  bool no_pauses = false;  // from here on, no start may have to wait
+  bool refused = false;        // the API has refused an image by its rules
+  bool sizes_refused = false;  // likewise a size
+  bool no_pauses = false;      // from here on, no start may have to wait
 
  private:
   bool can_learn() const;

@@ -1,5 +1,6 @@
 #include "tests/simulate/starters.hpp"
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 
@@ -59,6 +60,13 @@ ClientId Starters::ask(int slot, wire::Verb verb, const std::string& image, cons
                     "1." + std::to_string(slot),
                     static_cast<uid_t>(probe ? 100 : 20001 + slot)};
   client.slot = slot;
+  // Slots share what the pod has. At a test the slot may not be known yet.
+  Random size = random.aside(id);
+  const bool unknown = verb == wire::Verb::test && size.chance(200);
+  const std::int64_t most = 4 * std::max(world_.weather.slots, world_.weather.containers);
+  const std::int64_t part = size.between(1, 4);
+  if (world_.weather.policy.resize && !probe && !unknown)
+    client.request.slot_size = {World::k_room.cpu * part / most, World::k_room.memory * part / most};
   client.asked = world_.now();
   client.takes = random.delay(1, 40'000);
   client.ends = random.chance(900) ? ExitStatus::exited(static_cast<int>(random.between(0, 3)))

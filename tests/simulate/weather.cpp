@@ -32,7 +32,12 @@ Weather::Weather(Random& random) {
   provisioner = policy.pullers && beside.chance(850);
   if (Random spare = random.aside(14); containers > 1 && spare.chance(400))
     policy.spares = static_cast<int>(spare.between(1, containers - 1));
+  Random sizes = random.aside(15);
+  policy.resize = sizes.chance(400);
+  resize_served = policy.resize && sizes.chance(900);
   if (!faults) return;
+  if (policy.resize && sizes.chance(600)) resize_astray = static_cast<int>(sizes.between(50, 900));
+  if (policy.resize && sizes.chance(300)) residue = static_cast<int>(sizes.between(50, 500));
   if (provisioner && beside.chance(600)) pullers_astray = static_cast<int>(beside.between(50, 900));
   request_lost = some(300);
   answer_lost = some(300);

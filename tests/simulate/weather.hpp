@@ -13,16 +13,17 @@ struct Weather {
   int containers = 1;
   int slots = 1;
   int images = 3;
-  bool names_given = false;   // the agent is told its containers, instead of finding them in the pod
-  bool mirror = false;        // admission leads every image to another registry
-  bool young_pod = false;     // its status is still empty when the agent asks
-  bool newest_spec = false;   // a kubelet that starts what the pod says by then, not what it said at the kill
-  bool many_names = false;    // contents have several names and repositories, and the status shows any
-  bool bare_ids = false;      // imageID without a repository, as of images that were loaded from a file
-  bool ids_told = true;       // the agent can tell which container a glue is in
-  bool always_pull = false;   // a tag is asked of the registry at every start
-  bool provisioner = false;   // one that has images pulled beside the pod
-  bool lively_reuse = false;  // owners come back with the same image
+  bool names_given = false;  // the agent is told its containers, instead of finding them in the pod
+  bool mirror = false;       // admission leads every image to another registry
+  bool young_pod = false;    // its status is still empty when the agent asks
+  bool newest_spec = false;  // a kubelet that starts what the pod says by then, not what it said at the kill
+  bool many_names = false;   // contents have several names and repositories, and the status shows any
+  bool bare_ids = false;     // imageID without a repository, as of images that were loaded from a file
+  bool ids_told = true;      // the agent can tell which container a glue is in
+  bool always_pull = false;  // a tag is asked of the registry at every start
+  bool provisioner = false;  // one that has images pulled beside the pod
+  bool resize_served = false;  // by the cluster
+  bool lively_reuse = false;   // owners come back with the same image
   agent::Policy policy;
   Milliseconds storm{0};  // how long faults and jobs go on
 
@@ -33,6 +34,8 @@ struct Weather {
   int bad_images = 0;      // per thousand contents
   int pull_fails = 0;      // per thousand pulls
   int pullers_astray = 0;  // per thousand questions to the provisioner
+  int resize_astray = 0;   // per thousand resizes that the kubelet does late, or cannot do, or never does
+  int residue = 0;         // per thousand containers: memory that glue cannot give back
   int vanishing = 0;       // per thousand clients
   int signals = 0;         // per thousand clients
   int clumsy_jobs = 0;     // per thousand: jobs that cannot start, leave a mess, or take the memory

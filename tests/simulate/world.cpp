@@ -133,7 +133,11 @@ const std::string& World::run(std::uint64_t most_steps) {
   pod.containers.push_back({"pilot", std::string(Images::k_home_name), {"/usr/bin/pilot-agent"}});
   for (int i = 0; i < weather.containers; ++i)
     pod.containers.push_back(
-        {"payload-" + std::to_string(i), std::string(Images::k_home_name), {"/glidepod/bin/glue"}});
+        {"payload-" + std::to_string(i),
+         std::string(Images::k_home_name),
+         {"/glidepod/bin/glue"},
+         {{k_room.cpu / weather.containers, k_room.memory / weather.containers}, k_room}});
+  pod.payload_size = {k_room, {k_room.cpu * weather.containers, k_room.memory * weather.containers}};
   const auto pilot_status = [this] {
     kube::ContainerStatus status;
     status.name = "pilot";
@@ -203,7 +207,7 @@ void World::finals(std::uint64_t most_steps) {
     const bool hasty = weather.policy.bind_deadline < agent::Policy().bind_deadline;
     for (const ClientId id : asked)
       if (!starters.client(id).ran && (round > 0 || !weather.glue_wedged) && !stuck && !hasty &&
-          !properties.had_to_wait(id))
+          !properties.had_to_wait(id) && !properties.sizes_refused)
         return properties.broken("every container is of use when the world is calm",
                                  fmt::format("client {}", id));
     run_until(now() + seconds(600), most_steps);

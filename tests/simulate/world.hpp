@@ -43,6 +43,9 @@ class World {
   Provisioner provisioner;
   bool storm = true;  // faults may happen
 
+  // What all payload containers have together.
+  static constexpr kube::Amount k_room{4000, std::int64_t{4} << 30};
+
   SteadyTime now() const { return clock.now(); }
   template <typename... Args>
   void say(fmt::format_string<Args...> format, Args&&... args) {

@@ -1,0 +1,270 @@
+// A payload container gets the size of its job's slot before the job begins, where the cluster serves that.
+// The image stays as it is until the kubelet has shown the size: of an image and a size that come together it
+// loses the size (kubernetes#127356).
+
+#include <algorithm>
+
+#include "pilot-agent/core/core.hpp"
+#include "pilot-agent/core/words.hpp"
+
+namespace glidepod::agent {
+
+using kube::SizeChange;
+using Leg = Switching::Leg;
+
+namespace {
+constexpr std::string_view k_deaf = "glue does not answer";
+constexpr std::string_view k_too_small = "its payload container cannot be given its slot's memory";
+
+bool known(const Amount& amount) {
+  return amount.cpu > 0 && amount.memory > 0;
+}
+}  // namespace
+
+void Core::no_resizes(const std::string& why) {
+  if (!policy_.resize || std::exchange(no_resizes_, true)) return;
+  warn("event=resize_off reason={}", quoted(why));
+}
+
+std::vector<Sizeable> Core::sizeables() const {
+  std::vector<Sizeable> result;
+  for (const Container& container : containers_) {
+    // What was left in a spoiled one is not known.
+    const bool idle = container.kind() == State::idle && container.glue != 0 && !container.spoiled;
+    result.push_back({container.name, container.size, idle, 0});
+  }
+  return result;
+}
+
+// A job that has less memory than its slot would be held for what it may use. What the pod was made with is
+// as before.
+bool Core::too_small(const Container& container, const Request& request) const {
+  if (!policy_.resize || request.any_image || request.slot_size.memory == 0) return false;
+  std::int64_t least = 0;
+  const std::int64_t shown = container.status ? container.status->size.limit.memory : 0;
+  for (const std::int64_t memory : {container.size.limit.memory, shown, container.asked_memory})
+    if (memory > 0 && (least == 0 || memory < least)) least = memory;
+  const std::int64_t needed = container.made_memory > 0
+                                  ? std::min(container.made_memory, request.slot_size.memory)
+                                  : request.slot_size.memory;
+  return least > 0 && least < needed;
+}
+
+Core::Fit Core::fit_of(const Container& container, const Request& request) {
+  if (!policy_.resize || request.any_image || !known(request.slot_size)) return Fit::fits;
+  const Amount& slot = request.slot_size;
+  if (container.asked_memory == 0 && in_force({container.name, {container.size.request, slot}}))
+    return Fit::fits;
+  if (!no_resizes_ && room_) {
+    if (sizing_) return Fit::wait;
+    if (sizes_settled_at_) return too_small(container, request) ? Fit::wait : Fit::fits;
+    if (plan_sizes(*room_, sizeables(), container.name, slot)) return Fit::resize;
+  }
+  return too_small(container, request) ? Fit::too_small : Fit::fits;
+}
+
+// Of a container that has the image: whether the request has been placed; nothing if its size is no matter.
+std::optional<bool> Core::place_sized(Container& container, Waiting& waiting, const std::string& how,
+                                      std::chrono::microseconds before, Time now) {
+  switch (fit_of(container, waiting.request)) {
+    case Fit::fits:
+      return std::nullopt;
+    case Fit::wait:
+      return false;
+    case Fit::too_small:
+      fail_too_small(waiting.request);
+      return true;
+    case Fit::resize:
+      break;
+  }
+  Switching step;
+  step.same_image = true;
+  step.target = container.image;
+  step.deadline = waiting.arrived + policy_.bind_deadline;
+  step.before = container.glue;
+  step.how = how;
+  step.before_bound = before;
+  step.waiting = std::move(waiting);
+  become(container, std::move(step), EventKind::assigned);
+  begin_sizing(container, now);
+  return true;
+}
+
+void Core::fail_too_small(const Request& request) {
+  count_failure(std::string(k_too_small));
+  fail(request, wire::Fault::infrastructure, std::string(k_too_small));
+}
+
+void Core::begin_sizing(Container& container, Time now) {
+  auto& step = std::get<Switching>(container.state);
+  step.leg = Leg::size;
+  step.answered = false;
+  step.pull_deadline.reset();
+  step.unclear_until.reset();
+  const Amount slot = step.waiting->request.slot_size;
+  sizing_ = Sizing{container.name, slot, now + policy_.resize_patience / 3, now + policy_.resize_patience};
+  container.last_used = now;
+  // A limit below what is in use would have the kernel kill.
+  for (const Container& one : containers_) {
+    const bool is_it = one.name == container.name;
+    if (one.glue == 0 || (!is_it && one.kind() != State::idle)) continue;
+    sizing_->questions[++last_beat_] = one.name;
+    act(SendBeat{one.glue, last_beat_});
+  }
+}
+
+// Whether it was the answer to one of the questions.
+bool Core::take_used(const Container& container, const wire::Beat& beat, Time now) {
+  if (!sizing_) return false;
+  const auto question = sizing_->questions.find(beat.number);
+  if (question == sizing_->questions.end() || question->second != container.name) return false;
+  sizing_->questions.erase(question);
+  sizing_->used_kib[container.name] = beat.memory_kib;
+  settle(now);
+  return true;
+}
+
+// Once all have said it, or are gone.
+void Core::ask_sizes(Time now) {
+  if (!sizing_ || sizing_->attempt != 0 || !sizing_->questions.empty()) return;
+  std::vector<Sizeable> all = sizeables();
+  for (Sizeable& one : all) {
+    const auto used = sizing_->used_kib.find(one.name);
+    if (used != sizing_->used_kib.end()) one.used_kib = used->second;
+    // Where it is not known, no limit is lowered.
+    if (one.used_kib == 0) one.idle = false;
+    if (one.used_kib == 0 && one.name == sizing_->container)
+      return end_sizing("glue does not know what memory is in use", EventKind::answered, now);
+  }
+  auto plan = plan_sizes(*room_, all, sizing_->container, sizing_->slot);
+  if (!plan) return end_sizing("the sizes do not fit into the pod", EventKind::answered, now);
+  sizing_->grow = std::move(plan->grow);
+  ask_round(std::move(plan->shrink), EventKind::answered, now);
+}
+
+void Core::ask_round(std::vector<SizeChange> changes, EventKind event, Time now) {
+  if (changes.empty()) changes = std::exchange(sizing_->grow, {});
+  if (changes.empty()) return end_sizing({}, event, now);
+  sizing_->asked = std::move(changes);
+  sizing_->attempt = ++last_attempt_;
+  sizing_->answered = sizing_->doubtful = false;
+  for (const SizeChange& change : sizing_->asked) {
+    Container& own = *find(change.container);
+    const std::int64_t before = own.size.limit.memory, next = change.size.limit.memory;
+    own.asked_memory = before > 0 ? std::min(before, next) : next;
+    const bool shown = own.status && own.status->size.limit == change.size.limit;
+    sizing_->doubtful |= shown && own.size.limit != change.size.limit;
+    note("event=resize container={} cpu_m={} memory_mib={}", change.container, change.size.limit.cpu,
+         change.size.limit.memory >> 20);
+  }
+  act(Resize{sizing_->attempt, sizing_->asked, sizing_->until});
+}
+
+void Core::on_resized(std::uint64_t attempt, const kube::Pod& pod, Time now) {
+  if (sizing_ && sizing_->attempt == attempt) {
+    sizing_->answered = true;
+    sizing_->generation = pod.generation;
+  }
+  on_pod(pod, now);
+  // The status may have been faster.
+  check_sizing(EventKind::answered, now);
+  settle(now);
+}
+
+void Core::on_resized(std::uint64_t attempt, const kube::Failure& failure, Time now) {
+  if (!sizing_ || sizing_->attempt != attempt) return;
+  if (failure.rejected()) {
+    // And so all stays as it was.
+    for (const SizeChange& change : std::exchange(sizing_->asked, {}))
+      find(change.container)->asked_memory = 0;
+    no_resizes(failure.to_string());
+  }
+  end_sizing(failure.to_string(), EventKind::answered, now);
+  settle(now);
+}
+
+// The pod's spec says so, and the kubelet has seen it in force.
+bool Core::in_force(const SizeChange& change) const {
+  const auto found = std::ranges::find(containers_, change.container, &Container::name);
+  if (found == containers_.end() || !found->status) return false;
+  return found->size.limit == change.size.limit && found->status->size.limit == change.size.limit;
+}
+
+// Before the statuses of this pod are looked at.
+void Core::see_sizes(const kube::Pod& pod) {
+  pending_resize_ = pod.pending_resize;
+  observed_generation_ = pod.observed_generation;
+  for (Container& container : containers_) {
+    if (const auto* spec = pod.container(container.name)) container.size = spec->size;
+    const auto* status = pod.status(container.name);
+    if (status != nullptr && status->size.limit.memory > 0)
+      container.memory_limit_kib = status->size.limit.memory / 1024;
+  }
+}
+
+void Core::check_sizing(EventKind event, Time now) {
+  if (sizing_ && sizing_->attempt == 0 && now >= sizing_->answers_by) {
+    // Of who does not say it, no limit is lowered.
+    const bool deaf = std::ranges::any_of(
+        sizing_->questions, [this](const auto& asked) { return asked.second == sizing_->container; });
+    if (deaf) return end_sizing(k_deaf, event, now);
+    sizing_->questions.clear();
+    ask_sizes(now);
+  } else if (sizing_ && now >= sizing_->until) {
+    end_sizing(fmt::format("not in force in {} s", policy_.resize_patience.count()), event, now);
+  } else if (sizing_ && sizing_->answered) {
+    const auto so = [this](const SizeChange& change) { return in_force(change); };
+    const bool seen =
+        !sizing_->doubtful || (sizing_->generation != 0 && observed_generation_ >= sizing_->generation);
+    if (seen && std::ranges::all_of(sizing_->asked, so)) {
+      for (const SizeChange& change : sizing_->asked) find(change.container)->asked_memory = 0;
+      ask_round({}, event, now);
+    } else if (pending_resize_ && sizing_->generation != 0 &&
+               pending_resize_->generation == sizing_->generation) {
+      end_sizing("the node says " + pending_resize_->reason, event, now);
+    }
+  }
+  if (!sizes_settled_at_) return;
+  const bool shown = sizes_can_show_ && std::ranges::all_of(containers_, [](const Container& container) {
+                       return container.status && container.status->size.limit == container.size.limit;
+                     });
+  if (!shown && now < *sizes_settled_at_) return;
+  sizes_settled_at_.reset();
+  for (Container& container : containers_) container.asked_memory = 0;
+}
+
+// What was asked, and is not in force, may yet be.
+void Core::leave_sizing(Time now) {
+  if (!sizing_) return;
+  const Sizing left = *std::exchange(sizing_, std::nullopt);
+  if (left.attempt == 0 || left.asked.empty()) return;
+  sizes_settled_at_ = now + policy_.calm;
+  sizes_can_show_ = left.answered && !left.doubtful;
+}
+
+// The container goes on to what it was found for.
+void Core::end_sizing(std::string_view trouble, EventKind event, Time now) {
+  Container& container = *find(sizing_->container);
+  if (trouble.empty())
+    sizing_.reset();
+  else
+    leave_sizing(now);
+  if (!trouble.empty() && !no_resizes_ && trouble != size_trouble_) {
+    size_trouble_ = trouble;
+    warn("event=not_resized container={} reason={}", container.name, quoted(std::string(trouble)));
+  }
+  auto& step = std::get<Switching>(container.state);
+  // A glue that is stopped: its container is made anew, and then gets its size.
+  const bool deaf = trouble == k_deaf;
+  if (!deaf && step.waiting && too_small(container, step.waiting->request))
+    return fail_switch(container, wire::Fault::infrastructure, std::string(k_too_small), State::idle, event,
+                       now);
+  // Likewise where it has turned out to run something else.
+  if (deaf || container.spoiled) step.how.clear();
+  if (step.how.empty()) return next_step(container, step, now);
+  if (!step.waiting) return become(container, Idle{}, event);
+  Switching done = std::move(step);
+  ready(container, *std::move(done.waiting), done.how, done.before_bound, event, now);
+}
+
+}  // namespace glidepod::agent

@@ -1,0 +1,357 @@
+// A container gets its job's size before the job, and before another image.
+
+#include "tests/pilot-agent/core_harness.hpp"
+
+using namespace glidepod;
+using namespace glidepod::agent;
+using kube::Amount;
+using kube::Size;
+
+namespace {
+
+constexpr std::int64_t k_gib = std::int64_t{1} << 30;
+constexpr Amount k_all{4000, 4 * k_gib}, k_half{2000, 2 * k_gib}, k_quarter{1000, k_gib};
+
+Policy sized() {
+  Policy policy;
+  policy.resize = true;
+  return policy;
+}
+
+// A pod of two payload containers that share four CPUs and 4 GiB; each may have all.
+struct Sized : Harness {
+  explicit Sized(const Policy& policy = sized(), Core::Earlier earlier = Core::Earlier::none)
+      : Harness(2, policy, 0, earlier, [](kube::Pod& pod) {
+          for (std::size_t i : {1U, 2U}) pod.containers[i].size = pod.statuses[i].size = {k_half, k_all};
+          pod.payload_size = Size{k_all, {8000, 8 * k_gib}};
+        }) {
+    slot_size = k_half;
+  }
+  // Every glue that was asked says what it has in use.
+  void used(std::int64_t kib = 1000) {
+    const std::vector<Action> before = all;
+    for (const Action& action : before)
+      if (const auto* beat = std::get_if<SendBeat>(&action); beat != nullptr && beat->number > heard) {
+        heard = beat->number;
+        core.on_beat(beat->glue, {beat->number, kib}, now);
+        take();
+      }
+  }
+  // The API takes the newest question.
+  void resize_taken() {
+    const Resize question = last<Resize>();
+    for (const auto& change : question.changes)
+      for (auto& container : pod.containers)
+        if (container.name == change.container) container.size = change.size;
+    ++pod.generation;
+    core.on_resized(question.attempt, pod, now);
+    take();
+  }
+  // The kubelet shows what the pod says.
+  void in_force() {
+    for (std::size_t i : {1U, 2U}) pod.statuses[i].size = pod.containers[i].size;
+    tell();
+  }
+  void resize_failed(int status) {
+    kube::Failure failure;
+    failure.kind = status == 0 ? kube::Failure::Kind::transport : kube::Failure::Kind::status;
+    failure.status = status;
+    failure.message = "no";
+    core.on_resized(last<Resize>().attempt, failure, now);
+    take();
+  }
+  Size size_asked(int i) const {
+    for (const auto& change : last<Resize>().changes)
+      if (change.container == name(i)) return change.size;
+    return {};
+  }
+  // A job of the slot's size is in container 0, with image A.
+  void first_job() {
+    ask(k_image_a);
+    used();
+    resize_taken();
+    in_force();
+    switch_to(0, k_image_a, k_digest_a);
+  }
+  std::uint64_t heard = 0;
+};
+
+}  // namespace
+
+TEST_CASE("core: a container has its job's size before it has another image, and then the job") {
+  Sized h;
+  h.ask(k_image_a);
+  CHECK(h.state() == State::switching);
+  CHECK(h.count<SendBeat>() == 2);
+  CHECK(h.count<Resize>() == 0);
+  h.used();
+  CHECK(h.last<Resize>().changes.size() == 2);
+  CHECK(h.size_asked(0) == Size{k_half, k_half});
+  CHECK(h.size_asked(1) == Size{k_half, k_half});
+  CHECK(h.count<Patch>() == 0);
+  h.resize_taken();
+  CHECK(h.core.watching());
+  CHECK(h.count<Patch>() == 0);
+  h.in_force();
+  REQUIRE(h.count<Patch>() == 1);
+  h.switch_to(0, k_image_a, k_digest_a);
+  CHECK(h.count<Launch>() == 1);
+  h.end_job();
+  // The next one of this size finds it so.
+  h.ask(k_image_a);
+  CHECK(h.count<Launch>() == 2);
+  CHECK(h.count<Resize>() == 1);
+}
+
+TEST_CASE("core: a warm container gets another size first, and what grows waits for what shrinks") {
+  Sized h;
+  h.first_job();
+  h.end_job();
+  h.slot_size = k_all;
+  h.ask(k_image_a);
+  CHECK(h.count<Launch>() == 1);
+  h.used();
+  CHECK(h.last<Resize>().changes.size() == 1);
+  CHECK(h.size_asked(1) == Size{{}, {100, 64 << 20}});
+  h.resize_taken();
+  CHECK(h.count<Resize>() == 2);
+  h.in_force();
+  CHECK(h.count<Resize>() == 3);
+  CHECK(h.size_asked(0) == Size{k_all, k_all});
+  h.resize_taken();
+  CHECK(h.count<Launch>() == 1);
+  h.in_force();
+  CHECK(h.count<Launch>() == 2);
+  CHECK(h.noted("how=warm"));
+}
+
+TEST_CASE("core: what a test had made ready is launched at once") {
+  Sized h;
+  h.slot_size = {};  // HTCondor has not said it yet
+  h.ask(k_image_a, wire::Verb::test);
+  h.switch_to(0, k_image_a, k_digest_a);
+  CHECK(h.state() == State::reserved);
+  h.slot_size = k_half;
+  h.ask(k_image_a);
+  CHECK(h.state() == State::switching);
+  h.used();
+  h.resize_taken();
+  h.in_force();
+  CHECK(h.count<Launch>() == 1);
+  CHECK(h.noted("how=switched"));
+}
+
+TEST_CASE("core: where sizes are not served, it is said once and nobody asks again") {
+  for (const int status : {403, 404, 405, 422}) {
+    Sized h;
+    h.ask(k_image_a);
+    h.used();
+    h.resize_failed(status);
+    CHECK(h.noted("event=resize_off reason=\"" + std::to_string(status)));
+    CHECK(h.count<Patch>() == 1);
+    h.switch_to(0, k_image_a, k_digest_a);
+    CHECK(h.count<Launch>() == 1);
+    h.ask(k_image_b);
+    CHECK(h.count<Patch>() == 2);
+    CHECK(h.count<Resize>() == 1);
+  }
+  Harness bare(1, sized());
+  CHECK(bare.noted("event=resize_off reason=\"no annotations"));
+  Harness off;
+  CHECK_FALSE(off.noted("event=resize_off"));
+}
+
+TEST_CASE("core: a job waits for its size no longer than it may") {
+  Sized h;
+  h.ask(k_image_a);
+  h.used();
+  h.resize_taken();
+  h.pass(9s);
+  CHECK(h.count<Patch>() == 0);
+  CHECK(*h.core.next_deadline() == h.now + 1s);
+  h.pass(1s);
+  CHECK(h.count<Patch>() == 1);
+  CHECK(h.noted("event=not_resized container=payload-0 reason=\"not in force in 10 s\""));
+  h.switch_to(0, k_image_a, k_digest_a);
+  CHECK(h.count<Launch>() == 1);
+  // What is under way may come about: until then, nothing else is asked.
+  CHECK(h.core.watching());
+  h.ask(k_image_b);
+  CHECK(h.count<Patch>() == 2);
+  CHECK(h.count<Resize>() == 1);
+
+  Sized silent;  // glue does not say what it has in use
+  silent.ask(k_image_a);
+  silent.pass(10s);
+  CHECK(silent.count<Resize>() == 0);
+  CHECK(silent.count<Patch>() == 1);
+}
+
+TEST_CASE("core: a container that may yet be made smaller is no place for a job that needs more") {
+  Sized h;
+  h.first_job();
+  h.end_job();
+  h.slot_size = k_all;
+  h.ask(k_image_a);  // container 1 is to have 64 MiB
+  h.used();
+  SUBCASE("as nobody has answered") {
+    h.resize_failed(0);
+  }
+  SUBCASE("as it is not in force yet") {
+    h.resize_taken();
+    h.pass(10s);
+  }
+  // Its own container has but half of what the slot has.
+  CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+  CHECK(h.count<Launch>() == 1);
+  h.slot_size = k_half;
+  h.ask(k_image_a);
+  CHECK(h.count<Launch>() == 2);
+  h.ask(k_image_b);
+  const int patches = h.count<Patch>();
+  h.pass(1s);
+  CHECK(h.count<Patch>() == patches);
+  h.in_force();  // what the pod says: half of it in one case
+  h.pass(90s);
+  h.used();
+  CHECK(h.count<Resize>() + h.count<Patch>() > 2 + patches);
+}
+
+TEST_CASE("core: an answer belongs to its question") {
+  Sized h;
+  h.ask(k_image_a);
+  h.used();
+  const Resize first = h.last<Resize>();
+  h.pass(10s);
+  CHECK(h.count<Patch>() == 1);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.end_job();
+  h.pass(90s);
+  h.slot_size = k_quarter;
+  h.ask(k_image_a);
+  h.used();
+  CHECK(h.count<Resize>() == 2);
+  kube::Failure refused;
+  refused.kind = kube::Failure::Kind::status;
+  refused.status = 404;
+  h.core.on_resized(first.attempt, refused, h.now);
+  h.core.on_resized(first.attempt, h.pod, h.now);
+  h.take();
+  CHECK_FALSE(h.noted("event=resize_off"));
+  CHECK(h.count<Launch>() == 1);
+  h.resize_taken();
+  h.in_force();
+  CHECK(h.size_asked(1).request == Amount{3000, 3 * k_gib});
+  h.resize_taken();
+  CHECK(h.count<Launch>() == 2);
+}
+
+TEST_CASE("core: an older size in the status is no proof, unless it is of this generation") {
+  for (const bool told : {false, true}) {
+    Sized h;
+    h.ask(k_image_a);
+    h.used();
+    h.resize_taken();  // the kubelet does nothing about it, not yet
+    h.pass(10s);
+    h.switch_to(0, k_image_a, k_digest_a);
+    h.end_job();
+    h.pass(90s);
+    h.slot_size = k_all;
+    h.ask(k_image_a);
+    h.used();
+    h.pod.statuses[2].size.limit = {100, 64 << 20};
+    h.resize_taken();
+    h.tell();
+    CHECK(h.last<Resize>().changes.front().container == "payload-0");
+    h.resize_taken();
+    CHECK(h.count<Launch>() == 1);
+    if (told) h.pod.observed_generation = h.pod.generation;
+    h.tell();
+    CHECK(h.count<Launch>() == (told ? 2 : 1));
+    h.pass(10s);
+    CHECK(h.count<Fail>() == (told ? 0 : 1));
+  }
+}
+
+TEST_CASE("core: what the node cannot do is not waited for") {
+  Sized h;
+  h.ask(k_image_a);
+  h.used();
+  h.resize_taken();
+  h.pod.pending_resize = {"Deferred", h.pod.generation - 1};  // an earlier one
+  h.tell();
+  CHECK(h.count<Patch>() == 0);
+  h.pod.pending_resize = {"Infeasible", h.pod.generation};
+  h.tell();
+  CHECK(h.count<Patch>() == 1);
+  CHECK(h.noted("the node says Infeasible"));
+}
+
+TEST_CASE("core: one size at a time, and who needs none does not wait") {
+  Sized h;
+  h.first_job();
+  h.end_job();
+  h.ask(k_image_a, wire::Verb::test);
+  CHECK(h.state() == State::reserved);
+  h.slot_size = k_quarter;
+  h.ask(k_image_b, wire::Verb::exec, "bob", 20002);
+  CHECK(h.state(1) == State::switching);
+  h.ask("docker.io/library/c:1", wire::Verb::exec, "carol", 20003);
+  h.slot_size = k_half;
+  h.ask(k_image_a);
+  CHECK(h.count<Launch>() == 2);
+  CHECK(h.count<Patch>() == 1);
+}
+
+TEST_CASE("core: a container that ends while it gets its size goes on to its image") {
+  Sized h;
+  h.ask(k_image_a);
+  h.used();
+  h.resize_taken();
+  h.goodbye(0);
+  REQUIRE(h.count<Patch>() == 1);
+  h.patched();
+  h.hello(0);
+  h.runs(0, k_image_a, "docker.io/library/a@" + k_digest_a);
+  CHECK(h.count<Launch>() == 1);
+
+  Sized other;  // of another one nobody waits for what it has in use
+  other.ask(k_image_a);
+  other.core.on_beat(other.glue[0], {other.last<SendBeat>().number - 1, 1000}, other.now);
+  CHECK(other.count<Resize>() == 0);
+  other.lose(1);
+  other.take();
+  CHECK(other.count<Resize>() == 1);
+  CHECK(other.size_asked(1) == Size{});
+}
+
+TEST_CASE("core: nobody's memory in use is taken from it") {
+  Sized h;
+  h.ask(k_image_a);
+  h.used(3 << 20);  // 3 GiB, in a slot of 2
+  CHECK(h.count<Resize>() == 0);
+  CHECK(h.count<Patch>() == 1);
+
+  Sized unknown;
+  unknown.ask(k_image_a);
+  unknown.used(0);
+  CHECK(unknown.count<Resize>() == 0);
+  CHECK(unknown.count<Patch>() == 1);
+}
+
+TEST_CASE("core: a job that is held for its memory is told its slot's limit") {
+  Sized h;
+  h.first_job();
+  h.lose(0);
+  kube::Termination end{"OOMKilled", "", 137, 0, "test://" + Harness::name(0) + ".1"};
+  h.status(0).last_terminated = end;
+  h.waits(0, "CrashLoopBackOff", "back-off");
+  CHECK(h.last<Hold>().reason.find("memory limit of 2048 megabytes") != std::string::npos);
+}
+
+TEST_CASE("core: after an earlier agent, nobody knows what was asked") {
+  Sized h(sized(), Core::Earlier::some);
+  CHECK(h.core.watching());
+  h.pass(90s);
+  CHECK(*h.core.next_deadline() > h.now);
+}
