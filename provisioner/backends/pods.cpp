@@ -5,6 +5,7 @@
 
 #include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
+#include "lib/kube/pod.hpp"
 #include "provisioner/backends/pod_nodes.hpp"
 #include "provisioner/backends/pod_volumes.hpp"
 
@@ -225,6 +226,16 @@ void PodMaker::set_resources(Json& pod, const Group& group) const {
     add_all(resources["requests"], whole);
     add_all(resources["limits"], whole);
   }
+  if (!has_payloads()) return;
+  // What the pilot may share out among them later.
+  auto& annotations = pod["metadata"]["annotations"];
+  const auto say = [&annotations](const char* name, std::string quantity) {
+    annotations[std::string(kube::k_payload_size) + name] = std::move(quantity);
+  };
+  say("requests.cpu", cpus(request_cpus));
+  say("requests.memory", fmt::format("{}Mi", request_memory));
+  say("limits.cpu", cpus(limit_cpus * count));
+  say("limits.memory", fmt::format("{}Mi", (group.memory_mb + 1000) * count));
 }
 
 void PodMaker::set_placement(Json& pod, const Group& group) const {

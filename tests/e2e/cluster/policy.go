@@ -12,6 +12,7 @@ import (
 	admissionregistration "k8s.io/api/admissionregistration/v1"
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -159,7 +160,7 @@ func image(container int, name string) func(r *request) {
 
 func testOwnPod(plugin *validating.Plugin) {
 	const images, own, only = "only change the images of payload", "its own pod", "may only change images"
-	const metadata, patch = "may not change the metadata", "may only patch a pod"
+	const metadata, patch = "may not change the metadata", "may only patch or resize a pod"
 	number := int64(1)
 	with := func(more func(r *request)) func(r *request) {
 		return func(r *request) { image(1, "alpine")(r); more(r) }
@@ -203,7 +204,7 @@ func testOwnPod(plugin *validating.Plugin) {
 	expect(plugin, "not with a token of no pod", own, with(func(r *request) { r.user.Extra = nil }))
 	expect(plugin, "not create a pod", patch, func(r *request) { r.operation = admission.Create })
 	expect(plugin, "not the status", patch, func(r *request) { r.subresource = "status" })
-	expect(plugin, "not the resources", patch, func(r *request) { r.subresource = "resize" })
+	expect(plugin, "not an eviction", patch, func(r *request) { r.subresource = "eviction" })
 	expect(plugin, "others are not concerned", "", func(r *request) {
 		image(0, "alpine")(r)
 		r.user = user.DefaultInfo{Name: "admin"}
@@ -212,6 +213,84 @@ func testOwnPod(plugin *validating.Plugin) {
 		image(0, "alpine")(r)
 		r.user.Name = "system:serviceaccount:glidepod:not-glidepod-pilot"
 	})
+}
+
+// size gives a container of both pods, or of the new one, its requests and limits: CPU and memory of each.
+func size(p *core.Pod, container int, quantities ...string) {
+	list := func(cpu, memory string) core.ResourceList {
+		return core.ResourceList{core.ResourceCPU: resource.MustParse(cpu), core.ResourceMemory: resource.MustParse(memory)}
+	}
+	p.Spec.Containers[container].Resources = core.ResourceRequirements{
+		Requests: list(quantities[0], quantities[1]), Limits: list(quantities[2], quantities[3]),
+	}
+}
+
+// testResize has a pod of two payload containers that request 4 CPUs and 8 GiB together, and may have twice that.
+func testResize(plugin *validating.Plugin) {
+	const payloads, requests, limits = "only resize payload", "may not request more", "may not have higher limits"
+	made := func(change func(r *request)) func(r *request) {
+		return func(r *request) {
+			r.subresource = "resize"
+			for _, p := range []*core.Pod{r.before, r.after} {
+				size(p, 0, "100m", "256Mi", "1", "512Mi")
+				size(p, 1, "2", "4Gi", "4", "8Gi")
+				size(p, 2, "2", "4Gi", "4", "8Gi")
+				p.Annotations = map[string]string{
+					"glidepod.io/requests.cpu": "4", "glidepod.io/requests.memory": "8Gi",
+					"glidepod.io/limits.cpu": "8", "glidepod.io/limits.memory": "16Gi",
+				}
+			}
+			change(r)
+		}
+	}
+	to := func(container int, quantities ...string) func(r *request) {
+		return made(func(r *request) { size(r.after, container, quantities...) })
+	}
+	expect(plugin, "a pilot makes a payload container smaller", "", to(1, "500m", "1Gi", "500m", "1Gi"))
+	expect(plugin, "and one larger, of what another one gives", "", made(func(r *request) {
+		size(r.after, 1, "3", "7Gi", "3", "7Gi")
+		size(r.after, 2, "1000m", "1024Mi", "1", "1Gi")
+	}))
+	expect(plugin, "and later, of what was given back", "", made(func(r *request) {
+		size(r.before, 1, "1", "1Gi", "1", "1Gi")
+		size(r.before, 2, "0", "0", "100m", "64Mi")
+		size(r.after, 1, "4", "8Gi", "4", "8Gi")
+		size(r.after, 2, "0", "0", "100m", "64Mi")
+	}))
+	expect(plugin, "not itself", payloads, to(0, "200m", "256Mi", "1", "512Mi"))
+	expect(plugin, "not a sidecar", payloads, to(3, "1m", "1Mi", "1m", "1Mi"))
+	expect(plugin, "not with more CPU requested", requests, to(1, "2001m", "4Gi", "4", "8Gi"))
+	expect(plugin, "not with more memory requested", requests, to(1, "2", "4097Mi", "4", "8Gi"))
+	expect(plugin, "not with a higher limit of CPU", limits, to(1, "2", "4Gi", "4100m", "8Gi"))
+	expect(plugin, "not with a higher limit of memory", limits, to(2, "2", "4Gi", "4", "8193Mi"))
+	expect(plugin, "not without a limit", limits, made(func(r *request) {
+		delete(r.after.Spec.Containers[1].Resources.Limits, core.ResourceMemory)
+	}))
+	for _, annotation := range []string{"requests.cpu", "requests.memory", "limits.cpu", "limits.memory"} {
+		denial := requests
+		if strings.HasPrefix(annotation, "limits") {
+			denial = limits
+		}
+		expect(plugin, "not where nobody says "+annotation, denial, made(func(r *request) {
+			size(r.after, 1, "1", "1Gi", "1", "1Gi")
+			for _, p := range []*core.Pod{r.before, r.after} {
+				delete(p.Annotations, "glidepod.io/"+annotation)
+			}
+		}))
+	}
+	expect(plugin, "not by what it says itself", "may only change the annotation", made(func(r *request) {
+		size(r.after, 1, "3", "4Gi", "4", "8Gi")
+		r.after.Annotations["glidepod.io/requests.cpu"] = "5"
+	}))
+	expect(plugin, "not another pod's", "its own pod", made(func(r *request) {
+		size(r.after, 1, "1", "1Gi", "1", "1Gi")
+		r.after.Name = "neighbour"
+	}))
+	expect(plugin, "an image beside sizes that nobody says is no matter", "", made(func(r *request) {
+		r.subresource = ""
+		r.before.Annotations, r.after.Annotations = nil, nil
+		image(1, "alpine")(r)
+	}))
 }
 
 func testRegistries(plugin *validating.Plugin) {
@@ -300,7 +379,9 @@ func main() {
 		name := metav1.ObjectMeta{Name: "glidepod-registries", Namespace: "glidepod"}
 		return &core.ConfigMap{ObjectMeta: name, Data: data}
 	}
-	testOwnPod(newPlugin(objects...))
+	own := newPlugin(objects...)
+	testOwnPod(own)
+	testResize(own)
 	limited := newPlugin(append(objects, registries(map[string]string{
 		"allowed": "docker.io/library\n registry.example.org/physics \n\nlocalhost:5000\n",
 	}))...)

@@ -206,6 +206,12 @@ TEST_CASE("pods: a template keeps what it has and gets the rest, jobs' resources
     "limits": {"cpu": "3250m", "memory": "10001Mi", "ephemeral-storage": "20480000Ki"}})"));
   CHECK(spec["containers"][2]["resources"] == Json::parse(R"({
     "requests": {"cpu": "1125m", "memory": "3600Mi"}, "limits": {"cpu": "3250m", "memory": "10001Mi"}})"));
+  // What both have together, for a pilot that resizes them.
+  const auto& annotations = made->at("metadata")["annotations"];
+  CHECK(annotations["glidepod.io/requests.cpu"] == "2250m");
+  CHECK(annotations["glidepod.io/requests.memory"] == "7200Mi");
+  CHECK(annotations["glidepod.io/limits.cpu"] == "6500m");
+  CHECK(annotations["glidepod.io/limits.memory"] == "20002Mi");
   CHECK(spec["containers"][1].contains("env") == false);
   for (const int container : {0, 1, 2})
     CHECK(spec["containers"][container]["volumeMounts"].back()["name"] == "data");
