@@ -14,7 +14,8 @@ Result<void> refuse_pod_request(const Json& own_pod, const PodRequest& request) 
       own_namespace && (watches && request.name.empty() ? metadata.at("name") == request.selected_name
                                                         : metadata.at("name") == request.name);
   const bool allowed = request.verb == "get" || request.verb == "patch" || watches;
-  if (own && allowed && request.subresource.empty()) return {};
+  const bool resizes = request.verb == "patch" && request.subresource == "resize";
+  if (own && allowed && (request.subresource.empty() || resizes)) return {};
   const std::string user =
       fmt::format("system:serviceaccount:{}:{}", metadata.at("namespace").get<std::string>(),
                   own_pod.at("spec").value("serviceAccountName", "default"));

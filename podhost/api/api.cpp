@@ -13,6 +13,7 @@
 #include "podhost/api/json_input.hpp"
 #include "podhost/api/log_stream.hpp"
 #include "podhost/api/patch.hpp"
+#include "podhost/api/resize.hpp"
 #include "podhost/api/watch.hpp"
 
 namespace glidepod::podhost {
@@ -210,6 +211,10 @@ Result<Api::Answer> Api::pods(const http::Connection& connection, const Target& 
     *answered = true;
     return Answer{};
   }
+  if (target.subresource == "resize") {
+    if (request.method == "PATCH" || request.method == "PUT") return change(connection, target, request);
+    return ApiError::method_not_allowed();
+  }
   if (!target.subresource.empty() && !(target.subresource == "status" && reads))
     return ApiError::path_not_found();
   if (target.name.empty()) {
@@ -338,6 +343,11 @@ Result<Api::Answer> Api::change(const http::Connection& connection, const Target
       wanted = apply_patch(old_pod, request.get_header_value("Content-Type"), request.body);
     }
     if (!wanted) return wanted.error();
+    if (target.subresource == "resize") {
+      auto resized = check_resize(old_pod, *wanted, settings_.rules);
+      if (resized && from_pod) TRY(refuse_own_resize(old_pod, *resized));
+      return resized;
+    }
     auto checked = check_update(old_pod, std::move(*wanted));
     if (!checked) return checked.error();
     if (from_pod) TRY(refuse_pod_change(old_pod, *checked));

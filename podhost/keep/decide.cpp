@@ -15,6 +15,19 @@ bool succeeded(const ContainerState& container) {
          container.run->exit_code == 0;
 }
 
+// No limit is more than any.
+bool more(const std::optional<std::int64_t>& a, const std::optional<std::int64_t>& b) {
+  return b && (!a || *a > *b);
+}
+// Of the limits, which is what a pod takes.
+bool more(const Resources& a, const Resources& b) {
+  return more(a.cpu_limit_milli, b.cpu_limit_milli) || more(a.memory_limit, b.memory_limit);
+}
+bool differs(const ContainerState& container, const ContainerSpec& wanted) {
+  return container.run && container.run->state == Run::State::running && container.run->resources &&
+         *container.run->resources != wanted.resources;
+}
+
 class Decider {
  public:
   Decider(const PodSpec& spec, const PodState& state, const BackoffRule& rule, Time now)
@@ -130,6 +143,7 @@ class Decider {
       if (!changed || !follow_image) {
         // A stopping container whose image was changed back is prepared again as soon as it has ended.
         if (container.next && container.next->state != Next::State::starting) discard(container);
+        if (follow_image) resize(container, wanted);
         return;
       }
     }
@@ -156,6 +170,24 @@ class Decider {
       }
     }
     prepare(container, wanted);
+  }
+
+  // What shrinks comes first: at no moment the containers have more than the spec says.
+  void resize(const ContainerState& container, const ContainerSpec& wanted) {
+    if (!differs(container, wanted) || container.run->resizing) return;
+    if (more(wanted.resources, *container.run->resources) && shrinks(container)) return;
+    if (container.run->resize_retry_at && !due(*container.run->resize_retry_at)) return;
+    add({.kind = Do::resize, .container = container.name});
+  }
+
+  bool shrinks(const ContainerState& besides) const {
+    for (std::size_t i = 0; i < state_.containers.size(); ++i) {
+      const ContainerState& other = state_.containers[i];
+      if (&other != &besides && differs(other, spec_.containers[i]) &&
+          more(*other.run->resources, spec_.containers[i].resources))
+        return true;
+    }
+    return false;
   }
 
   void discard(const ContainerState& container) { add({.kind = Do::discard, .container = container.name}); }

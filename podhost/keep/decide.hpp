@@ -23,6 +23,7 @@ struct Action {
     start,           // what is prepared
     stop,            // ask politely, grace seconds
     kill,
+    resize,   // give it the resources that the spec has by now
     release,  // a finished pod: sandbox and volumes go, status and logs stay
     forget,   // a deleted pod: everything goes
     exceed_deadline,

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "podhost/spec/pod_spec.hpp"
+
 namespace glidepod::podhost {
 
 using Time = std::chrono::system_clock::time_point;
@@ -26,6 +28,11 @@ struct Run {
   int exit_code = 0;
   Time finished{};
   std::string reason, message;
+  // In force; not known of one that an older podhost has started, and then taken for the spec's.
+  std::optional<Resources> resources;
+  bool resizing = false;
+  std::string resize_error;
+  std::optional<Time> resize_retry_at;
 };
 
 // The podman container that is to run next, prepared while the present one still runs.
@@ -40,6 +47,7 @@ struct Next {
   State state = State::preparing;
   std::uint64_t token = 0;
   std::string image, id, image_id;
+  Resources resources;
   // Of a failed one: what the status says, and when it is tried again (never, if unset). Of one that is
   // unstartable: the message.
   std::string reason, message;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "lib/kube/quantity.hpp"
+
 namespace glidepod::podhost {
 namespace {
 
@@ -21,6 +23,47 @@ Json waiting(const std::string& reason, const std::string& message = {}) {
   Json result = {{"reason", reason}};
   if (!message.empty()) result["message"] = message;
   return {{"waiting", std::move(result)}};
+}
+
+// As Kubernetes writes them.
+std::string cpu_text(std::int64_t milli) {
+  return milli % 1000 == 0 ? std::to_string(milli / 1000) : fmt::format("{}m", milli);
+}
+std::string memory_text(std::int64_t bytes) {
+  for (const auto& [suffix, shift] : {std::pair("Gi", 30), {"Mi", 20}, {"Ki", 10}})
+    if (bytes > 0 && bytes % (std::int64_t{1} << shift) == 0)
+      return fmt::format("{}{}", bytes >> shift, suffix);
+  return std::to_string(bytes);
+}
+
+Json amounts(const std::optional<std::int64_t>& cpu, const std::optional<std::int64_t>& memory) {
+  Json result = Json::object();
+  if (cpu) result["cpu"] = cpu_text(*cpu);
+  if (memory) result["memory"] = memory_text(*memory);
+  return result;
+}
+
+Json resources_of(const Resources& resources) {
+  Json result = Json::object();
+  if (Json limits = amounts(resources.cpu_limit_milli, resources.memory_limit); !limits.empty())
+    result["limits"] = std::move(limits);
+  if (Json requests = amounts(resources.cpu_request_milli, resources.memory_request); !requests.empty())
+    result["requests"] = std::move(requests);
+  return result;
+}
+
+std::optional<std::int64_t> amount(const Json& told, const char* group, const char* name) {
+  const std::string text = told.value(group, Json::object()).value(name, "");
+  const auto number = name == std::string_view("cpu") ? kube::parse_milli(text) : kube::parse_quantity(text);
+  return number ? std::optional(number.value()) : std::nullopt;
+}
+
+// Of what a status says is in force; nothing where an older podhost did not say it.
+std::optional<Resources> recall_resources(const Json& told) {
+  if (!told.contains("resources")) return std::nullopt;
+  const Json& json = told.at("resources");
+  return Resources{amount(json, "limits", "cpu"), amount(json, "requests", "cpu"),
+                   amount(json, "limits", "memory"), amount(json, "requests", "memory")};
 }
 
 class StatusMaker {
@@ -114,6 +157,7 @@ class StatusMaker {
       status["state"] = {{"running", {{"startedAt", time_text(run.started)}}}};
       status["ready"] = run.state != Run::State::ended && !init;
       status["started"] = true;
+      if (!init) tell_resources(status, run, wanted);
       return status;
     }
     if (over(container, init)) {
@@ -125,6 +169,27 @@ class StatusMaker {
     status["state"] = waiting_state(container, wanted, init);
     status["lastState"] = terminated(run);
     return status;
+  }
+
+  static void tell_resources(Json& status, const Run& run, const ContainerSpec& wanted) {
+    const Json in_force = resources_of(run.resources.value_or(wanted.resources));
+    if (in_force.empty()) return;
+    status["resources"] = in_force;
+    const Resources& allocated = wanted.resources;
+    status["allocatedResources"] = amounts(allocated.cpu_request_milli, allocated.memory_request);
+  }
+
+  // Of a size that the spec has and a container has not yet.
+  std::optional<Json> resize_condition() const {
+    for (std::size_t i = 0; i < state_.containers.size(); ++i) {
+      const auto& run = state_.containers[i].run;
+      if (!run || run->state == Run::State::ended || !run->resources ||
+          *run->resources == spec_.containers[i].resources)
+        continue;
+      return condition("PodResizeInProgress", true, run->resize_error.empty() ? "" : "Error",
+                       run->resize_error);
+    }
+    return std::nullopt;
   }
 
   bool over(const ContainerState& container, bool init) const {
@@ -205,6 +270,7 @@ class StatusMaker {
       }
     }
     list.push_back(condition("PodScheduled", true));
+    if (auto resizing = resize_condition()) list.push_back(*std::move(resizing));
     return list;
   }
 
@@ -294,7 +360,10 @@ void recall_runs(const PodSpec& spec, const Json& status, PodState* state) {
         continue;
       }
       container->previous = std::move(last);
-      if (now.contains("running")) container->run = vanished(told, *wanted);
+      if (now.contains("running")) {
+        container->run = vanished(told, *wanted);
+        container->run->resources = recall_resources(told);
+      }
     }
   }
 }

@@ -12,6 +12,7 @@
 #include "lib/base/log.hpp"
 #include "lib/kube/image_reference.hpp"
 #include "podhost/keep/pod_status.hpp"
+#include "podhost/runtime/memory.hpp"
 #include "podhost/runtime/volumes.hpp"
 #include "podhost/store/log_file.hpp"
 
@@ -196,6 +197,16 @@ Result<Prepared> prepare_container(const TaskTools& tools, const PodSpec& pod, c
     return problem.with(std::move(why));
   }
   return result;
+}
+
+Result<void> resize_container(const TaskTools& tools, const std::string& id, const Resources& resources) {
+  if (resources.memory_limit) {
+    const ContainerInfo info = TRY(tools.podman.inspect_container(id));
+    const std::int64_t used = info.pid > 0 ? memory_in_use(info.pid) : 0;
+    if (used > *resources.memory_limit)
+      return error("{} bytes of memory are in use, more than {}", used, *resources.memory_limit);
+  }
+  return tools.podman.update_container(id, resource_limits(resources, tools.pids_limit));
 }
 
 EndResult bury_container(const TaskTools& tools, const PodSpec& pod, const ContainerSpec& container,

@@ -48,6 +48,10 @@ Result<Prepared> prepare_container(const TaskTools& tools, const PodSpec& pod, c
                                    const PodFacts& facts, int attempt, const std::string& podman_name,
                                    const std::atomic<bool>& cancelled);
 
+// Gives a running container other resources. An error where it has more memory in use than it may have then:
+// the kernel would kill.
+Result<void> resize_container(const TaskTools& tools, const std::string& id, const Resources& resources);
+
 struct EndResult {
   int exit_code = 0;
   std::string reason, message;

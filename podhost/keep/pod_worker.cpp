@@ -117,6 +117,8 @@ void PodWorker::apply(const Action& action) {
       return stop(*container, action.grace, action.replaced);
     case Action::Kind::kill:
       return kill(*container);
+    case Action::Kind::resize:
+      return resize(*container);
     case Action::Kind::release:
       return release();
     case Action::Kind::forget:

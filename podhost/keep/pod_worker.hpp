@@ -88,6 +88,7 @@ class PodWorker {
   void watch_run(ContainerState& container);
   void stop(ContainerState& container, Seconds grace, bool replaced);
   void kill(ContainerState& container);
+  void resize(ContainerState& container);
   void ended(const std::string& name, const std::string& id);
   void bury(const std::string& name, const std::string& id, int attempt, Fd conmon);
   void remove_later(const std::string& id);

@@ -13,6 +13,8 @@
 namespace glidepod::podhost {
 namespace {
 
+constexpr Seconds k_resize_retry{5};
+
 void send(const Fd& process, int signal) {
   if (process) syscall(SYS_pidfd_send_signal, process.get(), signal, nullptr, 0);
 }
@@ -26,7 +28,7 @@ void PodWorker::prepare(ContainerState& container, bool restart) {
   }
   const std::uint64_t token = ++last_token_;
   const int attempt = container.started;
-  container.next = Next{.token = token, .image = wanted.image};
+  container.next = Next{.token = token, .image = wanted.image, .resources = wanted.resources};
   auto cancelled = std::make_shared<std::atomic<bool>>(false);
   handles_[container.name].cancelled = cancelled;
   const std::string podman_name =
@@ -137,7 +139,8 @@ void PodWorker::started(const std::string& name, std::uint64_t token, const Resu
                       .image = next.image,
                       .image_id = next.image_id,
                       .attempt = container.started,
-                      .started = now()};
+                      .started = now(),
+                      .resources = next.resources};
   ++container.started;
   handles.process = std::move(handles.next_process);
   handles.conmon = std::move(handles.next_conmon);
@@ -198,6 +201,33 @@ void PodWorker::kill(ContainerState& container) {
   send(handles_[container.name].process, SIGKILL);
 }
 
+void PodWorker::resize(ContainerState& container) {
+  container.run->resizing = true;
+  launch([tools = context_.tools, id = container.run->id,
+          wanted = spec_.find(container.name)->resources] { return resize_container(tools, id, wanted); },
+         [name = container.name, id = container.run->id, wanted = spec_.find(container.name)->resources](
+             PodWorker& self, const Result<void>& result) {
+           ContainerState& then = *self.state_.find(name);
+           if (!then.run || then.run->id != id) return;
+           Run& run = *then.run;
+           run.resizing = false;
+           run.resize_retry_at.reset();
+           if (result) {
+             run.resize_error.clear();
+             run.resources = wanted;
+             spdlog::info("event=container_resized pod={}/{} container={} cpu_m={} memory={}",
+                          self.spec_.name_space, self.spec_.name, name, wanted.cpu_limit_milli.value_or(0),
+                          wanted.memory_limit.value_or(0));
+             return;
+           }
+           run.resize_retry_at = now() + k_resize_retry;
+           if (run.resize_error == result.error().message()) return;
+           run.resize_error = result.error().message();
+           spdlog::warn("event=container_not_resized pod={}/{} container={} error={}", self.spec_.name_space,
+                        self.spec_.name, name, glidepod::quoted(run.resize_error));
+         });
+}
+
 void PodWorker::ended(const std::string& name, const std::string& id) {
   ContainerState& container = *state_.find(name);
   Handles& handles = handles_[name];
@@ -248,6 +278,7 @@ void PodWorker::adopt_container(FoundContainer found) {
   Run run{.id = info.id, .image = label_of(label::k_image), .image_id = label_of(label::k_image_id)};
   run.attempt = std::atoi(label_of(label::k_attempt).c_str());
   run.started = parse_time(info.started).value_or(now());
+  if (container->run && container->run->id == info.id) run.resources = container->run->resources;
   container->run = std::move(run);
   container->started = std::max(container->started, container->run->attempt + 1);
   handles.stop_signal = info.stop_signal;

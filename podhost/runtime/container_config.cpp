@@ -31,7 +31,9 @@ std::string user_of(const SecurityContext& security, const std::string& image_us
   return security.run_as_user ? user : image_user;
 }
 
-Json limits(const Resources& resources, std::int64_t pids_limit) {
+}  // namespace
+
+Json resource_limits(const Resources& resources, std::int64_t pids_limit) {
   Json result = Json::object();
   if (resources.cpu_limit_milli) {
     // The kernel refuses a quota below one millisecond.
@@ -45,8 +47,6 @@ Json limits(const Resources& resources, std::int64_t pids_limit) {
   if (pids_limit > 0) result["pids"]["limit"] = pids_limit;
   return result;
 }
-
-}  // namespace
 
 std::string podman_pod_name(const PodSpec& pod) {
   return "podhost-" + pod.uid;
@@ -91,7 +91,7 @@ Json container_config(const PodSpec& pod, const ContainerSpec& container, const 
       {"volatile", true},
       {"stop_timeout", pod.grace_seconds},
       {"log_configuration", {{"driver", "k8s-file"}, {"path", plan.log_file}, {"size", k_log_bytes}}},
-      {"resource_limits", limits(container.resources, plan.pids_limit)},
+      {"resource_limits", resource_limits(container.resources, plan.pids_limit)},
   };
   // Without a command the image's entrypoint stays, and its arguments too unless there are args.
   if (!container.command.empty()) config["entrypoint"] = expanded(container.command);

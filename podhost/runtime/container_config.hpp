@@ -43,6 +43,9 @@ nlohmann::json pod_config(const PodSpec& pod, const std::string& state_dir);
 nlohmann::json container_config(const PodSpec& pod, const ContainerSpec& container, const ImageInfo& image,
                                 const PodFacts& facts, const ContainerPlan& plan);
 
+// The limits of its control group; also the body of podman's update call.
+nlohmann::json resource_limits(const Resources& resources, std::int64_t pids_limit);
+
 // What /etc/hosts says in every container of the pod.
 std::string hosts_text(const PodSpec& pod, const std::string& ip);
 

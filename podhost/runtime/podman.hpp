@@ -57,6 +57,8 @@ class Podman {
   virtual Result<std::string> create_container(const nlohmann::json& config) = 0;
   virtual Result<void> init_container(const std::string& id) = 0;
   virtual Result<void> start_container(const std::string& id) = 0;
+  // Of a running one; limits that are not named stay as they are.
+  virtual Result<void> update_container(const std::string& id, const nlohmann::json& limits) = 0;
   virtual Result<ContainerInfo> inspect_container(const std::string& id) = 0;
   // Kills it if need be; no error if there is none.
   virtual Result<void> remove_container(const std::string& id) = 0;

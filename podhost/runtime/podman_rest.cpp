@@ -136,6 +136,11 @@ Result<void> PodmanRest::start_container(const std::string& id) {
   return expect({"POST", "/containers/" + id + "/start", ""}, 304);
 }
 
+Result<void> PodmanRest::update_container(const std::string& id, const Json& limits) {
+  const Answer answer = TRY(call({"POST", "/containers/" + id + "/update", json_text(limits)}));
+  return answer.good() ? Result<void>() : answer.error();
+}
+
 Result<ContainerInfo> PodmanRest::inspect_container(const std::string& id) {
   const Answer answer = TRY(call({"GET", "/containers/" + http::url_encoded(id) + "/json", ""}));
   const Json json = answer.json();

@@ -23,6 +23,7 @@ class PodmanRest : public Podman {
   Result<std::string> create_container(const nlohmann::json& config) override;
   Result<void> init_container(const std::string& id) override;
   Result<void> start_container(const std::string& id) override;
+  Result<void> update_container(const std::string& id, const nlohmann::json& limits) override;
   Result<ContainerInfo> inspect_container(const std::string& id) override;
   Result<void> remove_container(const std::string& id) override;
   Result<std::vector<std::string>> list_containers(const std::string& label) override;

@@ -43,6 +43,7 @@ struct SecurityContext {
 // Unset is nothing asked for; CPU in thousandths, memory in bytes.
 struct Resources {
   std::optional<std::int64_t> cpu_limit_milli, cpu_request_milli, memory_limit, memory_request;
+  friend bool operator==(const Resources&, const Resources&) = default;
 };
 
 struct ContainerSpec {

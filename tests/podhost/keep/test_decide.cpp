@@ -335,3 +335,37 @@ TEST_CASE("decide: a lost sandbox takes its containers along") {
   scene.c().run = Scene::ended(137);
   CHECK(scene.kinds() == Kinds{Kind::remove_sandbox});
 }
+
+TEST_CASE("decide: a running container gets the resources that the spec has, and what shrinks comes first") {
+  Scene scene(3);
+  for (int i = 0; i < 3; ++i) scene.c(i).run = Scene::running();
+  CHECK(scene.kinds().empty());  // what an older podhost has started
+  const Resources had{.cpu_limit_milli = 2000, .memory_limit = 2000};
+  for (int i = 0; i < 3; ++i) {
+    scene.spec.containers[static_cast<std::size_t>(i)].resources = had;
+    scene.c(i).run->resources = had;
+  }
+  CHECK(scene.kinds().empty());
+  scene.spec.containers[0].resources.memory_limit = 3000;
+  scene.spec.containers[1].resources.memory_limit = 1000;
+  scene.spec.containers[2].resources.cpu_request_milli = 5;
+  auto actions = scene.decide().actions;
+  REQUIRE(actions.size() == 2);
+  CHECK(actions[0] == Action{.kind = Kind::resize, .container = "c1"});
+  CHECK(actions[1] == Action{.kind = Kind::resize, .container = "c2"});
+  scene.c(1).run->resizing = scene.c(2).run->resizing = true;
+  CHECK(scene.kinds().empty());
+  // It has failed, and is tried again.
+  scene.c(1).run->resizing = false;
+  scene.c(1).run->resize_retry_at = scene.now + Seconds(5);
+  CHECK(scene.kinds().empty());
+  CHECK(scene.decide().wake_at == scene.now + Seconds(5));
+  scene.now += Seconds(5);
+  CHECK(scene.kinds() == Kinds{Kind::resize});
+  scene.c(1).run->resources = scene.spec.containers[1].resources;
+  CHECK(scene.decide().actions[0] == Action{.kind = Kind::resize, .container = "c0"});
+  // One that is being stopped is left alone.
+  scene.c(0).run->state = Run::State::stopping;
+  scene.c(0).run->kill_at = scene.now + Seconds(5);
+  CHECK(scene.kinds().empty());
+}

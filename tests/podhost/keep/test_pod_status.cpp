@@ -194,3 +194,31 @@ TEST_CASE("pod_status: a pod that failed as a whole says why, also to a later po
   CHECK(recalled.failure->reason == "NodeLost");
   CHECK(recalled.failure->message == "why");
 }
+
+TEST_CASE("pod_status: what a container has is what is in force, beside what it is to have") {
+  Scene scene;
+  const Resources had{
+      .cpu_limit_milli = 2000, .cpu_request_milli = 500, .memory_limit = 2 << 20, .memory_request = 1000};
+  scene.spec.containers[1].resources = had;
+  CHECK_FALSE(scene.container(1).contains("resources"));
+  scene.start(1);
+  CHECK(scene.container(1)["resources"] ==
+        Json::parse(
+            R"({"limits": {"cpu": "2", "memory": "2Mi"}, "requests": {"cpu": "500m", "memory": "1000"}})"));
+  scene.state.containers[1].run->resources = had;
+  scene.spec.containers[1].resources.cpu_request_milli = 100;
+  const Json told = scene.status();
+  CHECK(told["containerStatuses"][1]["resources"]["requests"]["cpu"] == "500m");
+  CHECK(told["containerStatuses"][1]["allocatedResources"] ==
+        Json::parse(R"({"cpu": "100m", "memory": "1000"})"));
+  CHECK(condition(told, "PodResizeInProgress")["status"] == "True");
+  scene.state.containers[1].run->resize_error = "in use";
+  CHECK(condition(scene.status(), "PodResizeInProgress")["message"] == "in use");
+  // The next podhost knows it.
+  PodState state;
+  for (const auto& container : scene.spec.containers) state.containers.push_back({.name = container.name});
+  recall_runs(scene.spec, told, &state);
+  CHECK(*state.containers[1].run->resources == had);
+  scene.state.containers[1].run->resources = scene.spec.containers[1].resources;
+  CHECK(condition(scene.status(), "PodResizeInProgress").is_null());
+}

@@ -22,6 +22,7 @@ class FakePodman : public Podman {
   std::deque<Result<void>> removals{Result<void>{}};
   std::deque<Result<std::optional<PodInfo>>> pods;
   int calls = 0;
+  std::vector<Json> updates;
 
   Result<std::optional<ImageInfo>> find_image(const std::string&) override {
     return std::optional<ImageInfo>();
@@ -33,6 +34,10 @@ class FakePodman : public Podman {
   Result<std::string> create_container(const Json&) override { return std::string(); }
   Result<void> init_container(const std::string&) override { return {}; }
   Result<void> start_container(const std::string&) override { return {}; }
+  Result<void> update_container(const std::string&, const Json& limits) override {
+    updates.push_back(limits);
+    return {};
+  }
   Result<ContainerInfo> inspect_container(const std::string&) override { return next(inspections); }
   Result<void> remove_container(const std::string&) override { return next(removals); }
   Result<std::vector<std::string>> list_containers(const std::string&) override {
@@ -132,4 +137,15 @@ TEST_CASE("pod_tasks: whether a pod exists is known only from podman") {
   CHECK(has_pod(scene.podman, "p").value() == false);
   scene.podman.pods = {std::optional(Podman::PodInfo{"id", "/c/id"})};
   CHECK(has_pod(scene.podman, "p").value());
+}
+
+TEST_CASE("pod tasks: a resize is podman's update, with all limits") {
+  FakePodman podman;
+  const Resources resources{.cpu_limit_milli = 1500, .cpu_request_milli = 500, .memory_limit = 1 << 20};
+  PodFiles files("/nowhere");
+  podman.inspections.emplace_back(ContainerInfo{});
+  CHECK(resize_container({podman, files, "/nowhere", 99}, "id", resources).ok());
+  REQUIRE(podman.updates.size() == 1);
+  CHECK(podman.updates[0] == Json::parse(R"({"cpu": {"quota": 150000, "period": 100000, "shares": 512},
+                                             "memory": {"limit": 1048576}, "pids": {"limit": 99}})"));
 }

@@ -1,0 +1,31 @@
+#include "podhost/runtime/memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/base/file.hpp"
+#include "lib/base/text.hpp"
+
+namespace glidepod::podhost {
+
+std::int64_t memory_in_use(pid_t process, const std::string& proc, const std::string& mount) {
+  const auto groups = read_file(fmt::format("{}/{}/cgroup", proc, process), 65536);
+  if (!groups) return 0;
+  constexpr std::string_view k_version_2 = "0::";
+  for (const auto& line : split(groups.value(), '\n')) {
+    if (!line.starts_with(k_version_2)) continue;
+    const auto stat = read_file(mount + line.substr(k_version_2.size()) + "/memory.stat", 65536);
+    if (!stat) return 0;
+    std::int64_t bytes = 0;
+    for (const auto& entry : split(stat.value(), '\n'))
+      for (const std::string_view word : {"anon ", "shmem "})
+        if (const auto number = parse_integer(entry.substr(std::min(word.size(), entry.size())));
+            entry.starts_with(word) && number)
+          bytes += number.value();
+    return bytes;
+  }
+  return 0;
+}
+
+}  // namespace glidepod::podhost
