@@ -45,6 +45,7 @@ class Agent {
   // Why it is not ready: for people.
   std::string state() const { return core_.snapshot().to_string(); }
   std::size_t containers() const { return core_.containers(); }
+  bool expects_births() const { return core_.expects_births(); }
   // From the order to end to the end by force, by the pod's spec once it is known.
   std::chrono::seconds pod_grace() const { return pod_grace_; }
   // Has the kubelet end the whole pod as Failed, where restartPolicy OnFailure would start the pilot again

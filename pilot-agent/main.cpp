@@ -122,9 +122,15 @@ class Program {
 
   // A pilot that cannot switch a container would fail one job after another: it does not join.
   void not_ready() {
+    // A kubelet that pulls for a container of a new pod does nothing else for that pod.
+    if (agent_->expects_births() && !std::exchange(births_waited_for_, true)) {
+      start_timer_ = loop_.after(settings_.bind_deadline, [this] { not_ready(); });
+      return;
+    }
     spdlog::error("event=not_ready state={}", quoted(agent_->state()));
+    const auto births = births_waited_for_ ? settings_.bind_deadline : std::chrono::seconds(0);
     fail(fmt::format("no payload container could be switched in {} s: see the log",
-                     settings_.start_wait.count()));
+                     (settings_.start_wait + births).count()));
   }
 
   // The pool learns by the slots' ads; jobs that run may end.
@@ -189,6 +195,7 @@ class Program {
   std::optional<Drain> drain_;
   Loop::TimerId start_timer_ = 0;
   bool started_ = false;
+  bool births_waited_for_ = false;
   bool stopping_ = false;
   std::optional<Error> failure_;
   std::string trouble_;  // why it takes no more jobs

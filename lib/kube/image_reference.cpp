@@ -119,4 +119,9 @@ std::string ImageReference::full_name() const {
   return full_repository() + ":" + (tag.empty() ? "latest" : tag);
 }
 
+std::string full_name_of(const std::string& image) {
+  const auto reference = ImageReference::parse(image);
+  return reference ? reference->full_name() : image;
+}
+
 }  // namespace glidepod::kube

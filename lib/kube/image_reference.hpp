@@ -25,4 +25,7 @@ struct ImageReference {
   std::string full_repository() const;
 };
 
+// The full name of an image as written; what is no reference stays as it is.
+std::string full_name_of(const std::string& image);
+
 }  // namespace glidepod::kube

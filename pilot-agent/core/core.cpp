@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "lib/kube/image_reference.hpp"
 #include "pilot-agent/core/words.hpp"
 
 namespace glidepod::agent {
@@ -171,13 +172,15 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
   for (Container& container : containers_) {
     if (const kube::ContainerSpec* spec = pod.container(container.name)) {
       container.told = container.admitted = spec->image;
-      if (!names_home(spec->image, home_)) container.told_image = spec->image;
-      if (fresh) container.image = container.told_image;
+      if (!names_home(spec->image, home_)) container.told_image = kube::full_name_of(spec->image);
       container.memory_limit_kib = spec->size.limit.memory / 1024;
       if (fresh) container.made_memory = spec->size.limit.memory;
     }
     if (const kube::ContainerStatus* status = pod.status(container.name)) take(container, *status);
-    if (fresh) continue;
+    if (fresh) {
+      expect_birth(container, now);
+      continue;
+    }
     container.inherited = true;
     unsettle(container, now);
     if (container.kind() == State::idle || container.kind() == State::absent)
@@ -204,7 +207,7 @@ void Core::on_pod(const kube::Pod& pod, Time now) {
     const auto* step = std::get_if<Switching>(&container.state);
     if (step != nullptr && step->leg != Switching::Leg::size)
       judge(container, EventKind::status, now);
-    else
+    else if (!miscarried(container, now))
       look_at(container, now);
   }
   check_sizing(EventKind::status, now);

@@ -91,6 +91,8 @@ class Core {
   // Jobs can come: the pod is known, a glue is connected and, where policy wants it, a switch has worked.
   bool usable() const;
   bool busy() const;  // a job is under way
+  // A container that the pod was made with a job's image for has yet to come.
+  bool expects_births() const;
   std::size_t containers() const { return containers_.size(); }
   std::optional<State> state_of(std::string_view container) const;
   Snapshot snapshot() const;
@@ -192,9 +194,16 @@ class Core {
   void greet(Container& container, Time now);
   void part(Container& container, EventKind event, Time now);
   void look_at(Container& container, Time now);
+  void await_digest(Container& container, Time now);
   void learn(Container& container, const kube::ContainerStatus& status);
   bool owes_first() const;
   void check_first(Time now);
+
+  // born.cpp: containers that the pod was made with a job's image for
+  void expect_birth(Container& container, Time now);
+  void born(Container& container, Time now);
+  bool miscarried(Container& container, Time now);
+  Container* for_first();
 
   // switching.cpp
   void begin(Container& container, std::string target, std::optional<Waiting> waiting, EventKind event,

@@ -64,9 +64,13 @@ void Core::greet(Container& container, Time now) {
   // No patch is on its way, or it is not known yet what the pod says: the same image again, on a fresh file
   // system.
   if (container.settled() || !pod_known_) {
+    const auto* absent = std::get_if<Absent>(&container.state);
+    const bool first = absent != nullptr && absent->unborn;
     container.earlier.clear();
     container.be_fresh();
-    return become(container, Idle{}, EventKind::hello);
+    become(container, Idle{}, EventKind::hello);
+    if (first) born(container, now);
+    return;
   }
   check_again(container, EventKind::hello, now);
 }
@@ -177,6 +181,12 @@ void Core::look_at(Container& container, Time now) {
   if (container.kind() == State::running) kill_job(container, EventKind::status, now);
 }
 
+// The status will tell what it is by digest.
+void Core::await_digest(Container& container, Time now) {
+  const auto until_told = container.instance.empty() ? policy_.calm : std::chrono::seconds(0);
+  container.learning_until = now + until_told + 3 * policy_.status_patience;
+}
+
 void Core::learn(Container& container, const ContainerStatus& status) {
   const auto asked = ImageReference::parse(container.image);
   const auto admitted = ImageReference::parse(container.admitted);
@@ -204,8 +214,7 @@ void Core::check_first(Time now) {
   if (home_.image_id.empty()) return;
   for (const Container& container : containers_)
     if (container.kind() == State::switching) return;
-  Container* container = coldest(State::idle);
-  if (container == nullptr) container = coldest(State::broken);
+  Container* container = for_first();
   if (container == nullptr) return;
   first_again_ = now + k_first_again;
   begin(*container, {}, std::nullopt, EventKind::pod, now);

@@ -17,6 +17,7 @@ namespace glidepod::agent {
 // Its glue is not connected; the kubelet will start it again.
 struct Absent {
   std::optional<Time> until = {};  // then it is sent home
+  bool unborn = false;             // the pod was made with a job's image for it, and it never came
 };
 
 // Can take a job.

@@ -85,8 +85,7 @@ void Core::step_done(Container& container, EventKind event, Time now) {
     }
     return next_step(container, step, now);
   }
-  const auto until_told = container.instance.empty() ? policy_.calm : std::chrono::seconds(0);
-  container.learning_until = now + until_told + 3 * policy_.status_patience;
+  await_digest(container, now);
   if (step.waiting) {
     const bool any = step.waiting->request.any_image, beside = step.waiting->beside;
     step.how = any ? "any" : step.same_image ? "fresh" : beside ? "pulled" : "switched";

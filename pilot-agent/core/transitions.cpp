@@ -20,6 +20,7 @@ std::span<const Transition> transitions() {
       {absent, E::hello, idle},
       {absent, E::hello, switching},
       {absent, E::pod, switching},
+      {absent, E::status, switching},
       {absent, E::time, switching},
       {idle, E::assigned, idle},
       {idle, E::assigned, switching},

@@ -20,7 +20,18 @@ inline const std::string k_digest_home = "sha256:" + std::string(64, '0');
 inline const std::string k_image_a = "docker.io/library/a:1";
 inline const std::string k_image_b = "docker.io/library/b:1";
 
-// A core with a pod of COUNT payload containers whose glues are connected, and a clock that tests move.
+// A pod that was made with another image for payload container i, which has yet to come.
+inline std::function<void(kube::Pod&)> made_with(int i, const std::string& image) {
+  return [i, image](kube::Pod& pod) {
+    const auto at = static_cast<std::size_t>(i) + 1;
+    pod.containers[at].image = image;
+    pod.statuses[at] = {};
+    pod.statuses[at].name = pod.containers[at].name;
+  };
+}
+
+// A core with a pod of COUNT payload containers whose glues are connected, but for those that are to be born
+// on an image, and a clock that tests move.
 struct Harness {
   explicit Harness(
       int count = 1, const Policy& policy = {}, int pilot_restarts = 0,
@@ -33,7 +44,8 @@ struct Harness {
     for (int i = 0; i < count; ++i)
       add(name(i), "reg.example/pilot:1", {"/glidepod/bin/glue"}, pilot_restarts);
     more(pod);
-    for (int i = 0; i < count; ++i) hello(i);
+    for (int i = 0; i < count; ++i)
+      if (pod.containers[static_cast<std::size_t>(i) + 1].image == pod.containers.front().image) hello(i);
     core.on_first_pod(pod, earlier, now);
     take();
   }

@@ -26,8 +26,9 @@ void Kubelet::begin() {
     box.name = pod.containers[i + 1].name;
     box.wanted = pod.containers[i + 1].image;
     box.size = box.in_force = pod.containers[i + 1].size;
-    create(static_cast<int>(i), box.wanted, Images::k_home);
+    if (box.wanted == Images::k_home_name) create(static_cast<int>(i), box.wanted, Images::k_home);
   }
+  if (std::ranges::any_of(boxes_, [](const Box& box) { return !box.now; })) sync();
 }
 
 void Kubelet::told(const kube::Pod& pod) {
@@ -288,7 +289,12 @@ void Kubelet::create(int index, const std::string& image, int content) {
 kube::ContainerStatus Kubelet::status_of(const Box& box) {
   kube::ContainerStatus status;
   status.name = box.name;
-  if (!box.now) return status;
+  if (!box.now) {
+    status.state = kube::ContainerStatus::State::waiting;
+    status.reason = box.reason;
+    status.message = box.message;
+    return status;
+  }
   status.image =
       world_.images.shown_name(box.now->content, box.now->image, world_.weather.many_names, world_.random);
   status.image_id = world_.images.image_id(box.now->content, world_.weather.bare_ids);

@@ -23,6 +23,7 @@ struct Weather {
   bool always_pull = false;  // a tag is asked of the registry at every start
   bool provisioner = false;  // one that has images pulled beside the pod
   bool resize_served = false;  // by the cluster
+  bool born_ready = false;     // the pod is made with jobs' images for all of its containers but one
   bool lively_reuse = false;   // owners come back with the same image
   agent::Policy policy;
   Milliseconds storm{0};  // how long faults and jobs go on

@@ -131,12 +131,16 @@ const std::string& World::run(std::uint64_t most_steps) {
   kube::Pod pod;
   pod.name = "pilot-1";
   pod.containers.push_back({"pilot", std::string(Images::k_home_name), {"/usr/bin/pilot-agent"}});
-  for (int i = 0; i < weather.containers; ++i)
+  Random birth = random.aside(17);
+  for (int i = 0; i < weather.containers; ++i) {
+    const bool ready = weather.born_ready && i > 0;
+    const auto image = ready ? api.admitted(birth.pick(images.wanted())) : std::string(Images::k_home_name);
     pod.containers.push_back(
         {"payload-" + std::to_string(i),
-         std::string(Images::k_home_name),
+         image,
          {"/glidepod/bin/glue"},
          {{k_room.cpu / weather.containers, k_room.memory / weather.containers}, k_room}});
+  }
   pod.payload_size = {k_room, {k_room.cpu * weather.containers, k_room.memory * weather.containers}};
   const auto pilot_status = [this] {
     kube::ContainerStatus status;

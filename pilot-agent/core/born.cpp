@@ -1,0 +1,60 @@
+// Containers that the pod was made with a job's image for, so that the first jobs of a pilot find it there.
+
+#include <algorithm>
+
+#include "pilot-agent/core/core.hpp"
+#include "pilot-agent/core/trouble.hpp"
+#include "pilot-agent/core/words.hpp"
+
+namespace glidepod::agent {
+
+// Of a pod that had no agent before this one: nobody has told the kubelet anything but what the pod was made
+// with, so the first Hello is of that image. Whoever else may patch the pod has the kubelet stop what runs.
+void Core::expect_birth(Container& container, Time now) {
+  container.image = container.told_image;
+  if (container.image.empty()) return;
+  if (container.glue != 0) return born(container, now);
+  if (auto* absent = std::get_if<Absent>(&container.state))
+    *absent = {.until = now + policy_.bind_deadline, .unborn = true};
+}
+
+void Core::born(Container& container, Time now) {
+  pulls_.seen(container.image);
+  await_digest(container, now);
+  note("event=born container={} image={}", container.name, word(container.image));
+  look_at(container, now);
+}
+
+// Home at the first trouble: nobody waits for it, and jobs may want the container. It is no failure of the
+// pilot's.
+bool Core::miscarried(Container& container, Time now) {
+  const auto* absent = std::get_if<Absent>(&container.state);
+  if (absent == nullptr || !absent->unborn || !container.status) return false;
+  const Trouble trouble = trouble_of(*container.status, credentials_);
+  if (trouble.kind == Trouble::Kind::none) return false;
+  warn("event=not_born container={} image={} reason={}", container.name, word(container.told_image),
+       quoted(trouble.message));
+  begin(container, {}, std::nullopt, EventKind::status, now);
+  return true;
+}
+
+bool Core::expects_births() const {
+  return std::ranges::any_of(containers_, [](const Container& container) {
+    const auto* absent = std::get_if<Absent>(&container.state);
+    return absent != nullptr && absent->unborn;
+  });
+}
+
+// For the test switch: rather one whose image no job wants.
+Container* Core::for_first() {
+  Container* found = nullptr;
+  for (Container& container : containers_) {
+    if (container.kind() != State::idle) continue;
+    const bool better = found == nullptr || container.last_used < found->last_used;
+    const bool home = container.image.empty();
+    if (found == nullptr || (home != found->image.empty() ? home : better)) found = &container;
+  }
+  return found != nullptr ? found : coldest(State::broken);
+}
+
+}  // namespace glidepod::agent
