@@ -191,8 +191,15 @@ CondorDemand::CondorDemand(condor::CommandRunner& runner, HtcondorSettings setti
                 namespace_matching(settings_.force_namespace_matching) == NamespaceMatching::pattern),
       query_(job_query(settings_, name_space, matching, taken)) {}
 
+// Of one schedd.
+struct CondorDemand::Groups {
+  std::map<Group, GroupDemand> demand;
+  std::map<Group, ImageTally> images;
+};
+
 struct CondorDemand::Fetch {
   Demand demand;
+  std::map<Group, ImageTally> images;
   std::vector<std::string> schedds;  // still to ask
   std::int64_t under_way = 0;
   std::string last_failure;
@@ -208,6 +215,7 @@ struct CondorDemand::Fetch {
       demand.problems.push_back(fmt::format("{} bad ads in all", demand.bad_ads));
     if (!demand.blind && demand.schedds_asked > 0 && demand.schedds_failed == demand.schedds_asked)
       demand.blind = fmt::format("no schedd answered: {}", last_failure);
+    for (const auto& [group, tally] : images) demand.groups[group].images = tally.most_wanted();
     const auto call = std::move(done);
     call(std::move(demand));
   }
@@ -252,7 +260,7 @@ void CondorDemand::ask_next(const std::shared_ptr<Fetch>& fetch) {
 
 void CondorDemand::ask_schedd(const std::shared_ptr<Fetch>& fetch, const std::string& schedd) {
   // Counted apart until the answer is whole: half an answer is no answer.
-  auto groups = std::make_shared<std::map<Group, GroupDemand>>();
+  auto groups = std::make_shared<Groups>();
   const auto& [constraint, attributes] = query_.value();
   pool_.job_groups(schedd, constraint, attributes,
                    {[this, fetch, groups, schedd](const Ad& ad) {
@@ -260,12 +268,14 @@ void CondorDemand::ask_schedd(const std::shared_ptr<Fetch>& fetch, const std::st
                       const auto group = group_in(ad);
                       if (!group || !count.is(Value::Type::integer) || count.integer < 0)
                         return fetch->bad_ad(schedd, group ? "no JobCount" : group.error().message());
-                      auto& demand = (*groups)[group.value()];
+                      auto& demand = groups->demand[group.value()];
                       demand.idle += count.integer;
                       const auto asked = request_of(ad, group.value());
                       demand.largest = demand.largest.value_or(asked).widened_to(asked);
                       const auto owner = ad.text("Owner");
                       demand.owners[owner.empty() ? "unknown" : owner] += count.integer;
+                      if (const auto image = image_of(ad); !image.empty())
+                        groups->images[group.value()].add(owner, image, count.integer);
                     },
                     [fetch, schedd](const std::string& why) { fetch->bad_ad(schedd, why); },
                     [this, fetch, groups, schedd](const Result<void>& end) {
@@ -290,7 +300,7 @@ void CondorDemand::look_ahead(const std::shared_ptr<Fetch>& fetch, const std::st
                       for (const auto* value : {&cluster, &total, &next})
                         if (!value->is(Value::Type::integer)) return;
                       if (!group || !seen->insert(cluster.integer).second) return;
-                      (*groups)[group.value()].unmaterialized +=
+                      groups->demand[group.value()].unmaterialized +=
                           std::clamp<std::int64_t>(total.integer - next.integer, 0, settings_.lookahead);
                     },
                     [](const std::string&) {},  // the first question has told it
@@ -305,7 +315,8 @@ void CondorDemand::end_schedd(const std::shared_ptr<Fetch>& fetch, const std::st
                               const Groups& groups, const Result<void>& end) {
   --fetch->under_way;
   if (end) {
-    for (const auto& [group, demand] : groups) {
+    for (const auto& [group, tally] : groups.images) fetch->images[group].add(tally);
+    for (const auto& [group, demand] : groups.demand) {
       auto& sum = fetch->demand.groups[group];
       sum.idle += demand.idle;
       sum.unmaterialized += demand.unmaterialized;

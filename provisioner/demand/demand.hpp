@@ -10,6 +10,7 @@
 
 #include "lib/condor/pool.hpp"
 #include "provisioner/demand/group.hpp"
+#include "provisioner/demand/images.hpp"
 #include "provisioner/demand/resources.hpp"
 
 namespace glidepod::provisioner {
@@ -20,6 +21,7 @@ struct GroupDemand {
   std::int64_t unmaterialized = 0;             // of late-materialised clusters, at most the lookahead of each
   std::map<std::string, std::int64_t> owners;  // the idle ones by owner
   std::optional<Resources> largest;  // what they ask for themselves, of each the most; none: not known
+  std::vector<ImageDemand> images;   // of the idle ones, as far as they are known: the most wanted
 };
 
 // What the pool waits for, as of one moment.
@@ -53,7 +55,7 @@ class CondorDemand : public DemandSource {
  private:
   struct Fetch;
   void ask_next(const std::shared_ptr<Fetch>& fetch);
-  using Groups = std::map<Group, GroupDemand>;
+  struct Groups;
   void ask_schedd(const std::shared_ptr<Fetch>& fetch, const std::string& schedd);
   void look_ahead(const std::shared_ptr<Fetch>& fetch, const std::string& schedd,
                   const std::shared_ptr<Groups>& groups);

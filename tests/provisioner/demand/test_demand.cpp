@@ -263,6 +263,27 @@ TEST_CASE("demand: groups of all schedds add up, with their owners") {
   CHECK(first.owners == std::map<std::string, std::int64_t>{{"alice", 7}, {"bob", 2}});
 }
 
+TEST_CASE("demand: a group has its images, of all schedds, and is not split by them") {
+  Scene scene;
+  const auto of = [](int count, const char* owner, const char* image) {
+    return ad(count, owner, fmt::format("\"ContainerImage\": \"docker://{}\"", image));
+  };
+  scene.schedds["a"] = {of(3, "alice", "a:1") + of(2, "bob", "b:1") + ad(5, "bob"), {}};
+  scene.schedds["b"] = {of(4, "bob", "b:1"), {}};
+  scene.schedds["dead"] = {of(100, "bob", "c:1"), error("condor_q: no answer")};
+  const auto demand = scene.fetch();
+  REQUIRE(demand.groups.size() == 1);
+  const auto& group = demand.groups.begin()->second;
+  CHECK(group.idle == 14);
+  CHECK(group.images == std::vector<ImageDemand>{{"docker.io/library/b:1", 6}, {"docker.io/library/a:1", 3}});
+}
+
+TEST_CASE("demand: images cost no attribute that is not asked for already") {
+  const auto query = job_query({}, "ns", CondorDemand::Namespace::ignored, k_container_jobs);
+  for (const auto* name : {"ContainerImage", "SingularityImage"})
+    CHECK(std::ranges::count(query.value().second, name) == 1);
+}
+
 TEST_CASE("demand: only trusted schedds are asked, in a fixed order") {
   Scene scene;
   for (const auto* schedd : {"login2.osgconnect.net", "login1.osgconnect.net", "evil.example"})
