@@ -43,6 +43,11 @@ bool is_pull_error(const std::string& reason) {
   return waiting == kube::Waiting::pull || waiting == kube::Waiting::never;
 }
 
+// Jobs' images may be at fault there, and the agent sees to that.
+bool is_payload(const Json& container) {
+  return text(container, "name").starts_with("payload-");
+}
+
 // In a Pending pod with a node: what its containers wait for.
 PodState waiting_state(const Json& status) {
   bool begun = false;
@@ -50,12 +55,21 @@ PodState waiting_state(const Json& status) {
     for (const auto& container : at(status, lists)) {
       const auto& state = at(container, "state");
       const auto reason = text(at(state, "waiting"), "reason");
-      if (is_pull_error(reason)) return PodState::pull_error;
+      if (is_pull_error(reason) && !is_payload(container)) return PodState::pull_error;
       // An init container that runs, or anything that failed to start: the images are there.
       begun = begun || state.contains("running") || state.contains("terminated") ||
               (!reason.empty() && reason != "ContainerCreating" && reason != "PodInitializing");
     }
   return begun ? PodState::starting : PodState::pulling;
+}
+
+// What payload containers were made with in place of the pilot's image.
+std::vector<std::string> jobs_images(const Json& containers, const std::string& own) {
+  std::vector<std::string> result;
+  for (const auto& container : containers)
+    if (const auto image = text(container, "image"); is_payload(container) && image != own)
+      result.push_back(image);
+  return result;
 }
 
 // The status of the pilot's container; null where there is none yet.
@@ -207,11 +221,14 @@ Result<Pod> read_pod(const Json& pod) {
   } else if (metadata.contains("deletionTimestamp") || phase == "Unknown") {
     result.state = PodState::unknown;  // on its way out: it takes no more jobs, but room
     result.message = words_of_end(metadata);
-  } else if (phase == "Running") {
+  } else if (phase == "Running" || !at(at(pilot, "state"), "running").is_null()) {
+    // Pending, too, is a pod in which anything has yet to start.
     place_running(result, pilot);
     result.jobless = !pilot.is_null() && is_jobless(pilot);
   } else if (scheduled(pod)) {
     result.state = waiting_state(status);
+    // Whether the pilot runs is told when all of them have started, or cannot.
+    if (result.state != PodState::pull_error) result.awaits = jobs_images(containers, result.image);
     result.jobless = is_jobless(pilot);
     result.since = std::max(result.since, condition_time(status, "PodScheduled"));
   } else {

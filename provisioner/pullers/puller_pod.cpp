@@ -147,8 +147,10 @@ std::optional<PullingPilot> read_pulling_pilot(const Json& pod) {
   result.uid = text(metadata, "uid");
   result.version = kube::version_number(text(metadata, "resourceVersion"));
   result.node = text(spec, "nodeName");
-  const bool runs =
-      text(at(pod, "status"), "phase") == "Running" && at(metadata, "deletionTimestamp").is_null();
+  // Who asks is at work, though a payload container has yet to start.
+  const auto phase = text(at(pod, "status"), "phase");
+  const bool runs = (phase == "Running" || (phase == "Pending" && !result.wanted.empty())) &&
+                    at(metadata, "deletionTimestamp").is_null();
   if (!runs || result.node.empty() || (result.wanted.empty() && result.told.empty())) return std::nullopt;
   result.pilot_image = text(container_of(pod, false), "image");
   result.policy = text(container_of(pod, true), "imagePullPolicy");

@@ -204,9 +204,14 @@ Supply Tracker::observe(const std::vector<Pod>& pods, const std::vector<Slot>& s
     auto& group = supply.groups[pod.group];
     ++group.states[state];
     // A pilot whose ad was seen once is no failure when the ad is missing: collectors restart.
-    const auto as = memory.registered && state == PodState::unregistered
-                        ? Standing::unmatched
-                        : standing(state, now - pod.since, policy);
+    auto as = memory.registered && state == PodState::unregistered ? Standing::unmatched
+                                                                   : standing(state, now - pod.since, policy);
+    // A job's image keeps it waiting: it is in the way of no other pod, and its end is no failure of its
+    // pilot's.
+    if (as == Standing::broken && !pod.awaits.empty()) {
+      as = Standing::unknown;
+      memory.broken = true;
+    }
     const bool jobless = pod.jobless && found == in_pool.end();
     // One that is about to run is let run, whatever made it.
     const bool outdated = jobless && pod.outdated && (state != PodState::pulling || as == Standing::broken);

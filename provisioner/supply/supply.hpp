@@ -49,6 +49,9 @@ struct Pod {
   std::string made_as;    // how it was made: differs where another template or other settings made it
   bool leaving = false;   // somebody has asked for its end
   std::string message;    // what the scheduler or the kubelet says of its waiting
+  // Jobs' images that it was made with, while its node may be at work on one of them and so on nothing else
+  // of it.
+  std::vector<std::string> awaits = {};
   std::vector<std::string> avoids = {};  // host names of nodes that it is kept from because pilots fail there
 };
 

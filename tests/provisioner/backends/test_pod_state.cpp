@@ -57,6 +57,35 @@ TEST_CASE("pod_state: a running pod is as its pilot container is, whatever the p
             .state == PodState::starting);
 }
 
+TEST_CASE("pod_state: what a payload container waits for is no trouble of the pilot's") {
+  const auto with = [](std::string_view pilot, std::string_view payload) {
+    return pod(fmt::format(R"({{"phase": "Pending", "containerStatuses": [
+      {{"name": "pilot", "state": {}}}, {{"name": "payload-0", "state": {{"waiting": {{"reason": "{}"}}}}}}]}})",
+                           pilot, payload));
+  };
+  for (const auto* reason : {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ContainerCreating"}) {
+    const auto runs = with(R"({"running": {"startedAt": "2026-01-01T00:05:00Z"}})", reason);
+    CHECK(runs.state == PodState::unregistered);
+    CHECK(runs.since == k_created + Seconds(300));
+    CHECK_FALSE(runs.jobless);
+    CHECK(with(R"({"waiting": {"reason": "ContainerCreating"}})", reason).state != PodState::pull_error);
+    CHECK(with(R"({"waiting": {"reason": "ErrImagePull"}})", reason).state == PodState::pull_error);
+  }
+}
+
+TEST_CASE("pod_state: what it waits for while its node may be at work on a job's image") {
+  const List other{"other"};
+  CHECK(pod(R"({"phase": "Pending"})").awaits == other);
+  CHECK(pod(R"({"phase": "Pending", "initContainerStatuses": [{"name": "i", "state": {"terminated": {}}}]})")
+            .awaits == other);
+  CHECK(pod(R"({"phase": "Pending"})", false).awaits.empty());
+  CHECK(pod(R"({"phase": "Pending", "containerStatuses": [{"name": "pilot", "state": {"running": {}}}]})")
+            .awaits.empty());
+  CHECK(pod(R"({"phase": "Pending", "containerStatuses": [
+              {"name": "pilot", "state": {"waiting": {"reason": "ErrImagePull"}}}]})")
+            .awaits.empty());
+}
+
 TEST_CASE("pod_state: what keeps a pod waiting, in the words of who keeps it") {
   CHECK(pod(R"({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
     "message": "0/1 nodes are available"}]})",

@@ -106,6 +106,10 @@ TEST_CASE("puller pod: a pilot that wants something") {
   CHECK(wants->pilot_image == "pilot:1");
   CHECK(wants->wanted.size() == 1);
   CHECK(wants->version == 7);
+  // Pending, too, is a pod of which a payload container has yet to start; only an agent at work asks.
+  Json pending = pilot();
+  pending["status"]["phase"] = "Pending";
+  CHECK(read_pulling_pilot(pending).has_value());
 }
 
 TEST_CASE("puller pod: a pilot that wants nothing, is over or has no node") {
@@ -130,6 +134,9 @@ TEST_CASE("puller pod: a pilot that wants nothing, is over or has no node") {
   }
   SUBCASE("not yet running") {
     pod["status"]["phase"] = "Pending";
+    pod["metadata"]["annotations"].erase("glidepod.io/wanted-images");
+    pod["metadata"]["annotations"]["glidepod.io/pulled-images"] =
+        R"([{"image": "a", "ask": "x", "state": "ready"}])";
   }
   SUBCASE("ending") {
     pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";

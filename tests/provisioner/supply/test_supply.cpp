@@ -218,3 +218,24 @@ TEST_CASE("supply: a job that a pod had counts, however the pod ended") {
   scene.pods[0].end = PodEnd::taken;
   CHECK(scene.group().used == 2);
 }
+
+TEST_CASE(
+    "supply: a pod that a job's image keeps waiting is no failure of its pilot's, nor in another's way") {
+  for (const auto state : {PodState::pulling, PodState::starting}) {
+    Scene scene;
+    scene.add("a", state).awaits = {"huge:1"};
+    CHECK(scene.group().waiting == 1);
+    const auto late = scene.group(Seconds(1000));
+    CHECK(late.waiting == 0);
+    CHECK(late.broken == 0);
+    CHECK(late.unknown == 1);
+    CHECK(late.failures.empty());
+    // It ends without having joined.
+    scene.pods[0].state = PodState::failed;
+    scene.pods[0].awaits.clear();
+    CHECK(scene.group().failures.empty());
+    scene.pods.clear();
+    scene.add("b", state);
+    CHECK(scene.group(Seconds(1000)).failures.size() == 1);
+  }
+}
