@@ -7,6 +7,7 @@
 #include "lib/base/text.hpp"
 #include "lib/base/time.hpp"
 #include "lib/condor/job_ad.hpp"
+#include "provisioner/backends/born_ready.hpp"
 #include "provisioner/backends/pod_nodes.hpp"
 #include "provisioner/backends/pod_state.hpp"
 
@@ -18,6 +19,9 @@ constexpr Seconds k_nodes_age{600};
 // A node is some 20 kB of JSON, most of it the names of its images.
 constexpr int k_nodes_page = 100;
 constexpr Milliseconds k_event_limit{20'000};
+// An image that keeps a new pod waiting for longer is given to no other for a while.
+constexpr Seconds k_slow_image{120}, k_slow_for{3600};
+constexpr std::size_t k_most_slow = 100;
 
 Json allocatable_of(const Json& node) {
   const auto pointer = Json::json_pointer("/status/allocatable");
@@ -136,7 +140,11 @@ void Kubernetes::finish(const std::shared_ptr<Look>& look) {
           return std::ranges::find(hosts, host) == hosts.end();
         });
     pod.outdated = pod.jobless && (kept_away || is_outdated(pod, made_as));
+    if (look->now - pod.since > k_slow_image)
+      for (const auto& image : pod.awaits)
+        if (slow_.size() < k_most_slow) slow_[image] = look->now + k_slow_for;
   }
+  std::erase_if(slow_, [&](const auto& image) { return image.second <= look->now; });
   look->seen.capacity.nodes = nodes_;
   look->done(std::move(look->seen));
 }
@@ -181,8 +189,25 @@ void Kubernetes::create(const Group& group, const std::string& name, std::functi
     return;
   }
   avoid_nodes(pod.value(), avoided_hosts());
-  const auto body = json_text(pod.value());
-  calls_.call({.method = "POST", .path = pods_path(), .body = body},
+  auto born_ready = pod.value();
+  const auto wanted = wanted_.find(group);
+  const auto may_be = [this](const std::string& image) {
+    return !slow_.contains(image) && is_from(image, settings_.born_ready_from);
+  };
+  const bool births =
+      settings_.born_ready && wanted != wanted_.end() && give_births(born_ready, wanted->second, may_be);
+  if (!births) return post(pod.value(), std::move(done));
+  // What is refused for a job's image must not keep all jobs without a pilot.
+  post(born_ready,
+       [this, name, plain = std::move(pod.value()), done = std::move(done)](const Result<void>& made) {
+         if (made || !kube::Failure::of(made.error()).rejected()) return done(made);
+         spdlog::warn("event=not_born_ready pod={} why={}", name, glidepod::quoted(made.error().message()));
+         post(plain, done);
+       });
+}
+
+void Kubernetes::post(const Json& pod, std::function<void(Result<void>)> done) {
+  calls_.call({.method = "POST", .path = pods_path(), .body = json_text(pod)},
               [this, done = std::move(done)](const Result<std::string>& answer) {
                 if (answer) {
                   feed_.made(answer.value());

@@ -24,6 +24,7 @@ class Kubernetes : public Backend {
   void look(Time now, std::function<void(Seen)> done) override;
   Demand fit(Demand demand, Capacity& capacity) const override;
   void avoid(const std::vector<std::string>& nodes) override { avoid_ = nodes; }
+  void want(const std::map<Group, GroupDemand>& groups) override { wanted_ = groups; }
   // Repeats what may be repeated for a minute; a pod that is there already is one that was made.
   void create(const Group& group, const std::string& name, std::function<void(Result<void>)> done) override;
   // Only the very pod that was seen, and as it was seen: it may be at work by now.
@@ -41,6 +42,7 @@ class Kubernetes : public Backend {
 
  private:
   struct Look;
+  void post(const Json& pod, std::function<void(Result<void>)> done);
   void read_quota(const std::shared_ptr<Look>& look);
   void read_node_sizes(const std::shared_ptr<Look>& look);
   void finish(const std::shared_ptr<Look>& look);
@@ -58,6 +60,8 @@ class Kubernetes : public Backend {
   std::vector<Resources> nodes_;
   std::map<std::string, std::string> host_names_;  // of the nodes where it is not the node's name
   std::vector<std::string> avoid_;
+  std::map<Group, GroupDemand> wanted_;  // of the groups that get pods
+  std::map<std::string, Time> slow_;     // jobs' images that kept a new pod waiting, and until when they rest
   Time nodes_read_;
   bool no_events_ = false;  // the API does not take them
 };

@@ -127,6 +127,10 @@ void Cycle::apply(const Plan& plan, Time now, std::function<void(Applied)> done)
   auto work = std::make_shared<Work>();
   work->done = std::move(done);
   backend_.avoid(plan.avoid);
+  std::map<Group, GroupDemand> wanted;
+  for (const auto& decision : plan.decisions)
+    if (decision.submit > 0) wanted[decision.group] = decision.demand;
+  backend_.want(wanted);
   // A pod of each group in turn: if time runs out, all have got some.
   bool more = true;
   for (std::int64_t number = 0; more; ++number) {

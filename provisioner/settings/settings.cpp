@@ -207,6 +207,10 @@ class Table {
     integer(k, "pullers_in_all", &s.pullers_in_all, 1, "most of them in all");
     integer(k, "pullers_per_minute", &s.pullers_per_minute, 1, "most of them made in a minute, a node");
     seconds(k, "puller_deadline", &s.puller_deadline, "how long one may take");
+    yes_or_no(k, "born_ready", &s.born_ready,
+              "payload containers of new pods, but the first, start on images that jobs want");
+    list(k, "born_ready_from", &s.born_ready_from,
+         "registries or paths that these may come from; empty: all");
     yes_or_no(k, "pod_events", &s.pod_events, "what pilots do is told as Events of their pods");
   }
 

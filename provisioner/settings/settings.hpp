@@ -67,7 +67,9 @@ struct KubernetesSettings : PilotSettings {
   bool pullers = false;         // images of jobs that are not on a node are pulled by pods of their own
   std::int64_t pullers_per_node = 8, pullers_in_all = 100, pullers_per_minute = 20;
   Seconds puller_deadline{600};
-  bool pod_events = true;  // what pilots do is told as Events of their pods
+  bool born_ready = false;  // payload containers of new pods start on images that jobs want
+  List born_ready_from;     // registries or paths of these; empty: all
+  bool pod_events = true;   // what pilots do is told as Events of their pods
 };
 
 // [lancium]

@@ -330,8 +330,22 @@ func testPullers(plugin *validating.Plugin) {
 	expect(plugin, "not of anything else", "images from here are not allowed: registry.example.org/x:1", puller("registry.example.org/x:1"))
 	expect(plugin, "other pods of the provisioner are not concerned", "", func(r *request) {
 		puller("registry.example.org/x:1")(r)
-		r.after.Labels["app.kubernetes.io/name"] = "glidepod-pilot"
+		r.after.Labels["app.kubernetes.io/name"] = "other"
 	})
+	pilot := func(images ...string) func(r *request) {
+		return func(r *request) {
+			puller("")(r)
+			r.after = pod()
+			for i, image := range images {
+				r.after.Spec.Containers[i].Image = image
+			}
+		}
+	}
+	expect(plugin, "a new pilot", "", pilot())
+	expect(plugin, "of any image, which its payloads start on", "", pilot("registry.example.org/x:1", "registry.example.org/x:1", "registry.example.org/x:1"))
+	own := "registry.example.org/glidepod/pilot"
+	expect(plugin, "born on what it may run", "", pilot(own, own, "registry.example.org/physics/x:1"))
+	expect(plugin, "not on anything else", "images from here are not allowed: registry.example.org/x:1", pilot(own, own, "registry.example.org/x:1"))
 }
 
 // testOldest compiles every expression as the oldest supported API server would.

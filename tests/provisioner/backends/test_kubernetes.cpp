@@ -23,13 +23,14 @@ struct Scene {
   std::map<std::string, Json> pods;
   std::function<std::optional<FakeServer::Reply>(const FakeServer::Request&)> instead;
 
-  Scene() {
+  explicit Scene(const Json* pod_template = nullptr, bool born_ready = false) {
     client = kube::Client::create(loop, {"http://localhost", server.socket(), {}, {}}).value();
     KubernetesSettings settings;
     settings.name_space = "ns";
     settings.app_name = "wn";
-    kubernetes = std::make_unique<Kubernetes>(*client, settings, PodMaker::create(settings, nullptr).value(),
-                                              PodFeed::Mode::followed);
+    settings.born_ready = born_ready;
+    kubernetes = std::make_unique<Kubernetes>(
+        *client, settings, PodMaker::create(settings, pod_template).value(), PodFeed::Mode::followed);
     client->observe(counts.observer());
     server.on_request = [this](const FakeServer::Request& request) {
       // Of pullers test_pullers.cpp tells; here there are none.
@@ -325,6 +326,86 @@ TEST_CASE("kubernetes: new pods are kept from nodes, and made anew when they nee
   CHECK(outdated() == "");
   scene.kubernetes->avoid({"n1", "n2"});
   CHECK(outdated() == "kept ");
+}
+
+namespace {
+
+Json pilot_template() {
+  Json containers = Json::array();
+  for (const auto* name : {"pilot", "payload-0", "payload-1"})
+    containers.push_back({{"name", name}, {"image", "pilot:1"}});
+  return {{"kind", "Pod"}, {"metadata", Json::object()}, {"spec", {{"containers", containers}}}};
+}
+
+std::string image_of_last(Scene& scene, const std::string& name) {
+  return scene.pods[name]["spec"]["containers"][2]["image"].get<std::string>();
+}
+
+GroupDemand wants(const char* image) {
+  GroupDemand demand;
+  demand.idle = 5;
+  demand.images = {{image, 5}};
+  return demand;
+}
+
+}  // namespace
+
+TEST_CASE("kubernetes: pods are born on what their group's jobs want, if the settings say so") {
+  const auto pod = pilot_template();
+  Scene scene(&pod, true);
+  CHECK(scene.create("unknown") == "");
+  CHECK(image_of_last(scene, "unknown") == "pilot:1");
+  scene.kubernetes->want({{Group(), wants("a:1")}});
+  CHECK(scene.create("born") == "");
+  CHECK(image_of_last(scene, "born") == "a:1");
+  CHECK(scene.pods["born"]["spec"]["containers"][1]["image"] == "pilot:1");
+  CHECK(scene.create("other", {.cpus = 4}) == "");
+  CHECK(image_of_last(scene, "other") == "pilot:1");
+  // That jobs want something else by now makes no pod outdated.
+  scene.kubernetes->want({{Group(), wants("b:1")}});
+  for (const auto& seen : scene.look().pods) CHECK_FALSE(seen.outdated);
+  Scene off(&pod);
+  off.kubernetes->want({{Group(), wants("a:1")}});
+  CHECK(off.create("plain") == "");
+  CHECK(image_of_last(off, "plain") == "pilot:1");
+}
+
+TEST_CASE("kubernetes: an image that keeps a pod waiting is given to no other for an hour") {
+  const auto pod = pilot_template();
+  Scene scene(&pod, true);
+  scene.kubernetes->want({{Group(), wants("a:1")}});
+  CHECK(scene.create("a") == "");
+  scene.pods["a"]["spec"]["nodeName"] = "n";
+  scene.pods["a"]["metadata"]["creationTimestamp"] = "2027-01-15T08:00:00Z";  // k_now
+  scene.look(k_now);
+  // The watch of the pods has ended, and they are listed anew.
+  scene.look(k_now + Seconds(1000));
+  CHECK(scene.create("b") == "");
+  CHECK(image_of_last(scene, "b") == "pilot:1");
+  scene.pods.erase("a");
+  scene.look(k_now + Seconds(1000 + 3601));
+  CHECK(scene.create("c") == "");
+  CHECK(image_of_last(scene, "c") == "a:1");
+}
+
+TEST_CASE("kubernetes: where a job's image is refused its pod is made without it") {
+  const auto pod = pilot_template();
+  Scene scene(&pod, true);
+  scene.kubernetes->want({{Group(), wants("a:1")}});
+  int attempts = 0;
+  std::string why = "images from here are not allowed";
+  scene.instead = [&](const FakeServer::Request& request) -> std::optional<FakeServer::Reply> {
+    if (request.method != "POST") return {};
+    ++attempts;
+    if (request.body.find("a:1") == std::string::npos && why != "quota") return {};
+    return FakeServer::json(403, Scene::status(403, "Forbidden", why));
+  };
+  CHECK(scene.create("a") == "");
+  CHECK(attempts == 2);
+  CHECK(image_of_last(scene, "a") == "pilot:1");
+  // What is refused all the same is told.
+  why = "quota";
+  CHECK(scene.create("b") == "403 Forbidden: quota");
 }
 
 TEST_CASE("kubernetes: after the clock was set back the nodes are read again") {

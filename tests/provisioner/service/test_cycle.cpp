@@ -26,12 +26,14 @@ class FakeBackend : public Backend {
  public:
   Seen seen;
   std::vector<std::string> created, removed;
+  std::map<Group, GroupDemand> wanted;
   std::string refuse;   // creation fails for groups with this many CPUs
   bool answers = true;  // else the handlers wait
   std::vector<std::function<void()>> waiting;
 
   void look(Time, std::function<void(Seen)> done) override { done(seen); }
   Demand fit(Demand demand, Capacity&) const override { return demand; }
+  void want(const std::map<Group, GroupDemand>& groups) override { wanted = groups; }
   void create(const Group& group, const std::string& name, std::function<void(Result<void>)> done) override {
     created.push_back(name);
     const bool bad = std::to_string(group.cpus) == refuse;
@@ -131,8 +133,11 @@ TEST_CASE("cycle: pods of the groups are made in turn, with names of their own")
   Scene scene;
   scene.demand.demand.groups[group(1)].idle = 8;
   scene.demand.demand.groups[group(2)].idle = 4;
+  scene.demand.demand.groups[group(2)].images = {{"a:1", 4}};
   const auto applied = scene.apply(scene.cycle.decide(scene.observe()));
   CHECK(applied.created == 5);
+  REQUIRE(scene.backend.wanted.size() == 2);
+  CHECK(scene.backend.wanted.at(group(2)).images == std::vector<ImageDemand>{{"a:1", 4}});
   const auto name = [](int cpus, int number) {
     return fmt::format("wn-{}-f4240-{}", group(cpus).hash().substr(0, 8), number);
   };
