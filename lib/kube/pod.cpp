@@ -153,6 +153,7 @@ Result<Pod> pod_of(const Json& json) {
   pod.pulled_images = TRY(text(annotations, k_pulled_images));
   pod.payload_size = TRY(payload_size(annotations));
   pod.generation = TRY(integer(metadata, "generation"));
+  pod.likely_images = TRY(text(annotations, k_likely_images));
   const Json& spec = *TRY(part(json, "spec", Json::value_t::object));
   for (const Json& container : *TRY(part(spec, "containers", Json::value_t::array)))
     pod.containers.push_back(TRY(container_spec(container)));

@@ -66,7 +66,7 @@ struct Pod {
   std::vector<ContainerStatus> statuses;
   std::int64_t grace_seconds = 30;           // terminationGracePeriodSeconds
   bool pull_secrets = false;                 // whether imagePullSecrets name any
-  std::string wanted_images, pulled_images;  // annotations: pulls.hpp
+  std::string wanted_images, pulled_images, likely_images;  // annotations: pulls.hpp
   // What its payload containers have together, as whoever made it says in annotations; nothing unless in all.
   std::optional<Size> payload_size;
   std::int64_t generation = 0, observed_generation = 0;  // the latter of the status, from Kubernetes 1.34 on

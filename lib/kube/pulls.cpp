@@ -47,6 +47,16 @@ std::optional<PulledImage> pulled_in(const Json& object) {
                      one_line(text_in(object, "message"), k_longest_message)};
 }
 
+std::optional<LikelyImage> likely_in(const Json& object) {
+  if (!object.is_object()) return std::nullopt;
+  const auto reference = ImageReference::parse(text_in(object, "image"));
+  const auto share = object.find("share");
+  if (!reference || share == object.end() || !share->is_number_integer()) return std::nullopt;
+  const auto number = share->get<std::int64_t>();
+  if (number < 1 || number > 1000) return std::nullopt;
+  return LikelyImage{reference->full_name(), static_cast<int>(number)};
+}
+
 template <typename T, typename Read>
 std::vector<T> read_list(std::string_view text, Read read) {
   std::vector<T> result;
@@ -65,6 +75,17 @@ std::string wanted_text(const std::vector<WantedImage>& wanted) {
   for (std::size_t i = 0; i < std::min(wanted.size(), k_most_wanted); ++i)
     list.push_back({{"image", wanted[i].image}, {"ask", wanted[i].ask}});
   return json_text(list);
+}
+
+std::string likely_text(const std::vector<LikelyImage>& likely) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < std::min(likely.size(), k_most_wanted); ++i)
+    list.push_back({{"image", likely[i].image}, {"share", likely[i].share}});
+  return json_text(list);
+}
+
+std::vector<LikelyImage> read_likely(std::string_view text) {
+  return read_list<LikelyImage>(text, likely_in);
 }
 
 std::string pulled_text(const std::vector<PulledImage>& pulled) {

@@ -33,6 +33,20 @@ struct PulledImage {
   friend bool operator==(const PulledImage&, const PulledImage&) = default;
 };
 
+// How a pilot is told what its group's jobs in the queues want: one more annotation, written by the
+// provisioner alone. No more than k_most_wanted of these either.
+inline constexpr const char* k_likely_images = "glidepod.io/likely-images";
+
+struct LikelyImage {
+  std::string image;  // its full name
+  int share = 0;      // of the idle jobs, per thousand
+  friend bool operator==(const LikelyImage&, const LikelyImage&) = default;
+};
+
+std::string likely_text(const std::vector<LikelyImage>& likely);
+// As below. A share that is none, or more than there is, is left out with its image.
+std::vector<LikelyImage> read_likely(std::string_view text);
+
 std::string wanted_text(const std::vector<WantedImage>& wanted);
 std::string pulled_text(const std::vector<PulledImage>& pulled);
 // What is not as it should be (a name that is none, a word that is too long) is left out; a text that is no

@@ -152,6 +152,7 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
   credentials_ = pod.pull_secrets ? Credentials::some : Credentials::none;
   pulls_.begin(pod.wanted_images, credentials_);
   home_.image = pod.containers.front().image;
+  queue_told(pod);
   look_at_home(pod);
   const kube::ContainerStatus* own = pod.status(home_container_);
   const bool fresh = agents == Earlier::none && (own == nullptr || own->restart_count == 0);
@@ -197,6 +198,7 @@ void Core::on_pod(const kube::Pod& pod, Time now) {
   look_at_home(pod);
   see_sizes(pod);
   pulls_.told(pod.pulled_images, now);
+  queue_told(pod);
   for (Container& container : containers_) {
     const kube::ContainerStatus* status = pod.status(container.name);
     if (status == nullptr) continue;

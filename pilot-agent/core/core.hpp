@@ -173,6 +173,7 @@ class Core {
   bool join_renewal(Waiting& waiting, Time now);
   Container* renewed_for(const Request& request);
   Container* least_wanted_idle();
+  void queue_told(const kube::Pod& pod);
   Free as_free(const Container& container) const;
 
   // beside.cpp: images that are pulled beside the pod
@@ -268,6 +269,7 @@ class Core {
   std::string shortage_;  // of the last job that was put on hold for it
   Binds binds_;
   Lately lately_;
+  std::vector<kube::LikelyImage> queued_;  // what the queues want, as far as this pilot has been told
   std::map<std::string, Time, std::less<>> not_renewed_;  // by image: it failed, and until when it stays so
   Time first_again_{};                                    // when a test switch may be tried
   std::string home_container_;                            // the pilot's own

@@ -8,6 +8,7 @@ namespace glidepod::agent {
 namespace {
 
 constexpr double k_fades = 0.995;    // what a job leaves of the weight of those before it
+constexpr double k_queued = 10;      // what the queues want, in jobs that ran here just now
 constexpr double k_trouble = 0.005;  // of all weight: what a renewal must be worth
 
 bool serves(const Free& one, const Lately::One& wanted) {
@@ -58,6 +59,17 @@ void Lately::ran(const std::string& image, const std::string& owner) {
   }
   if (all_.size() >= k_most) all_.erase(std::ranges::min_element(all_, {}, &One::weight));
   all_.push_back({image, owner, 1});
+}
+
+std::vector<Lately::One> with_queued(std::span<const Lately::One> lately,
+                                     std::span<const kube::LikelyImage> queued) {
+  std::vector<Lately::One> result(lately.begin(), lately.end());
+  double all = 1000;
+  double shares = 0;
+  for (const auto& one : queued) shares += one.share;
+  all = std::max(all, shares);
+  for (const auto& [image, share] : queued) result.push_back({image, {}, k_queued * share / all});
+  return result;
 }
 
 std::optional<Renewal> likeliest(std::span<const Lately::One> lately, std::span<const Free> free,

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "lib/kube/pulls.hpp"
+
 namespace glidepod::agent {
 
 // What this pilot ran lately: how often which image for whom, where each further job makes all before it
@@ -25,6 +27,11 @@ class Lately {
  private:
   std::vector<One> all_;
 };
+
+// The same with what the queues want, for whoever comes: in all that weighs as much as ten jobs, so that it
+// leads a pilot that has run little, and turns one that has run something else.
+std::vector<Lately::One> with_queued(std::span<const Lately::One> lately,
+                                     std::span<const kube::LikelyImage> queued);
 
 // An idle container as the next job would find it.
 struct Free {

@@ -18,6 +18,14 @@ Free Core::as_free(const Container& container) const {
   return {container.image, container.owner, !container.spoiled && !container.inherited, false};
 }
 
+// The pilot's own image is what jobs name by it as well.
+void Core::queue_told(const kube::Pod& pod) {
+  if (policy_.spares == 0) return;
+  queued_ = kube::read_likely(pod.likely_images);
+  for (auto& one : queued_)
+    if (one.image == home_.image) one.image.clear();
+}
+
 // A container that is being made ready for this image by itself.
 Container* Core::renewed_for(const Request& request) {
   const auto found = std::ranges::find_if(containers_, [&](const Container& container) {
@@ -37,7 +45,7 @@ Container* Core::least_wanted_idle() {
   std::ranges::stable_sort(idle, {}, &Container::last_used);
   std::vector<Free> free;
   for (const Container* container : idle) free.push_back(as_free(*container));
-  return idle[least_wanted(lately_.all(), free)];
+  return idle[least_wanted(with_queued(lately_.all(), queued_), free)];
 }
 
 // Only while no job waits for anything: the kubelet changes the containers of a pod one after the other. A
@@ -73,7 +81,7 @@ bool Core::renew_one(Time now) {
     const auto failed = not_renewed_.find(image);
     return known_.contains(image) && (failed == not_renewed_.end() || now >= failed->second);
   };
-  const auto renewal = likeliest(lately_.all(), free, may_have);
+  const auto renewal = likeliest(with_queued(lately_.all(), queued_), free, may_have);
   if (!renewal) return false;
   Container& container = containers_[idle[renewal->free]];
   if (!container.settled()) return false;

@@ -33,7 +33,7 @@ class Backend {
   virtual Demand fit(Demand demand, Capacity& capacity) const = 0;
   // New pods are kept from these nodes from now on.
   virtual void avoid(const std::vector<std::string>&) {}
-  // What the jobs want of whose groups pods are made from now on.
+  // What the groups' jobs want, before a plan's pods are made.
   virtual void want(const std::map<Group, GroupDemand>&) {}
   // Makes one pod. Where it is not known whether it was made, that is an error; the next look tells.
   virtual void create(const Group& group, const std::string& name,

@@ -7,7 +7,9 @@
 #include "lib/base/text.hpp"
 #include "lib/base/time.hpp"
 #include "lib/condor/job_ad.hpp"
+#include "lib/kube/pulls.hpp"
 #include "provisioner/backends/born_ready.hpp"
+#include "provisioner/backends/likely_images.hpp"
 #include "provisioner/backends/pod_nodes.hpp"
 #include "provisioner/backends/pod_state.hpp"
 
@@ -144,6 +146,11 @@ void Kubernetes::finish(const std::shared_ptr<Look>& look) {
       for (const auto& image : pod.awaits)
         if (slow_.size() < k_most_slow) slow_[image] = look->now + k_slow_for;
   }
+  looked_ = look->now;
+  with_spares_.clear();
+  for (const auto& pod : look->seen.pods)
+    if (pod.spares > 0) with_spares_.push_back(pod);
+  std::erase_if(told_, [this](const auto& pod) { return !judged_.contains(pod.first); });
   std::erase_if(slow_, [&](const auto& image) { return image.second <= look->now; });
   look->seen.capacity.nodes = nodes_;
   look->done(std::move(look->seen));
@@ -179,6 +186,28 @@ Demand Kubernetes::fit(Demand demand, Capacity& capacity) const {
       capacity.unservable[group] = need.error().message();
   }
   return demand;
+}
+
+void Kubernetes::want(const std::map<Group, GroupDemand>& groups) {
+  wanted_ = groups;
+  if (no_telling_) return;
+  for (const auto& [name, text] : to_tell(with_spares_, groups, told_, looked_)) {
+    told_[name] = looked_;
+    const Json patch = {
+        {"metadata", {{"uid", judged_.at(name).first}, {"annotations", {{kube::k_likely_images, text}}}}}};
+    calls_.call({.method = "PATCH",
+                 .path = pods_path(name) + "?fieldManager=glidepod-provisioner",
+                 .body = json_text(patch),
+                 .content_type = "application/merge-patch+json",
+                 .time_limit = k_event_limit},
+                [this, pod = name](const Result<std::string>& answer) {
+                  if (answer) return;
+                  const bool forbidden = kube::Failure::of(answer.error()).status == 403;
+                  if (!forbidden || !std::exchange(no_telling_, true))
+                    spdlog::warn("event=likely_images_not_told pod={} why={}", pod,
+                                 glidepod::quoted(answer.error().message()));
+                });
+  }
 }
 
 void Kubernetes::create(const Group& group, const std::string& name, std::function<void(Result<void>)> done) {

@@ -24,7 +24,9 @@ class Kubernetes : public Backend {
   void look(Time now, std::function<void(Seen)> done) override;
   Demand fit(Demand demand, Capacity& capacity) const override;
   void avoid(const std::vector<std::string>& nodes) override { avoid_ = nodes; }
-  void want(const std::map<Group, GroupDemand>& groups) override { wanted_ = groups; }
+  // Pilots with spare containers are told, by an annotation of their pods, which takes the right to patch
+  // them.
+  void want(const std::map<Group, GroupDemand>& groups) override;
   // Repeats what may be repeated for a minute; a pod that is there already is one that was made.
   void create(const Group& group, const std::string& name, std::function<void(Result<void>)> done) override;
   // Only the very pod that was seen, and as it was seen: it may be at work by now.
@@ -60,10 +62,14 @@ class Kubernetes : public Backend {
   std::vector<Resources> nodes_;
   std::map<std::string, std::string> host_names_;  // of the nodes where it is not the node's name
   std::vector<std::string> avoid_;
-  std::map<Group, GroupDemand> wanted_;  // of the groups that get pods
-  std::map<std::string, Time> slow_;     // jobs' images that kept a new pod waiting, and until when they rest
+  std::map<Group, GroupDemand> wanted_;
+  std::vector<Pod> with_spares_;      // of the last look
+  std::map<std::string, Time> told_;  // pods by name, and when they were told what is likely
+  std::map<std::string, Time> slow_;  // jobs' images that kept a new pod waiting, and until when they rest
   Time nodes_read_;
+  Time looked_;
   bool no_events_ = false;  // the API does not take them
+  bool no_telling_ = false;
 };
 
 }  // namespace glidepod::provisioner

@@ -7,6 +7,7 @@
 #include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/time.hpp"
+#include "lib/kube/pulls.hpp"
 #include "lib/kube/quantity.hpp"
 #include "lib/kube/waiting.hpp"
 #include "provisioner/backends/pod_nodes.hpp"
@@ -61,6 +62,15 @@ PodState waiting_state(const Json& status) {
               (!reason.empty() && reason != "ContainerCreating" && reason != "PodInitializing");
     }
   return begun ? PodState::starting : PodState::pulling;
+}
+
+std::int64_t spares_of(const Json& pilot) {
+  for (const auto& variable : at(pilot, "env"))
+    if (text(variable, "name") == "GLIDEPOD_SPARES") {
+      const auto number = parse_integer(text(variable, "value"));
+      return number ? number.value() : 0;
+    }
+  return 0;
 }
 
 // What payload containers were made with in place of the pilot's image.
@@ -209,6 +219,8 @@ Result<Pod> read_pod(const Json& pod) {
   result.node = text(at(pod, "spec"), "nodeName");
   result.avoids = avoided_by(pod);
   result.made_as = text(at(metadata, "annotations"), k_made_as);
+  result.spares = spares_of(containers[pilot_index(containers)]);
+  if (result.spares > 0) result.likely = text(at(metadata, "annotations"), kube::k_likely_images);
   result.since = read_time(at(metadata, "creationTimestamp"));
   result.leaving = metadata.contains("deletionTimestamp");
   result.message = words_of(status);

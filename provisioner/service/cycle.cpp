@@ -129,7 +129,7 @@ void Cycle::apply(const Plan& plan, Time now, std::function<void(Applied)> done)
   backend_.avoid(plan.avoid);
   std::map<Group, GroupDemand> wanted;
   for (const auto& decision : plan.decisions)
-    if (decision.submit > 0) wanted[decision.group] = decision.demand;
+    if (!decision.demand.images.empty()) wanted[decision.group] = decision.demand;
   backend_.want(wanted);
   // A pod of each group in turn: if time runs out, all have got some.
   bool more = true;

@@ -44,11 +44,13 @@ struct Pod {
   Time since;                                // when it came into this state, or was made
   bool jobless = false;  // for certain: its pilot has not run yet, or crashes again and again and is down
   PodEnd end = PodEnd::own;
-  bool outdated = false;  // new pods of its group are made otherwise
-  std::string node = {};  // where it is to run; empty: it waits for one
-  std::string made_as;    // how it was made: differs where another template or other settings made it
-  bool leaving = false;   // somebody has asked for its end
-  std::string message;    // what the scheduler or the kubelet says of its waiting
+  bool outdated = false;    // new pods of its group are made otherwise
+  std::string node = {};    // where it is to run; empty: it waits for one
+  std::string made_as;      // how it was made: differs where another template or other settings made it
+  bool leaving = false;     // somebody has asked for its end
+  std::string message;      // what the scheduler or the kubelet says of its waiting
+  std::int64_t spares = 0;  // payload containers that its pilot makes ready while nobody waits
+  std::string likely = {};  // the annotation by which it was told for which images
   // Jobs' images that it was made with, while its node may be at work on one of them and so on nothing else
   // of it.
   std::vector<std::string> awaits = {};

@@ -55,3 +55,17 @@ TEST_CASE("pulls: the annotations of a pod") {
   CHECK(pod.value().pulled_images == "[2]");
   CHECK(annotation_patch("a/b", "c") == R"({"metadata":{"annotations":{"a/b":"c"}}})");
 }
+
+TEST_CASE("pulls: what is likely, bounded and by full names") {
+  const std::vector<LikelyImage> likely = {{"docker.io/library/a:1", 700}, {"docker.io/library/b:1", 1}};
+  CHECK(read_likely(likely_text(likely)) == likely);
+  CHECK(read_likely(R"([{"image": "a", "share": 5}])")[0].image == "docker.io/library/a:latest");
+  for (const char* text :
+       {"", "{}", "[1, null, []]", R"([{"image": "a"}])", R"([{"image": "a", "share": 0}])",
+        R"([{"image": "a", "share": 1001}])", R"([{"image": "a", "share": "5"}])",
+        R"([{"image": "a", "share": 0.5}])", R"([{"image": "a b", "share": 5}])"}) {
+    CAPTURE(text);
+    CHECK(read_likely(text).empty());
+  }
+  CHECK(read_likely(likely_text(std::vector<LikelyImage>(1000, likely[0]))).size() == k_most_wanted);
+}

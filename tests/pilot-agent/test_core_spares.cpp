@@ -142,3 +142,23 @@ TEST_CASE("spares: a pilot that is to end makes nothing ready") {
   CHECK(h.noted("event=digest"));
   CHECK(h.count<Patch>() == 1);
 }
+
+TEST_CASE("spares: what the pod's annotation says is wanted is made ready, once it is known here") {
+  Scene s(3, 2);
+  s.switch_to(1, k_image_a, k_digest_a);
+  s.switch_to(2, k_image_a, k_digest_a);
+  s.end_job();
+  const int before = s.patches();
+  // Nobody has seen b run here.
+  s.pod.likely_images = R"([{"image": "docker.io/library/b:1", "share": 1000}])";
+  s.tell();
+  CHECK(s.patches() == before);
+  const auto place = [&s] { return s.last<Patch>().container.back() - '0'; };
+  s.ask(k_image_b, wire::Verb::exec, "carol");
+  s.switch_to(place(), k_image_b, k_digest_b);
+  CHECK(s.patches() == before + 2);
+  // One container would do for an image that one job has had.
+  s.switch_to(place(), k_image_b, k_digest_b);
+  CHECK(s.patches() == before + 3);
+  CHECK(s.last<Patch>().image.starts_with("docker.io/library/b:g"));
+}

@@ -126,3 +126,28 @@ TEST_CASE("likely: a job that finds none takes what the others miss least") {
   CHECK(least_wanted(lately.all(), std::span(free).first(2)) == 1);
   CHECK(least_wanted({}, free) == 0);
 }
+
+TEST_CASE("likely: what the queues want leads a pilot that has run nothing, for whoever comes") {
+  const std::vector<glidepod::kube::LikelyImage> queued = {{"a", 600}, {"b", 400}};
+  std::vector<Free> free(2, Free{"", "", true});
+  free[0] = {"a", "alice", true};
+  const auto renewal = likeliest(with_queued({}, queued), free, all);
+  REQUIRE(renewal);
+  CHECK(renewal->image == "a");
+  CHECK(renewal->free == 0);
+}
+
+TEST_CASE("likely: what the queues want weighs as much as ten jobs, whatever the shares add up to") {
+  const Lately lately = after({{"a", "alice"}, {"a", "alice"}, {"a", "alice"}});
+  const std::vector<Free> free(1, Free{"", "", true});
+  const auto first = [&](int share) {
+    const std::vector<glidepod::kube::LikelyImage> queued = {{"b", share}};
+    return likeliest(with_queued(lately.all(), queued), free, all)->image;
+  };
+  CHECK(first(200) == "a");
+  CHECK(first(400) == "b");
+  double weight = 0;
+  const std::vector<glidepod::kube::LikelyImage> far_too_much(16, {"b", 1000});
+  for (const auto& one : with_queued({}, far_too_much)) weight += one.weight;
+  CHECK(weight == doctest::Approx(10));
+}

@@ -41,6 +41,12 @@ void Api::set_status(kube::ContainerStatus status) {
   publish(std::move(next));
 }
 
+void Api::set_likely(std::string text) {
+  kube::Pod next = *pod();
+  next.likely_images = std::move(text);
+  publish(std::move(next));
+}
+
 void Api::set_pulled(std::string text) {
   kube::Pod next = *pod();
   next.pulled_images = std::move(text);

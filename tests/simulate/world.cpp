@@ -164,6 +164,12 @@ const std::string& World::run(std::uint64_t most_steps) {
       clock.after(random.delay(0, weather.storm.count()), [this] {
         if (const auto moved = images.move_a_tag(random)) say("registry: {} is moved", *moved);
       });
+  if (Random queued = random.aside(18); weather.policy.spares > 0 && queued.chance(500))
+    for (int i = 0; i < 4; ++i)
+      clock.after(queued.delay(0, weather.storm.count()), [this, queued]() mutable {
+        api.set_likely(
+            kube::likely_text({{queued.pick(images.wanted()), 600}, {queued.pick(images.wanted()), 300}}));
+      });
   if (weather.drained)
     clock.after(random.aside(13).delay(0, weather.storm.count()), [this] { driver.drain(); });
   run_until(now() + weather.storm, most_steps);

@@ -388,6 +388,42 @@ TEST_CASE("kubernetes: an image that keeps a pod waiting is given to no other fo
   CHECK(image_of_last(scene, "c") == "a:1");
 }
 
+TEST_CASE("kubernetes: pilots with spare containers are told what their jobs want, and nobody else") {
+  auto pod = pilot_template();
+  pod["spec"]["containers"][0]["env"] = Json::array({{{"name", "GLIDEPOD_SPARES"}, {"value", "1"}}});
+  Scene scene(&pod);
+  CHECK(scene.create("a") == "");
+  const auto run = [&](const char* name) {
+    scene.pods[name]["spec"]["nodeName"] = "n";
+    scene.pods[name]["status"] = Json::parse(
+        R"({"phase": "Running", "containerStatuses": [{"name": "pilot", "state": {"running": {}}}]})");
+  };
+  run("a");
+  std::vector<FakeServer::Request> patches;
+  int code = 200;
+  scene.instead = [&](const FakeServer::Request& request) -> std::optional<FakeServer::Reply> {
+    if (request.method != "PATCH") return {};
+    patches.push_back(request);
+    return FakeServer::json(code, code == 200 ? "{}" : Scene::status(code, "Forbidden", "no"));
+  };
+  const auto tell = [&](Seconds later, const char* image) {
+    scene.look(k_now + later);
+    const auto before = patches.size();
+    scene.kubernetes->want({{Group(), wants(image)}});
+    scene.loop.after(Milliseconds(100), [&] { scene.loop.stop(); });
+    REQUIRE(scene.loop.run().ok());
+    return patches.size() - before;
+  };
+  CHECK(tell(Seconds(1000), "a:1") == 1);
+  CHECK(patches[0].target.starts_with("/api/v1/namespaces/ns/pods/a?"));
+  CHECK(Json::parse(patches[0].body) == Json::parse(R"({"metadata": {"uid": "uid-a", "annotations":
+          {"glidepod.io/likely-images": "[{\"image\":\"a:1\",\"share\":1000}]"}}})"));
+  CHECK(tell(Seconds(1010), "b:1") == 0);
+  code = 403;
+  CHECK(tell(Seconds(3000), "b:1") == 1);
+  CHECK(tell(Seconds(6000), "b:1") == 0);
+}
+
 TEST_CASE("kubernetes: where a job's image is refused its pod is made without it") {
   const auto pod = pilot_template();
   Scene scene(&pod, true);

@@ -86,6 +86,15 @@ TEST_CASE("pod_state: what it waits for while its node may be at work on a job's
             .awaits.empty());
 }
 
+TEST_CASE("pod_state: spare containers, and what their pilot was told") {
+  auto json = Json::parse(R"({"metadata": {"name": "p", "annotations": {"glidepod.io/likely-images": "[]"}},
+    "spec": {"containers": [{"name": "pilot", "env": [{"name": "X"}, {"name": "GLIDEPOD_SPARES", "value": "2"}]}]}})");
+  CHECK(read_pod(json).value().spares == 2);
+  CHECK(read_pod(json).value().likely == "[]");
+  json["spec"]["containers"][0]["env"][1]["value"] = "many";
+  CHECK(read_pod(json).value().spares == 0);
+}
+
 TEST_CASE("pod_state: what keeps a pod waiting, in the words of who keeps it") {
   CHECK(pod(R"({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
     "message": "0/1 nodes are available"}]})",

@@ -136,7 +136,7 @@ TEST_CASE("cycle: pods of the groups are made in turn, with names of their own")
   scene.demand.demand.groups[group(2)].images = {{"a:1", 4}};
   const auto applied = scene.apply(scene.cycle.decide(scene.observe()));
   CHECK(applied.created == 5);
-  REQUIRE(scene.backend.wanted.size() == 2);
+  REQUIRE(scene.backend.wanted.size() == 1);
   CHECK(scene.backend.wanted.at(group(2)).images == std::vector<ImageDemand>{{"a:1", 4}});
   const auto name = [](int cpus, int number) {
     return fmt::format("wn-{}-f4240-{}", group(cpus).hash().substr(0, 8), number);
