@@ -129,6 +129,14 @@ Time condition_time(const Json& status, std::string_view type) {
   return {};
 }
 
+// When the last init container ended; the epoch where none has.
+Time installed_time(const Json& status) {
+  Time last{};
+  for (const auto& container : at(status, "initContainerStatuses"))
+    last = std::max(last, read_time(at(at(at(container, "state"), "terminated"), "finishedAt")));
+  return last;
+}
+
 bool scheduled(const Json& pod) {
   return !text(at(pod, "spec"), "nodeName").empty();
 }
@@ -239,10 +247,12 @@ Result<Pod> read_pod(const Json& pod) {
     result.jobless = !pilot.is_null() && is_jobless(pilot);
   } else if (scheduled(pod)) {
     result.state = waiting_state(status);
-    // Whether the pilot runs is told when all of them have started, or cannot.
-    if (result.state != PodState::pull_error) result.awaits = jobs_images(containers, result.image);
     result.jobless = is_jobless(pilot);
     result.since = std::max(result.since, condition_time(status, "PodScheduled"));
+    // The pilot's image is there, and whether the pilot runs is told when all of them have started, or
+    // cannot.
+    if (result.state == PodState::starting) result.awaits = jobs_images(containers, result.image);
+    if (!result.awaits.empty()) result.since = std::max(result.since, installed_time(status));
   } else {
     result.state = PodState::unschedulable;
     result.jobless = true;

@@ -376,14 +376,20 @@ TEST_CASE("kubernetes: an image that keeps a pod waiting is given to no other fo
   scene.kubernetes->want({{Group(), wants("a:1")}});
   CHECK(scene.create("a") == "");
   scene.pods["a"]["spec"]["nodeName"] = "n";
+  // Its pilot's image was there a long time after it was made.
   scene.pods["a"]["metadata"]["creationTimestamp"] = "2027-01-15T08:00:00Z";  // k_now
-  scene.look(k_now);
-  // The watch of the pods has ended, and they are listed anew.
-  scene.look(k_now + Seconds(1000));
+  scene.pods["a"]["status"]["initContainerStatuses"] = Json::parse(
+      R"([{"name": "install", "state": {"terminated": {"finishedAt": "2027-01-15T08:14:00Z"}}}])");
+  // The pods are listed anew after a quarter of an hour.
+  scene.look(k_now + Seconds(900));
+  CHECK(scene.create("early") == "");
+  CHECK(image_of_last(scene, "early") == "a:1");
+  scene.pods.erase("early");
+  scene.look(k_now + Seconds(2000));
   CHECK(scene.create("b") == "");
   CHECK(image_of_last(scene, "b") == "pilot:1");
   scene.pods.erase("a");
-  scene.look(k_now + Seconds(1000 + 3601));
+  scene.look(k_now + Seconds(2000 + 3601));
   CHECK(scene.create("c") == "");
   CHECK(image_of_last(scene, "c") == "a:1");
 }

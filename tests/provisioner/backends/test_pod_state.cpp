@@ -74,11 +74,12 @@ TEST_CASE("pod_state: what a payload container waits for is no trouble of the pi
 }
 
 TEST_CASE("pod_state: what it waits for while its node may be at work on a job's image") {
-  const List other{"other"};
-  CHECK(pod(R"({"phase": "Pending"})").awaits == other);
-  CHECK(pod(R"({"phase": "Pending", "initContainerStatuses": [{"name": "i", "state": {"terminated": {}}}]})")
-            .awaits == other);
-  CHECK(pod(R"({"phase": "Pending"})", false).awaits.empty());
+  // Not while it is at work on the pilot's.
+  CHECK(pod(R"({"phase": "Pending"})").awaits.empty());
+  const auto installed = pod(R"({"phase": "Pending", "initContainerStatuses": [
+    {"name": "install", "state": {"terminated": {"finishedAt": "2026-01-01T00:03:00Z"}}}]})");
+  CHECK(installed.awaits == List{"other"});
+  CHECK(installed.since == k_created + Seconds(180));
   CHECK(pod(R"({"phase": "Pending", "containerStatuses": [{"name": "pilot", "state": {"running": {}}}]})")
             .awaits.empty());
   CHECK(pod(R"({"phase": "Pending", "containerStatuses": [
