@@ -5,9 +5,16 @@
 
 namespace glidepod::condor {
 
+Pool::Pool(CommandRunner& runner, const std::string& collector, Milliseconds time_limit)
+    : runner_(runner), time_limit_(time_limit) {
+  for (const auto& part : split(collector, ','))
+    if (const auto name = trim(part); !name.empty()) collectors_.emplace_back(name);
+}
+
+// condor_status takes no list behind -pool (HTCondor 23.9), condor_q does: each gets one.
 Command Pool::command(std::vector<std::string> argv) const {
-  if (!collector_.empty()) {
-    argv.insert(argv.begin() + 1, collector_);
+  if (!collectors_.empty()) {
+    argv.insert(argv.begin() + 1, collectors_[*good_ % collectors_.size()]);
     argv.insert(argv.begin() + 1, "-pool");
   }
   return {std::move(argv), time_limit_};
@@ -22,25 +29,41 @@ void Pool::ask(std::vector<std::string> argv, Answer answer) {
       });
 }
 
-// Whom it was that did not answer: HTCondor's tools may not say it.
-Pool::Answer Pool::of_collector(Answer answer) const {
-  if (!collector_.empty())
-    answer.on_end = [name = collector_, told = std::move(answer.on_end)](const Result<void>& end) {
-      told(end ? Result<void>() : end.error().in(name));
-    };
-  return answer;
+void Pool::ask_collector(const std::vector<std::string>& argv, Answer answer) {
+  ask_collector(argv, 1, std::move(answer));
+}
+
+// Says whom it was that did not answer: HTCondor's tools may not. What has begun to come is not asked again.
+void Pool::ask_collector(const std::vector<std::string>& argv, std::size_t asked, Answer answer) {
+  if (collectors_.empty()) return ask(argv, std::move(answer));
+  const auto number = *good_;
+  auto shared = std::make_shared<Answer>(std::move(answer));
+  auto begun = std::make_shared<bool>(false);
+  ask(argv, {[shared, begun](const Ad& ad) {
+               *begun = true;
+               shared->on_ad(ad);
+             },
+             shared->on_bad,
+             [this, argv, asked, number, shared, begun, good = good_](const Result<void>& end) {
+               if (end) return shared->on_end({});
+               const auto& name = collectors_[number % collectors_.size()];
+               if (*begun || asked >= collectors_.size()) return shared->on_end(end.error().in(name));
+               // Another question may have found out the same.
+               if (*good == number) *good = (number + 1) % collectors_.size();
+               ask_collector(argv, asked + 1, *shared);
+             }});
 }
 
 void Pool::schedds(Answer answer) {
-  ask({"condor_status", "-schedd", "-json", "-attributes", "Name,AuthenticatedIdentity"},
-      of_collector(std::move(answer)));
+  ask_collector({"condor_status", "-schedd", "-json", "-attributes", "Name,AuthenticatedIdentity"},
+                std::move(answer));
 }
 
 void Pool::slots(const std::string& constraint, const std::vector<std::string>& attributes, Answer answer) {
   // Without an option it shows the slots; -startd gives, since HTCondor 23, one ad for each daemon instead.
-  ask({"condor_status", "-constraint", constraint, "-json", "-attributes",
-       fmt::format("{}", fmt::join(attributes, ","))},
-      of_collector(std::move(answer)));
+  ask_collector({"condor_status", "-constraint", constraint, "-json", "-attributes",
+                 fmt::format("{}", fmt::join(attributes, ","))},
+                std::move(answer));
 }
 
 void Pool::job_groups(const std::string& schedd, const std::string& constraint,

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,9 +22,9 @@ struct Schedd {
 // gets what could not be read. Callbacks come from the loop, on_end last.
 class Pool {
  public:
-  // collector: empty for the one of this machine's configuration.
-  Pool(CommandRunner& runner, std::string collector, Milliseconds time_limit)
-      : runner_(runner), collector_(std::move(collector)), time_limit_(time_limit) {}
+  // collector: empty for the one of this machine's configuration; "a,b": those of one pool, each with all ads
+  // (high availability), of which one is asked, and the next where it does not answer.
+  Pool(CommandRunner& runner, const std::string& collector, Milliseconds time_limit);
 
   struct Answer {
     std::function<void(const Ad&)> on_ad;
@@ -49,12 +50,15 @@ class Pool {
              std::function<void(Result<std::vector<bool>>)> done);
 
  private:
-  Answer of_collector(Answer answer) const;
+  void ask_collector(const std::vector<std::string>& argv, Answer answer);
+  void ask_collector(const std::vector<std::string>& argv, std::size_t asked, Answer answer);
   Command command(std::vector<std::string> argv) const;
   void ask(std::vector<std::string> argv, Answer answer);
 
   CommandRunner& runner_;
-  std::string collector_;
+  std::vector<std::string> collectors_;
+  // The one that has answered last; shared, as an answer may outlive this.
+  std::shared_ptr<std::size_t> good_ = std::make_shared<std::size_t>(0);
   Milliseconds time_limit_;
 };
 

@@ -45,6 +45,47 @@ TEST_CASE("pool: the command lines") {
   CHECK(runner.commands[4][5] == "12.0");
 }
 
+TEST_CASE("pool: of several collectors one is asked, the next where it does not answer, and then that one") {
+  FakeRunner runner;
+  std::string down = "a";
+  runner.answer = [&down](const Command& command) {
+    if (command.argv[2] == down) return FakeRunner::Reply{"", error("condor_status: exit code 1")};
+    return FakeRunner::Reply{"{ \"Name\": \"x\" }", {}};
+  };
+  Log log;
+  Pool pool(runner, "a, b", Milliseconds(1));
+  pool.schedds(log.answer());
+  runner.run_all();
+  CHECK(log.lines == std::vector<std::string>{"ad x", "ok"});
+  CHECK(runner.commands[1][2] == "b");
+  pool.job("ap", "1.0", log.answer());
+  CHECK(runner.commands[2][2] == "b");
+  down = "b";
+  pool.slots("true", {"Name"}, log.answer());
+  runner.run_all();
+  CHECK(runner.commands[3][2] == "b");
+  CHECK(runner.commands[4][2] == "a");
+  log.lines.clear();
+  runner.answer = [](const Command&) { return FakeRunner::Reply{"", error("condor_status: exit code 1")}; };
+  pool.schedds(log.answer());
+  runner.run_all();
+  // Once each; the last one is named.
+  CHECK(runner.commands.size() == 7);
+  CHECK(log.lines == std::vector<std::string>{"b: condor_status: exit code 1"});
+}
+
+TEST_CASE("pool: a collector whose answer breaks off is not followed by another: ads would come twice") {
+  FakeRunner runner;
+  runner.answer = [](const Command&) {
+    return FakeRunner::Reply{"{ \"Name\": \"x\" }", error("condor_status: exit code 1")};
+  };
+  Log log;
+  Pool pool(runner, "a,b", Milliseconds(1));
+  pool.schedds(log.answer());
+  runner.run_all();
+  CHECK(log.lines == std::vector<std::string>{"ad x", "a: condor_status: exit code 1"});
+}
+
 TEST_CASE("pool: ads, then the end, a failed command is the end's error") {
   FakeRunner runner;
   runner.answer = [](const Command& command) {
