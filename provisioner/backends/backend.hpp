@@ -1,10 +1,12 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "lib/condor/classad.hpp"
 #include "provisioner/decide/decide.hpp"
 
 namespace glidepod::provisioner {
@@ -15,6 +17,8 @@ struct Seen {
   Capacity capacity;
   std::optional<std::string> blind;   // why the pods could not be seen
   std::vector<std::string> problems;  // what could not be read, but cost only itself
+  // Of several named places those that could not be seen, and why; capacity has the others'.
+  std::map<std::string, std::string> unseen = {};
 };
 
 // Something of a pod that its cluster shall say too.
@@ -51,6 +55,12 @@ class Backend {
   // Which ads of the pool are its pilots', and the attribute that holds the pod's name.
   virtual std::string slot_constraint() const = 0;
   virtual std::string slot_pod_attribute() const = 0;
+  // The named places that it makes pods in, with what is theirs; none: it has one, without a name. Names of
+  // pods and nodes then have theirs in front (place.hpp), here and in all of the above.
+  virtual std::vector<PlacePolicy> places() const { return {}; }
+  // The place of a slot, by these attributes of its ad; empty: of none.
+  virtual std::vector<std::string> slot_place_attributes() const { return {}; }
+  virtual std::string place_of_slot(const condor::Ad&) const { return {}; }
   // Which jobs its pilots take, an expression over the job; empty: all.
   virtual std::string jobs_taken() const { return {}; }
 };

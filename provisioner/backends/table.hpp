@@ -25,6 +25,7 @@ struct BackendParts {
   std::function<Result<kube::Endpoint>()> endpoint;
   std::function<Result<std::string>()> own_namespace;
   std::unique_ptr<kube::Client>* client;
+  kube::Client::Observer observer;  // of the clients that named places have
 };
 
 // A kind of backend: all that is particular to it.

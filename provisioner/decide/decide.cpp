@@ -5,6 +5,7 @@
 
 #include "provisioner/decide/breaker.hpp"
 #include "provisioner/decide/nodes.hpp"
+#include "provisioner/decide/places.hpp"
 #include "provisioner/decide/removal.hpp"
 #include "provisioner/decide/room.hpp"
 #include "provisioner/decide/share.hpp"
@@ -36,22 +37,9 @@ std::map<Group, std::int64_t> counted_jobs(const Demand& demand, const Supply& s
   return result;
 }
 
-// Why no pod of the group could ever run; nothing if one could.
-std::optional<std::string> why_unservable(const Group& group, const Capacity& capacity) {
-  if (const auto told = capacity.unservable.find(group); told != capacity.unservable.end())
-    return told->second;
-  const auto need = capacity.needs.find(group);
-  if (need == capacity.needs.end()) return std::nullopt;
-  const auto fits = [&need](const Resources& room) { return room.holds(need->second, 1) > 0; };
-  if (!capacity.nodes.empty() && std::none_of(capacity.nodes.begin(), capacity.nodes.end(), fits))
-    return "larger than every node";
-  if (capacity.quota && !fits(*capacity.quota)) return "larger than the quota";
-  return std::nullopt;
-}
-
 // PRP's law, and what makes its number smaller. steps: told what had a say.
-std::int64_t target_of(std::int64_t jobs, const GroupSupply& supply, const Policy& policy, Time now,
-                       std::vector<std::string>* steps) {
+std::int64_t target_of(std::int64_t jobs, const GroupSupply& supply, const Policy& policy, bool no_node,
+                       Time now, std::vector<std::string>* steps) {
   const auto say = [steps](std::string step) {
     if (steps) steps->push_back(std::move(step));
   };
@@ -68,16 +56,16 @@ std::int64_t target_of(std::int64_t jobs, const GroupSupply& supply, const Polic
     target = lowered;
   }
   // One pod shows when there is room again; more would only take what others may wait for.
-  if (homeless(supply, policy.settings, now) && target > 1) {
+  if (no_node && target > 1) {
     say(fmt::format("no node for {} s: {} -> 1", (now - supply.unschedulable_since).count(), target));
     target = 1;
   }
   return target;
 }
 
-// The law for this group and everything else that concerns it alone.
+// The law for this group and everything else that concerns it alone. With named places the breaker is theirs.
 void decide_group(Decision& decision, const Capacity& capacity, const Policy& policy, Time now,
-                  Breaker& breaker) {
+                  History& history, Placing* placing) {
   const auto& s = policy.settings;
   const auto& supply = decision.supply;
   const auto idle = decision.demand.idle + decision.demand.unmaterialized;
@@ -86,7 +74,8 @@ void decide_group(Decision& decision, const Capacity& capacity, const Policy& po
     decision.steps.push_back("no idle jobs");
     return;
   }
-  if (const auto why = why_unservable(decision.group, capacity)) {
+  const auto& group = decision.group;
+  if (const auto why = placing ? placing->why_unservable(group) : why_unservable(group, capacity)) {
     decision.verdict = Verdict::unservable;
     decision.steps.push_back(*why);
     return;
@@ -94,10 +83,19 @@ void decide_group(Decision& decision, const Capacity& capacity, const Policy& po
   if (decision.counted < idle)
     decision.steps.push_back(fmt::format("max_pods_per_owner {}: {} of {} idle jobs count",
                                          s.max_pods_per_owner, decision.counted, idle));
-  decision.keep = target_of(decision.counted, supply, policy, now, nullptr);
-  decision.target = target_of(decision.counted - decision.fit, supply, policy, now, &decision.steps);
+  const bool no_node = placing ? placing->homeless(group) : homeless(supply, s, now);
+  decision.keep = target_of(decision.counted, supply, policy, no_node, now, nullptr);
+  decision.target = target_of(decision.counted - decision.fit, supply, policy, no_node, now, &decision.steps);
   // Without the breaker, pods that fail wait like any other, as with PRP: nothing else would end the storm.
-  const auto waiting = supply.unclaimed() + (s.breaker_failures == 0 ? supply.broken : 0);
+  auto waiting = supply.unclaimed() + (s.breaker_failures == 0 ? supply.broken : 0);
+  if (placing) {
+    decision.without_room = placing->without_room(group);
+    decision.stuck = placing->stuck(group);
+    waiting -= decision.stuck;
+    if (decision.stuck > 0)
+      decision.steps.push_back(fmt::format("{} without a node in {} count no more", decision.stuck,
+                                           fmt::join(decision.without_room, ", ")));
+  }
   decision.submit = std::max<std::int64_t>(decision.target - waiting, 0);
   if (supply.live() >= policy.max_submit_pods_per_cluster) {
     decision.steps.push_back(fmt::format("max_submit_pods_per_cluster {}: has {}",
@@ -107,7 +105,8 @@ void decide_group(Decision& decision, const Capacity& capacity, const Policy& po
   if (waiting > 0) decision.steps.push_back(fmt::format("{} wait already", waiting));
   decision.verdict = decision.submit > 0 ? Verdict::submit : Verdict::enough;
 
-  const auto says = consult(breaker, supply, s, now);
+  const auto says =
+      placing ? BreakerSays{} : consult(history.breakers[{group, policy.image}], supply, s, now);
   if (says.allowed >= 0) {
     decision.steps.push_back(says.why);
     if (decision.submit > 0) decision.verdict = says.allowed > 0 ? Verdict::canary : Verdict::stopped;
@@ -129,6 +128,18 @@ void lower(Decision& decision, std::int64_t limit, std::string_view rule) {
   if (decision.submit <= allowed) return;
   decision.steps.push_back(fmt::format("{}: {} -> {}", rule, decision.submit, allowed));
   decision.submit = allowed;
+}
+
+std::optional<std::string> why_unservable(const Group& group, const Capacity& capacity) {
+  if (const auto told = capacity.unservable.find(group); told != capacity.unservable.end())
+    return told->second;
+  const auto need = capacity.needs.find(group);
+  if (need == capacity.needs.end()) return std::nullopt;
+  const auto fits = [&need](const Resources& room) { return room.holds(need->second, 1) > 0; };
+  if (!capacity.nodes.empty() && std::none_of(capacity.nodes.begin(), capacity.nodes.end(), fits))
+    return "larger than every node";
+  if (capacity.quota && !fits(*capacity.quota)) return "larger than the quota";
+  return std::nullopt;
 }
 
 std::int64_t pressure(std::int64_t idle, std::int64_t max_pods_per_cluster) {
@@ -185,6 +196,11 @@ Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity
   for (const auto& [group, jobs] : demand.groups) decisions[group].demand = jobs;
   const auto counted = counted_jobs(demand, supply, policy.settings.max_pods_per_owner);
   const auto left = leave_to_pods(counted, demand, supply, policy, now, plan.history.left_since);
+  for (const auto& [name, place] : supply.places)
+    if (!place.unseen.empty()) plan.unseen[name] = place.unseen;
+  std::optional<Placing> placing;
+  if (!policy.places.empty()) placing.emplace(supply, capacity, policy, plan.history, now);
+  auto* const places = placing ? &*placing : nullptr;
   for (auto& [group, decision] : decisions) {
     if (decision.supply.live() == 0 && decision.demand.idle + decision.demand.unmaterialized == 0) continue;
     decision.group = group;
@@ -194,16 +210,16 @@ Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity
       decision.fit = found->second.jobs;
       decision.steps.push_back(found->second.step);
     }
-    auto& breaker = plan.history.breakers[{group, policy.image}];
-    decide_group(decision, capacity, policy, now, breaker);
+    decide_group(decision, capacity, policy, now, plan.history, places);
     plan.decisions.push_back(std::move(decision));
   }
-  share(plan.decisions, supply, capacity, policy, now, plan.history.cycle++);
+  share(plan.decisions, supply, capacity, policy, now, plan.history.cycle++, places);
   for (auto& decision : plan.decisions) {
     fresh_pods(decision, left, plan.history.left_since);
+    if (places) places->tell(decision);
     const bool wanted = decision.verdict == Verdict::submit || decision.verdict == Verdict::canary;
     if (wanted && decision.submit == 0) decision.verdict = Verdict::limited;
-    if (decision.verdict == Verdict::canary)
+    if (decision.verdict == Verdict::canary && !places)
       canary_sent(plan.history.breakers[{decision.group, policy.image}], policy.settings, now);
     if (decision.submit > 0 && !plan.avoid.empty())
       decision.steps.push_back(fmt::format("avoids {}", fmt::join(plan.avoid, ", ")));

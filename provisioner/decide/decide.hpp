@@ -18,6 +18,15 @@ struct Capacity {
   std::optional<Resources> quota_left;      // hard less used
   std::map<Group, Resources> needs;         // of one pod of each group
   std::map<Group, std::string> unservable;  // groups that the backend cannot serve at all, and why
+  std::map<std::string, Capacity> places;   // of each named place, where there are some: then all is there
+};
+
+// What a named place may have. Its image has the place's name in front (place.hpp).
+struct PlacePolicy {
+  std::string name, image;
+  std::int64_t weight = 1;  // its share of the pods beside the others'; 0: only what they do not take
+  std::int64_t max_pods_per_cluster = 20, max_submit_pods_per_cluster = 1000;
+  std::int64_t max_pods = 0;  // that have not ended; 0: any number
 };
 
 // The rules that decide() follows.
@@ -30,7 +39,8 @@ struct Policy {
   Seconds finished_ttl{86400};
   std::int64_t sightings_before_removal = 0;  // not 0: this alone decides, not age and number
   std::int64_t removals_per_cycle = 100;
-  std::int64_t least_fill = 0;  // percent of a free pod that a job must fill
+  std::int64_t least_fill = 0;      // percent of a free pod that a job must fill
+  std::vector<PlacePolicy> places;  // by set_places(); none: there is one without a name
 };
 
 // A stopped group and image: its pilots failed too often.
@@ -78,6 +88,16 @@ struct Decision {
   std::int64_t keep = 0;     // waiting pods that are not too many: target as if no job had fitted anywhere
   std::int64_t submit = 0;
   std::vector<std::string> steps;  // each rule that had a say, with its numbers
+  // Of the named places: what each gets and has, and why not more where it was asked for it.
+  struct InPlace {
+    std::string place;
+    std::int64_t submit = 0, waiting = 0, claimed = 0;
+    bool stopped = false;  // its breaker is open
+    std::string why;
+  };
+  std::vector<InPlace> places;
+  std::vector<std::string> without_room;  // where its pods have long had no node, while others may have room
+  std::int64_t stuck = 0;                 // pods there that nobody waits for
 
   // The steps as one line.
   std::string reason() const;
@@ -96,14 +116,18 @@ struct Plan {
   std::optional<std::string> blind;  // why nothing is known, and so nothing decided
   std::vector<Decision> decisions;
   std::vector<Removal> removals;
-  std::vector<std::string> avoid;  // nodes that the new pods are kept from
-  History history;                 // for the next time
+  std::vector<std::string> avoid;             // nodes that the new pods are kept from
+  std::map<std::string, std::string> unseen;  // named places that get no pods, as they do not answer: why
+  History history;                            // for the next time
   std::int64_t submissions() const;
 };
 
 // The decisions of one cycle, from nothing but its arguments.
 Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity, const Policy& policy,
             Time now, History history);
+
+// Why no pod of the group could ever run; nothing if one could.
+std::optional<std::string> why_unservable(const Group& group, const Capacity& capacity);
 
 // PRP's law: how many waiting pods so many idle jobs ask for.
 std::int64_t pressure(std::int64_t idle, std::int64_t max_pods_per_cluster);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "provisioner/supply/place.hpp"
+
 namespace glidepod::provisioner {
 
 namespace {
@@ -29,8 +31,10 @@ std::map<std::string, OnNode> all_fared(const Supply& supply) {
 
 bool works_elsewhere(const GroupSupply& group, const std::string& node,
                      const std::set<std::string>& avoided) {
-  return std::any_of(group.at_work.begin(), group.at_work.end(),
-                     [&](const auto& other) { return other != node && !avoided.contains(other); });
+  return std::any_of(group.at_work.begin(), group.at_work.end(), [&](const auto& other) {
+    // That it works in another place says nothing of a node: it may be the place.
+    return other != node && place_of(other) == place_of(node) && !avoided.contains(other);
+  });
 }
 
 // The newest first; of equal times those that worked, so that doubt is in the node's favour.

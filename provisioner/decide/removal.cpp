@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "provisioner/supply/place.hpp"
+
 namespace glidepod::provisioner {
 
 namespace {
@@ -33,12 +35,33 @@ std::optional<std::string> why_not(const JoblessPod& pod, const PolicySettings& 
   return fmt::format("{} for {} s", to_string(pod.state), age.count());
 }
 
+// Of pods that have long had no node in a place, while others may have room, the oldest stays: it shows when
+// there is room.
+void take_stuck(std::map<Group, std::vector<JoblessPod>>& spare, const std::vector<Decision>& decisions,
+                std::vector<Removal>& result) {
+  for (const auto& d : decisions)
+    for (const auto& place : d.without_room) {
+      auto& pods = spare[d.group];
+      const auto stuck = std::ranges::stable_partition(pods, [&place](const JoblessPod& pod) {
+        return place_of(pod.name) != place || pod.state != PodState::unschedulable;
+      });
+      const auto oldest = std::ranges::min_element(stuck, {}, &JoblessPod::since);
+      for (auto pod = stuck.begin(); pod != stuck.end(); ++pod)
+        if (pod != oldest)
+          result.push_back({pod->name, "no node in " + place + ", where others may have room"});
+      pods.erase(stuck.begin(), stuck.end());
+    }
+}
+
 // What a group has more than it asks for, the newest first, once that has lasted long enough. What is not
-// known of the demand for a while changes nothing.
-void take_surplus(const std::map<Group, std::vector<JoblessPod>>& spare, const Demand& demand,
+// known of the demand or of a place for a while changes nothing.
+void take_surplus(const std::map<Group, std::vector<JoblessPod>>& spare,
+                  const std::map<std::string, PlaceSupply>& places, const Demand& demand,
                   const std::vector<Decision>& decisions, History& history, const PolicySettings& policy,
                   Time now, std::vector<Removal>& result) {
-  if (demand.schedds_failed > 0 || policy.take_back_after == Seconds(0)) return;
+  const bool sees_all =
+      std::ranges::all_of(places, [](const auto& place) { return place.second.unseen.empty(); });
+  if (demand.schedds_failed > 0 || !sees_all || policy.take_back_after == Seconds(0)) return;
   const auto before = std::exchange(history.surplus_since, {});
   for (const auto& d : decisions) {
     const auto found = spare.find(d.group);
@@ -48,7 +71,7 @@ void take_surplus(const std::map<Group, std::vector<JoblessPod>>& spare, const D
     if (d.keep > 0)
       std::erase_if(pods, [](const JoblessPod& pod) { return pod.state != PodState::unschedulable; });
     auto above = static_cast<std::int64_t>(pods.size());
-    if (d.keep > 0) above = std::min(above, d.supply.unclaimed() - d.keep);
+    if (d.keep > 0) above = std::min(above, d.supply.unclaimed() - d.stuck - d.keep);
     if (above <= 0) continue;
     const auto known = before.find(d.group);
     const auto since = history.surplus_since[d.group] = known == before.end() ? now : known->second;
@@ -85,7 +108,8 @@ std::vector<Removal> removals(const Demand& demand, const Supply& supply,
     else if (pod.state == PodState::unschedulable || pod.state == PodState::pull_error)
       spare[pod.group].push_back(pod);
   }
-  take_surplus(spare, demand, decisions, history, policy.settings, now, result);
+  take_stuck(spare, decisions, result);
+  take_surplus(spare, supply.places, demand, decisions, history, policy.settings, now, result);
   // Those that take room, then the oldest, go first where not all can go.
   std::reverse(result.begin(), result.end());
   const auto most = static_cast<std::size_t>(std::max<std::int64_t>(policy.removals_per_cycle, 0));

@@ -70,10 +70,10 @@ bool homeless(const GroupSupply& supply, const PolicySettings& settings, Time no
 }
 
 void share(std::vector<Decision>& decisions, const Supply& supply, const Capacity& capacity,
-           const Policy& policy, Time now, std::uint64_t cycle) {
+           const Policy& policy, Time now, std::uint64_t cycle, Placing* placing) {
   auto limits = limits_of(supply, policy.settings, now);
   auto quota = capacity.quota_left;
-  if (decisions.empty() || (limits.empty() && !quota)) return;
+  if (decisions.empty() || (limits.empty() && !quota && !placing)) return;
   std::vector<std::int64_t> granted(decisions.size(), 0);
   std::vector<std::string> stopped_by(decisions.size());
   const auto grant = [&](std::size_t at) {
@@ -84,6 +84,8 @@ void share(std::vector<Decision>& decisions, const Supply& supply, const Capacit
       stopped_by[at] = limit->rule;
     } else if (known && quota->holds(need->second, 1) == 0) {
       stopped_by[at] = "quota";
+    } else if (placing && !placing->take(decisions[at].group)) {
+      stopped_by[at] = "places";
     } else {
       ++granted[at];
       for (auto& l : limits) --l.left;

@@ -7,12 +7,22 @@
 #include "provisioner/backends/pods.hpp"
 #include "provisioner/decide/nodes.hpp"
 #include "provisioner/service/slots.hpp"
+#include "provisioner/supply/place.hpp"
 
 namespace glidepod::provisioner {
 
 namespace {
 
 constexpr int k_parallel_actions = 4;
+
+// The place that a decision's pod of this number goes to.
+std::string place_of_next(const Decision& decision, std::int64_t number) {
+  for (const auto& in : decision.places) {
+    if (number < in.submit) return in.place;
+    number -= in.submit;
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -38,6 +48,7 @@ Cycle::Cycle(DemandSource& demand, condor::CommandRunner& runner, Backend& backe
 
 void Cycle::inherit(Cycle& other) {
   tracker_ = std::move(other.tracker_);
+  sights_ = std::move(other.sights_);
   history_ = std::move(other.history_);
 }
 
@@ -70,11 +81,16 @@ void Cycle::observe(Time now, std::function<void(Observation)> done) {
 
 void Cycle::read_slots(const std::shared_ptr<Look>& look) {
   const auto attribute = backend_.slot_pod_attribute();
+  auto attributes = slot_attributes(attribute);
+  for (auto& name : backend_.slot_place_attributes()) attributes.push_back(std::move(name));
   const std::regex identities(htcondor_.startd_identity_regexp);
   pool_.slots(
-      backend_.slot_constraint(), slot_attributes(attribute),
-      {[look, attribute, identities](const condor::Ad& ad) {
-         if (auto slot = read_slot(ad, attribute, identities)) look->slots.push_back(*std::move(slot));
+      backend_.slot_constraint(), attributes,
+      {[this, look, attribute, identities](const condor::Ad& ad) {
+         auto slot = read_slot(ad, attribute, identities);
+         if (!slot) return;
+         slot->pod = in_place(backend_.place_of_slot(ad), slot->pod);
+         look->slots.push_back(*std::move(slot));
        },
        [look](const std::string& why) { look->problems.push_back(fmt::format("bad slot ad: {}", why)); },
        [this, look](const Result<void>& end) {
@@ -92,8 +108,7 @@ void Cycle::finish_look(const std::shared_ptr<Look>& look) {
     // The tracker must not learn from half a view: pilots would seem to have vanished.
     result.supply.blind = look->seen.blind ? look->seen.blind : look->slots_failed;
   } else {
-    result.supply =
-        tracker_.observe(look->seen.pods, look->slots, policy_.settings, backend_.image(), result.at);
+    result.supply = supply_of(*look);
     result.pods = std::move(look->seen.pods);
     result.slots = std::move(look->slots);
   }
@@ -102,6 +117,32 @@ void Cycle::finish_look(const std::shared_ptr<Look>& look) {
     problems.insert(problems.end(), list->begin(), list->end());
   const auto done = std::move(look->done);
   done(std::move(result));
+}
+
+Supply Cycle::supply_of(Look& look) {
+  const auto& now = look.result.at;
+  const auto& settings = policy_.settings;
+  if (policy_.places.empty())
+    return tracker_.observe(look.seen.pods, look.slots, settings, backend_.image(), now);
+  std::vector<std::string> names;
+  std::set<std::string, std::less<>> images;
+  for (const auto& place : policy_.places) {
+    names.push_back(place.name);
+    images.insert(place.image);
+  }
+  auto places =
+      sights_.complete(look.seen.pods, names, look.seen.unseen, look.slots, settings.outage_shift, now);
+  auto supply = tracker_.observe(look.seen.pods, look.slots, settings, images, std::move(places), now);
+  for (const auto& [name, place] : supply.places)
+    if (!place.unseen.empty())
+      supply.problems.push_back(
+          fmt::format("place {} is not seen for {} s: {}", name, place.unseen_for.count(), place.unseen));
+  return supply;
+}
+
+std::string Cycle::image_of(std::string_view pod) const {
+  const auto place = std::ranges::find(policy_.places, place_of(pod), &PlacePolicy::name);
+  return place == policy_.places.end() ? backend_.image() : place->image;
 }
 
 Plan Cycle::decide(const Observation& seen) {
@@ -117,14 +158,16 @@ struct Cycle::Work {
     bool creates;
   };
   std::deque<Action> actions;
-  std::set<Group> failed;
+  std::set<std::pair<Group, std::string>> failed;  // with the place
   int under_way = 0;
+  Time now;
   Applied result;
   std::function<void(Applied)> done;
 };
 
 void Cycle::apply(const Plan& plan, Time now, std::function<void(Applied)> done) {
   auto work = std::make_shared<Work>();
+  work->now = now;
   work->done = std::move(done);
   backend_.avoid(plan.avoid);
   std::map<Group, GroupDemand> wanted;
@@ -138,7 +181,8 @@ void Cycle::apply(const Plan& plan, Time now, std::function<void(Applied)> done)
     for (const auto& decision : plan.decisions) {
       if (number >= decision.submit) continue;
       more = true;
-      work->actions.push_back({decision.group, pod_name(app_name_, decision.group, now, number), true});
+      const auto name = pod_name(app_name_, decision.group, now, number);
+      work->actions.push_back({decision.group, in_place(place_of_next(decision, number), name), true});
     }
   }
   for (const auto& removal : plan.removals) work->actions.push_back({{}, removal.pod, false});
@@ -149,16 +193,18 @@ void Cycle::next_work(const std::shared_ptr<Work>& work) {
   while (!work->actions.empty() && work->under_way < k_parallel_actions) {
     const auto action = std::move(work->actions.front());
     work->actions.pop_front();
-    if (winding_up_ || (action.creates && work->failed.contains(action.group))) continue;
+    const std::pair key(action.group, std::string(place_of(action.pod)));
+    if (winding_up_ || (action.creates && work->failed.contains(key))) continue;
     ++work->under_way;
-    const auto ended = [this, work, action](const Result<void>& end) {
+    const auto ended = [this, work, action, key](const Result<void>& end) {
       --work->under_way;
+      if (action.creates) sights_.made(action.pod, action.group, image_of(action.pod), work->now);
       if (end) {
         ++(action.creates ? work->result.created : work->result.removed);
-        if (action.creates) tracker_.created(action.pod, action.group, backend_.image());
+        if (action.creates) tracker_.created(action.pod, action.group, image_of(action.pod));
       } else {
         ++(action.creates ? work->result.not_created : work->result.not_removed);
-        if (action.creates) work->failed.insert(action.group);
+        if (action.creates) work->failed.insert(key);
         work->result.problems.push_back(
             end.error().in(fmt::format("{} {}", action.creates ? "make" : "remove", action.pod)).message());
       }

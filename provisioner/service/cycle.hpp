@@ -10,6 +10,7 @@
 #include "provisioner/backends/backend.hpp"
 #include "provisioner/demand/demand.hpp"
 #include "provisioner/service/memory.hpp"
+#include "provisioner/supply/sights.hpp"
 
 namespace glidepod::provisioner {
 
@@ -61,6 +62,8 @@ class Cycle {
   struct Work;
   void read_slots(const std::shared_ptr<Look>& look);
   void finish_look(const std::shared_ptr<Look>& look);
+  Supply supply_of(Look& look);
+  std::string image_of(std::string_view pod) const;
   void next_work(const std::shared_ptr<Work>& work);
 
   DemandSource& demand_;
@@ -70,6 +73,7 @@ class Cycle {
   std::string app_name_;
   Policy policy_;
   Tracker tracker_;
+  Sights sights_;
   History history_;
   bool winding_up_ = false;
 };

@@ -30,6 +30,12 @@ void DecisionLog::decided(const Plan& plan) {
   for (const auto& entry : avoided_)
     if (std::ranges::find(plan.avoid, entry.first) == plan.avoid.end())
       spdlog::info("event=node_tried_again node={}", glidepod::quoted(entry.first));
+  for (const auto& [place, why] : plan.unseen)
+    if (!unseen_.contains(place))
+      spdlog::warn("event=place_lost place={} why={}", place, glidepod::quoted(why));
+  for (const auto& entry : unseen_)
+    if (!plan.unseen.contains(entry.first)) spdlog::info("event=place_back place={}", entry.first);
+  unseen_ = plan.unseen;
   avoided_.clear();
   for (const auto& node : plan.avoid) avoided_[node] = nodes.at(node).since;
 }

@@ -13,7 +13,8 @@ class DecisionLog {
   void decided(const Plan& plan);
 
  private:
-  std::map<std::string, Time> avoided_;  // nodes, since when
+  std::map<std::string, Time> avoided_;        // nodes, since when
+  std::map<std::string, std::string> unseen_;  // places, why
 };
 
 }  // namespace glidepod::provisioner

@@ -85,6 +85,29 @@ void by_group(std::string& text, const Plan& plan, std::string_view name, std::s
   if (order.size() > k_most_groups) sample(text, name, "group=\"others\"", others);
 }
 
+// Of the named places, where there are some.
+void by_place(std::string& text, const Observation& seen, const Plan& plan) {
+  if (seen.supply.places.empty()) return;
+  std::map<std::string, std::int64_t> submit;
+  for (const auto& decision : plan.decisions)
+    for (const auto& in : decision.places) submit[in.place] += in.submit;
+  const auto of = [](const std::string& place) { return fmt::format("place=\"{}\"", place); };
+  head(text, "place_seen", "gauge",
+       "1: the place answers; 0: it gets no pods, and has those of the last sight");
+  for (const auto& [name, place] : seen.supply.places)
+    sample(text, "place_seen", of(name), place.unseen.empty() ? 1 : 0);
+  head(text, "place_pods", "gauge", "Pods by place, state and cause");
+  for (const auto& [name, place] : seen.supply.places) {
+    std::map<PodState, std::int64_t> pods;
+    for (const auto& [group, supply] : place.groups)
+      for (const auto& [state, count] : supply.states) pods[state] += count;
+    for (const auto state : k_states)
+      sample(text, "place_pods", fmt::format("{},state=\"{}\"", of(name), to_string(state)), pods[state]);
+  }
+  head(text, "place_submit", "gauge", "Pods to be made in a place");
+  for (const auto& [name, count] : submit) sample(text, "place_submit", of(name), count);
+}
+
 std::size_t index_of(Decision::Verdict verdict) {
   return static_cast<std::size_t>(std::find(k_verdicts.begin(), k_verdicts.end(), verdict) -
                                   k_verdicts.begin());
@@ -133,6 +156,7 @@ void Metrics::decided(const Observation& seen, const Plan& plan) {
   head(text, "groups_decided", "gauge", "Groups by verdict");
   for (const auto verdict : k_verdicts)
     sample(text, "groups_decided", fmt::format("verdict=\"{}\"", to_string(verdict)), verdicts[verdict]);
+  by_place(text, seen, plan);
   by_group(text, plan, "group_idle_jobs", "Idle jobs of a group",
            [](const Decision& d) { return d.demand.idle; });
   by_group(text, plan, "group_pods", "Pods of a group that have not ended",

@@ -7,6 +7,7 @@
 #include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/time.hpp"
+#include "provisioner/supply/place.hpp"
 
 namespace glidepod::provisioner {
 
@@ -179,7 +180,8 @@ std::string colored(const std::string& lines, const std::vector<Row>& rows) {
 
 // Of a pilot that runs, and is in no pool.
 std::string joins(const std::string& pod) {
-  return fmt::format("its pilot to join the pool (why not: kubectl logs {} --container pilot)", pod);
+  return fmt::format("its pilot to join the pool (why not: kubectl logs {} --container pilot)",
+                     without_place(pod));
 }
 
 }  // namespace
@@ -192,6 +194,7 @@ Json pods_json(const std::vector<Pod>& pods, const std::vector<Slot>& slots, con
     if (pod.state == PodState::succeeded || pod.state == PodState::failed) continue;
     Json entry = {{"pod", pod.name}, {"jobs", Json::array()}};
     put(entry, "node", pod.node);
+    put(entry, "place", std::string(place_of(pod.name)));
     auto state = pod.state;
     if (const auto found = by_pod.find(pod.name); found != by_pod.end()) {
       if (state == PodState::unknown) put(entry, "waits_for", pod.message);

@@ -17,8 +17,9 @@ namespace glidepod::provisioner {
 //     "container": "payload-0", "image": NAME, "digest": "sha256:...", "how": "switched", "bind_s": 2.5,
 //     "waits_for": TEXT}]}]
 //
-// SECONDS are since 1970. What is not known is missing. A pod may have "waits_for" itself: what the
-// kubelet or the scheduler says, or why its pilot takes no more jobs.
+// SECONDS are since 1970. What is not known is missing. A pod of a named place has "place" too, which stands
+// in front of its and its node's names (place.hpp). A pod may have "waits_for" itself: what the kubelet or
+// the scheduler says, or why its pilot takes no more jobs.
 nlohmann::json pods_json(const std::vector<Pod>& pods, const std::vector<Slot>& slots,
                          const OwnerNaming& naming = {});
 

@@ -7,6 +7,7 @@
 #include "lib/base/file.hpp"
 #include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
+#include "provisioner/decide/places.hpp"
 #include "provisioner/service/memory.hpp"
 
 namespace glidepod::provisioner {
@@ -128,12 +129,14 @@ Result<std::unique_ptr<Parts>> Parts::make(Loop& loop, const ServiceOptions& opt
        .mode = mode,
        .endpoint = [&options] { return endpoint_of(options); },
        .own_namespace = inside ? std::function<Result<std::string>()>(own_namespace) : nullptr,
-       .client = &parts->client}));
+       .client = &parts->client,
+       .observer = observer}));
   if (parts->client) parts->client->observe(std::move(observer));
   const PilotSettings& pilots = options.backend->pilots(settings);
   auto policy = make_policy(settings, pilots, parts->backend->image());
   policy.finished_ttl = settings.kubernetes.job_ttl;
   policy.least_fill = settings.kubernetes.least_fill;
+  set_places(policy, parts->backend->places());
   options.backend->limit(policy, settings);
   parts->demand = std::make_unique<CondorDemand>(parts->runner, settings.htcondor, settings.policy,
                                                  settings.kubernetes.name_space, options.backend->name_space,

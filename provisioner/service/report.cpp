@@ -30,6 +30,28 @@ Json group_json(const Group& group) {
 
 namespace {
 
+Json places_json(const Decision& d) {
+  Json result = Json::array();
+  for (const auto& in : d.places) {
+    Json entry = {
+        {"place", in.place}, {"submit", in.submit}, {"waiting", in.waiting}, {"claimed", in.claimed}};
+    if (in.stopped) entry["breaker"] = "open";
+    if (!in.why.empty()) entry["why"] = in.why;
+    result.push_back(std::move(entry));
+  }
+  return result;
+}
+
+Json place_json(const std::string& name, const PlaceSupply& place) {
+  std::int64_t live = 0;
+  for (const auto& [group, pods] : place.groups) live += pods.live();
+  Json result = {{"place", name}, {"seen", place.unseen.empty()}, {"pods", live}};
+  if (place.unseen.empty()) return result;
+  result["unseen_for"] = place.unseen_for.count();
+  result["why"] = place.unseen;
+  return result;
+}
+
 Json decision_json(const Decision& d, const OwnerNaming& naming) {
   Json states = Json::object();
   for (const auto& [state, count] : d.supply.states) states[std::string(to_string(state))] = count;
@@ -70,7 +92,10 @@ Json report(const Observation& seen, const Plan& plan, const Applied* applied, c
   for (const auto& decision : plan.decisions) {
     auto entry = decision_json(decision, naming);
     const auto breaker = plan.history.breakers.find({decision.group, decision.image});
-    if (breaker != plan.history.breakers.end() && breaker->second.open) entry["breaker"] = "open";
+    const bool in_a_place = std::ranges::any_of(decision.places, &Decision::InPlace::stopped);
+    if (in_a_place || (breaker != plan.history.breakers.end() && breaker->second.open))
+      entry["breaker"] = "open";
+    if (!decision.places.empty()) entry["places"] = places_json(decision);
     result["decisions"].push_back(std::move(entry));
   }
   for (const auto& [node, memory] : plan.history.nodes)
@@ -79,6 +104,7 @@ Json report(const Observation& seen, const Plan& plan, const Applied* applied, c
                                          {"failed", memory.failed},
                                          {"since", memory.since.time_since_epoch().count()},
                                          {"until", memory.until.time_since_epoch().count()}});
+  for (const auto& [name, place] : seen.supply.places) result["places"].push_back(place_json(name, place));
   for (const auto& removal : plan.removals)
     result["removals"].push_back({{"pod", removal.pod}, {"reason", removal.reason}});
   for (const auto* list : {&seen.demand.problems, &seen.supply.problems})

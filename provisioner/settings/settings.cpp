@@ -28,7 +28,33 @@ class Table {
     add_lancium(settings.lancium);
     add_policy(settings.policy);
   }
+  // The keys of [k8s:NAME].
+  explicit Table(KubernetesSettings& place) {
+    const auto inherited = place;
+    add_kubernetes(place);
+    place = inherited;
+    std::erase_if(keys_, [](const Key& key) { return of_all_places(key.name); });
+    const char* k = "k8s";
+    text(k, "server", &place.server, "the cluster's API, https://HOST:PORT; empty: the provisioner's own");
+    text(k, "token_file", &place.token_file, "file with the token for it; empty: the provisioner's own");
+    text(k, "ca_file", &place.ca_file, "file with the certificates that its server has to be signed by");
+    integer(k, "weight", &place.weight, 0,
+            "share of the pods beside the other places; 0: only what they do not take", 1000);
+    integer(k, "max_pods", &place.max_pods, 0, "cap: pods in this place that have not ended; 0: none");
+  }
   const std::vector<Key>& keys() const { return keys_; }
+
+  // Keys of [k8s] that are about jobs and pods wherever they are.
+  static bool of_all_places(std::string_view key) {
+    constexpr std::string_view k_keys[] = {"app_name",
+                                           "additional_requirements",
+                                           "force_k8s_namespace_matching",
+                                           "k8s_job_ttl",
+                                           "pod_template",
+                                           "gpu_jobs_only",
+                                           "least_fill"};
+    return std::ranges::find(k_keys, key) != std::end(k_keys);
+  }
 
  private:
   using Setter = std::function<Result<void>(const std::string&)>;
@@ -284,6 +310,8 @@ class Table {
         "a pilot that takes longer to join has failed; one that cannot start is removed after twice that");
     seconds(g, "take_back_after", &s.take_back_after,
             "pods without a node, and more than wanted for so long, are removed; 0: never");
+    seconds(g, "outage_shift", &s.outage_shift,
+            "when a place has not been seen for so long, others get pods for those that wait there");
     seconds(g, "unschedulable_limit", &s.unschedulable_limit,
             "a group none of whose pods got a node for so long is down to one; 0: never");
     integer(g, "finished_kept", &s.finished_kept, 0, "most finished pods to keep");
@@ -331,6 +359,37 @@ const char* used_instead(std::string_view section, std::string_view key) {
   return of_backend ? "that of [k8s] is" : nullptr;
 }
 
+// Each [k8s:NAME]: what [k8s] says, and above it what it says itself. keys: told what may stand there.
+Result<void> read_places(const Ini& ini, LoadedSettings& loaded, std::vector<Key>& keys) {
+  constexpr std::string_view k_prefix = "k8s:";
+  for (const auto& [section, names] : ini.keys()) {
+    if (!section.starts_with(k_prefix)) continue;
+    auto place = loaded.settings.kubernetes;
+    place.place = section.substr(k_prefix.size());
+    const bool good =
+        !place.place.empty() && place.place.size() <= 30 && place.place.front() != '-' &&
+        place.place.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
+    if (!good) return error("[{}]: a place's name is up to 30 of a-z, 0-9 and -", section);
+    const Table table(place);
+    for (auto key : table.keys()) {
+      if (std::ranges::find(names, key.name) != names.end()) {
+        const auto value = TRY(ini.get(section, key.name)).value_or("");
+        if (const auto set = key.set(value); !set)
+          return error("[{}] {} = '{}': {}", section, key.name, one_line(value, 200), set.error().message());
+      }
+      key.section = section;
+      keys.push_back(std::move(key));
+    }
+    for (const auto& name : names)
+      if (Table::of_all_places(name)) {
+        loaded.warnings.push_back({fmt::format("'{}' in [{}] is not used: that of [k8s] is", name, section)});
+        keys.push_back({section, name, "", "", {}});
+      }
+    loaded.settings.places.push_back(std::move(place));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<LoadedSettings> parse_settings(const Ini& ini) {
@@ -349,8 +408,11 @@ Result<LoadedSettings> parse_settings(const Ini& ini) {
       if (key == "envs_dict") value = fmt::format("(hidden, {:x})", std::hash<std::string>()(value));
       loaded.written.push_back(fmt::format("[{}] {} = {}", section, key, value));
     }
+  std::vector<Key> of_places;
+  TRY(read_places(ini, loaded, of_places));
   // The other keys that [htcondor] shares with the backends have no meaning of their own there.
   auto known = table.keys();
+  known.insert(known.end(), of_places.begin(), of_places.end());
   for (const char* name : {"namespace", "condor_host", "app_name", "k8s_domain"})
     known.push_back({"htcondor", name, "", "", {}});
   std::sort(loaded.written.begin(), loaded.written.end());
@@ -391,6 +453,16 @@ std::string describe_settings() {
       result += fmt::format("[{}]\n", key.section == "default" ? "DEFAULT" : key.section);
     section = key.section;
     result += fmt::format("  {:<30} {} [{}]\n", key.name, key.help, key.default_text);
+  }
+  result +=
+      "[k8s:NAME], a cluster or namespace beside others: the keys of [k8s], from where it has them else, "
+      "and\n";
+  KubernetesSettings place;
+  const Table all(settings), own(place);
+  for (const auto& key : own.keys()) {
+    const auto in_k8s = [&key](const Key& other) { return other.section == "k8s" && other.name == key.name; };
+    if (std::ranges::none_of(all.keys(), in_k8s))
+      result += fmt::format("  {:<30} {} [{}]\n", key.name, key.help, key.default_text);
   }
   return result;
 }

@@ -70,6 +70,10 @@ struct KubernetesSettings : PilotSettings {
   bool born_ready = false;  // payload containers of new pods start on images that jobs want
   List born_ready_from;     // registries or paths of these; empty: all
   bool pod_events = true;   // what pilots do is told as Events of their pods
+  // Of a named place, [k8s:NAME], alone:
+  std::string place;                        // NAME
+  std::string server, token_file, ca_file;  // its API; empty: as for the only place
+  std::int64_t weight = 1, max_pods = 0;
 };
 
 // [lancium]
@@ -110,6 +114,7 @@ struct PolicySettings {
   Seconds pull_limit{600};           // longer on image pulls than this counts as a failure
   Seconds register_limit{900};       // longer running without an ad in the pool counts as a failure
   Seconds take_back_after{600};      // so long more pods wait than are wanted, then they are removed
+  Seconds outage_shift{600};         // pods that wait in a place that is not seen count for so long
   Seconds unschedulable_limit{600};  // without a node for longer, one pod of a group waits for room
   std::int64_t finished_kept = 100, failed_kept = 20;
   std::string status_file = "provisioner-status.json";
@@ -121,6 +126,8 @@ struct Settings {
   Seconds sleep_time{120};
   HtcondorSettings htcondor;
   KubernetesSettings kubernetes;
+  std::vector<KubernetesSettings>
+      places;  // [k8s:NAME], with what they have from [k8s]; none: that is the only one
   LanciumSettings lancium;
   PolicySettings policy;
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "provisioner/supply/place.hpp"
+
 namespace glidepod::provisioner {
 
 std::string_view to_string(PodState state) {
@@ -128,17 +130,21 @@ void Tracker::forget_old(const PolicySettings& policy, Time now) {
   }
 }
 
-void Tracker::add_outcomes(Supply& supply, std::string_view image) const {
+void Tracker::add_outcomes(Supply& supply, const std::set<std::string, std::less<>>& images) const {
+  constexpr std::pair<List, std::vector<Outcome> GroupSupply::*> k_lists[] = {
+      {&Fates::failures, &GroupSupply::failures},
+      {&Fates::registrations, &GroupSupply::registrations},
+      {&Fates::crashes, &GroupSupply::crashes},
+      {&Fates::refusals, &GroupSupply::refusals}};
   for (const auto& [group, outcomes] : outcomes_) {
     auto& sum = supply.groups[group];
-    const auto add = [&](const std::vector<Fates::Event>& from, std::vector<Outcome>& to) {
-      for (const auto& event : from)
-        if (event.image == image) to.push_back(event.outcome);
-    };
-    add(outcomes.failures, sum.failures);
-    add(outcomes.registrations, sum.registrations);
-    add(outcomes.crashes, sum.crashes);
-    add(outcomes.refusals, sum.refusals);
+    for (const auto& [from, to] : k_lists)
+      for (const auto& event : outcomes.*from) {
+        if (!images.contains(event.image)) continue;
+        (sum.*to).push_back(event.outcome);
+        const auto place = supply.places.find(std::string(place_of(event.outcome.pod)));
+        if (place != supply.places.end()) (place->second.groups[group].*to).push_back(event.outcome);
+      }
     sum.wasted = static_cast<std::int64_t>(outcomes.wasted.size());
     sum.used = static_cast<std::int64_t>(outcomes.used.size());
   }
@@ -154,6 +160,12 @@ void Tracker::created(const std::string& pod, const Group& group, std::string_vi
 
 Supply Tracker::observe(const std::vector<Pod>& pods, const std::vector<Slot>& slots,
                         const PolicySettings& policy, std::string_view image, Time now) {
+  return observe(pods, slots, policy, {std::string(image)}, {}, now);
+}
+
+Supply Tracker::observe(const std::vector<Pod>& pods, const std::vector<Slot>& slots,
+                        const PolicySettings& policy, const std::set<std::string, std::less<>>& images,
+                        std::map<std::string, PlaceSupply> places, Time now) {
   ++cycle_;
   std::map<std::string_view, InPool> in_pool;
   for (const auto& slot : slots) {
@@ -165,7 +177,11 @@ Supply Tracker::observe(const std::vector<Pod>& pods, const std::vector<Slot>& s
   }
 
   Supply supply;
+  supply.places = std::move(places);
   for (const auto& pod : pods) {
+    std::vector<GroupSupply*> sums = {&supply.groups[pod.group]};
+    if (const auto place = supply.places.find(std::string(place_of(pod.name))); place != supply.places.end())
+      sums.push_back(&place->second.groups[pod.group]);
     auto& memory = pods_[pod.name];
     auto state = pod.state;
     const bool ended = state == PodState::succeeded || state == PodState::failed;
@@ -197,12 +213,12 @@ Supply Tracker::observe(const std::vector<Pod>& pods, const std::vector<Slot>& s
       }
       if (found->second.troubled && !std::exchange(memory.troubled, true))
         note(&Fates::refusals, pod.name, memory, now);
-      if (!memory.troubled && !pod.node.empty()) supply.groups[pod.group].at_work.insert(pod.node);
+      if (!memory.troubled && !pod.node.empty())
+        for (auto* sum : sums) sum->at_work.insert(pod.node);
       if (found->second.room && !memory.troubled && !pod.leaving)
         supply.rooms.push_back({pod.group, *found->second.room, found->second.claimed});
     }
-    auto& group = supply.groups[pod.group];
-    ++group.states[state];
+    for (auto* sum : sums) ++sum->states[state];
     // A pilot whose ad was seen once is no failure when the ad is missing: collectors restart.
     auto as = memory.registered && state == PodState::unregistered ? Standing::unmatched
                                                                    : standing(state, now - pod.since, policy);
@@ -215,12 +231,13 @@ Supply Tracker::observe(const std::vector<Pod>& pods, const std::vector<Slot>& s
     const bool jobless = pod.jobless && found == in_pool.end();
     // One that is about to run is let run, whatever made it.
     const bool outdated = jobless && pod.outdated && (state != PodState::pulling || as == Standing::broken);
-    count(group, outdated ? Standing::unknown : as);
+    for (auto* sum : sums) count(*sum, outdated ? Standing::unknown : as);
     if (jobless) supply.jobless.push_back({pod.name, pod.group, state, pod.since, outdated, pod.message});
-    if (jobless && !outdated && state == PodState::unschedulable) {
-      const bool first = group.unschedulable++ == 0;
-      group.unschedulable_since = first ? pod.since : std::min(group.unschedulable_since, pod.since);
-    }
+    if (jobless && !outdated && state == PodState::unschedulable)
+      for (auto* sum : sums) {
+        const bool first = sum->unschedulable++ == 0;
+        sum->unschedulable_since = first ? pod.since : std::min(sum->unschedulable_since, pod.since);
+      }
     if (as == Standing::broken && !std::exchange(memory.broken, true))
       note(&Fates::failures, pod.name, memory, now);
     if (ended) {
@@ -236,7 +253,7 @@ Supply Tracker::observe(const std::vector<Pod>& pods, const std::vector<Slot>& s
     entry = vanished ? pods_.erase(entry) : std::next(entry);
   }
   forget_old(policy, now);
-  add_outcomes(supply, image);
+  add_outcomes(supply, images);
   return supply;
 }
 

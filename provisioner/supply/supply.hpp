@@ -90,6 +90,14 @@ struct GroupSupply {
   std::int64_t live() const { return waiting + unmatched + claimed + broken + unknown; }
 };
 
+// The pods of one of several named places, and whether it could be seen.
+struct PlaceSupply {
+  std::map<Group, GroupSupply> groups;
+  std::string unseen;     // why it does not answer; empty: it does, else these are the pods of the last sight
+  Seconds unseen_for{0};  // since that, or since somebody first looked
+  bool unknown = false;   // it was never seen, and may have any number of pods
+};
+
 // A pod that ended and can be removed.
 struct EndedPod {
   std::string name;
@@ -122,6 +130,8 @@ struct Supply {
   std::vector<EndedPod> ended;
   std::vector<JoblessPod> jobless;
   std::vector<Room> rooms;
+  std::map<std::string, PlaceSupply>
+      places;                        // the same pods by place; none where there is one without a name
   std::optional<std::string> blind;  // why the pods or their ads could not be seen
   std::vector<std::string> problems;
 };
@@ -147,6 +157,10 @@ class Tracker {
   // count as failures or registrations.
   Supply observe(const std::vector<Pod>& pods, const std::vector<Slot>& slots, const PolicySettings& policy,
                  std::string_view image, Time now);
+  // The same with several named places, each with an image of its own (place.hpp).
+  Supply observe(const std::vector<Pod>& pods, const std::vector<Slot>& slots, const PolicySettings& policy,
+                 const std::set<std::string, std::less<>>& images, std::map<std::string, PlaceSupply> places,
+                 Time now);
   // A pod was made: should it be seen only when it has ended, that still counts as a failure.
   void created(const std::string& pod, const Group& group, std::string_view image);
   const std::map<Group, Fates>& fates() const { return outcomes_; }
@@ -165,7 +179,7 @@ class Tracker {
   using List = std::vector<Fates::Event> Fates::*;
   void note(List list, const std::string& pod, const Memory& memory, Time now);
   void settle(const std::string& pod, Memory& memory, PodEnd end, bool failed, Time now);
-  void add_outcomes(Supply& supply, std::string_view image) const;
+  void add_outcomes(Supply& supply, const std::set<std::string, std::less<>>& images) const;
   void forget_old(const PolicySettings& policy, Time now);
 
   std::map<std::string, Memory, std::less<>> pods_;

@@ -57,12 +57,19 @@ constexpr Rule k_rules[] = {
      "mend the pilot's image or the pool (docs/provisioner.md, Things that go wrong); the first that joins "
      "ends it",
      Who::pool_operator},
+    {"unseen", "place-unseen", "the API of a cluster does not answer, so it gets no pods",
+     "mend that cluster, its token or the way there", Who::pool_operator},
+    {"waits", "place-unseen", "a cluster has not been seen since the start, and may have pods for it",
+     "mend that cluster, its token or the way there; after outage_shift others get pods all the same",
+     Who::pool_operator, Weight::waits},
     {"quota", "quota", "the quota of the pilots' namespace is used up",
      "a higher ResourceQuota, or wait for pods to end", Who::site_admin},
     {"max_pods_per_owner", "cap", "its owner has as many pods as one may have", k_end_or_raise,
      Who::pool_operator},
     {"max_submit_pods_per_cluster", "cap", "there are as many pods of its size as there may be",
      k_end_or_raise, Who::pool_operator},
+    {"max_pods_per_cluster", "enough", "as many pods of its size wait as may", k_end_or_raise,
+     Who::pool_operator, Weight::waits},
     {"max_pods_per_group", "cap", "there are as many pods of its size as there may be", k_end_or_raise,
      Who::pool_operator},
     {"max_running_per_group", "cap", "as many pods of its size run as may", k_end_or_raise,
@@ -99,14 +106,29 @@ std::string sizes_of(const Scene& scene) {
   return result;
 }
 
+// By its first word, or that behind the name of a place; nullptr where it is none.
+const Rule* rule_of(std::string_view step) {
+  for (int part = 0; part < 2; ++part) {
+    const auto word = step.substr(0, step.find_first_of(": "));
+    const auto* rule = std::ranges::find(k_rules, word, &Rule::word);
+    if (rule != std::end(k_rules)) return rule;
+    const auto colon = step.find(": ");
+    if (colon == std::string_view::npos) break;
+    step.remove_prefix(colon + 2);
+  }
+  return nullptr;
+}
+
 void add_rules(const Scene& scene, const Ruling& ruling, bool coming, std::vector<Finding>& result) {
   for (const auto& step : ruling.steps) {
-    const auto word = std::string_view(step).substr(0, step.find_first_of(": "));
-    const auto* rule = std::ranges::find(k_rules, word, &Rule::word);
-    if (rule != std::end(k_rules))
-      result.push_back({coming ? Weight::note : rule->weight, std::string(rule->key), std::string(rule->what),
-                        word == "larger" ? step + sizes_of(scene) : step, std::string(rule->change),
-                        rule->who});
+    const auto* rule = rule_of(step);
+    const auto word = rule ? rule->word : std::string_view();
+    // Where one place takes no more pods others may.
+    const bool of_place = rule && !step.starts_with(word) && ruling.verdict == "submit";
+    if (rule)
+      result.push_back({coming || of_place ? Weight::note : rule->weight, std::string(rule->key),
+                        std::string(rule->what), word == "larger" ? step + sizes_of(scene) : step,
+                        std::string(rule->change), rule->who});
     else if (ruling.verdict == "unservable")
       result.push_back({Weight::stops, "unservable", "the settings cannot make a pod for it", step,
                         "correct them, or what the job asks for", Who::pool_operator});

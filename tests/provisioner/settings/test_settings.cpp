@@ -189,3 +189,62 @@ TEST_CASE("settings: what is accepted and not used is told, with what is used") 
         "'namespace' in [htcondor] is not used: that of [k8s] is\n"
         "'lancium_job_ttl' in [lancium] is not used: sightings_before_removal is\n");
 }
+
+TEST_CASE("settings: places have what [k8s] says, and above it what they say themselves") {
+  const auto loaded = load(R"([DEFAULT]
+k8s_image=img:0
+[k8s]
+namespace=ns
+max_pods_per_cluster=30
+image_pull_secrets=a
+[k8s:east]
+server=https://east:6443
+token_file=/tokens/east
+ca_file=/ca/east
+k8s_domain=east.example.org
+weight=3
+max_pods=200
+[K8S:West-2]
+namespace=other
+image_pull_secrets=b
+k8s_image=img:2
+)");
+  REQUIRE(loaded.ok());
+  CHECK(loaded->warnings.empty());
+  const auto& places = loaded->settings.places;
+  REQUIRE(places.size() == 2);
+  CHECK(places[0].place == "east");
+  CHECK(places[0].server == "https://east:6443");
+  CHECK(places[0].token_file == "/tokens/east");
+  CHECK(places[0].ca_file == "/ca/east");
+  CHECK(places[0].domain == "east.example.org");
+  CHECK(places[0].weight == 3);
+  CHECK(places[0].max_pods == 200);
+  CHECK(places[0].name_space == "ns");
+  CHECK(places[0].image == "img:0");
+  CHECK(places[0].max_pods_per_cluster == 30);
+  CHECK(places[0].image_pull_secrets == List{"a"});
+  CHECK(places[0].app_name == "prp-wn");
+  CHECK(places[1].place == "west-2");
+  CHECK(places[1].name_space == "other");
+  CHECK(places[1].image == "img:2");
+  CHECK(places[1].image_pull_secrets == List{"b"});
+  CHECK(places[1].weight == 1);
+  CHECK(places[1].server.empty());
+}
+
+TEST_CASE("settings: a place may be empty, and none is none") {
+  CHECK(load("[k8s]\nnamespace=ns\n")->settings.places.empty());
+  CHECK(load("[k8s]\nnamespace=ns\n[k8s:local]\n")->settings.places.size() == 1);
+}
+
+TEST_CASE("settings: what is wrong with a place is told") {
+  CHECK(failure("[k8s:a b]\n") == "[k8s:a b]: a place's name is up to 30 of a-z, 0-9 and -");
+  CHECK(failure("[k8s:]\n").starts_with("[k8s:]"));
+  CHECK(failure("[k8s:a]\nweight=-1\n").starts_with("[k8s:a] weight = '-1': must be"));
+  const auto loaded = load("[k8s:a]\napp_name=x\nnosuch=1\n[k8s]\nserver=x\n");
+  REQUIRE(loaded->warnings.size() == 3);
+  CHECK(loaded->warnings[0].text == "'app_name' in [k8s:a] is not used: that of [k8s] is");
+  CHECK(loaded->warnings[1].text == "unknown key 'server' in [k8s] is ignored");
+  CHECK(loaded->warnings[2].text == "unknown key 'nosuch' in [k8s:a] is ignored");
+}

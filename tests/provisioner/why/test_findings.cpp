@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "lib/condor/ad_stream.hpp"
+#include "provisioner/decide/places.hpp"
 #include "provisioner/demand/contract.hpp"
 #include "provisioner/service/report.hpp"
 
@@ -36,6 +37,7 @@ struct World {
   std::size_t first_of_others = 1000;
   std::vector<Slot> slots;
   Capacity capacity;
+  std::map<std::string, PlaceSupply> places;
   std::optional<std::string> blind_demand, blind_pods;
   bool recalled = false;
   std::vector<std::string> demand_problems;
@@ -102,6 +104,7 @@ std::vector<Finding> ask(World world) {
       world.pods[i].group = i < world.first_of_others ? scene.group.value() : world.others;
   seen.supply = tracker.observe(world.pods, world.slots, world.policy.settings, "img", k_now);
   seen.supply.blind = world.blind_pods;
+  seen.supply.places = world.places;
   seen.capacity = world.capacity;
   if (scene.group) seen.capacity.needs[scene.group.value()] = {1000, 4096, 0, 0, 1};
   scene.plan = decide(seen.demand, seen.supply, seen.capacity, world.policy, k_now, world.history);
@@ -259,6 +262,22 @@ const std::vector<Case> k_cases = {
        w.capacity.quota_left = Resources{500, 1 << 30, 1 << 30, 0, 10};
      },
      "quota", "stops", "the site's admin", "quota: 1 -> 0"},
+    {"a cluster that does not answer, and another without room",
+     [](World& w) {
+       set_places(w.policy, {{.name = "east", .image = "east/img"}, {.name = "west", .image = "west/img"}});
+       w.places["east"].unseen = "401 Unauthorized";
+       w.places["east"].unseen_for = Seconds(60);
+       w.capacity.places["west"].needs[Group()] = {1000, 4096, 0, 0, 1};
+       w.capacity.places["west"].quota_left = Resources{.pods = 0};
+     },
+     "place-unseen", "stops", "the pool's operator", "east: unseen for 60 s"},
+    {"two clusters, of which one was never seen",
+     [](World& w) {
+       set_places(w.policy, {{.name = "east", .image = "east/img"}, {.name = "west", .image = "west/img"}});
+       w.places["west"].unseen = "401 Unauthorized";
+       w.places["west"].unknown = true;
+     },
+     "place-unseen", "stops", "the pool's operator", "west: unseen for 0 s"},
     {"quota that only the server knows",
      [](World& w) { w.status_problem = "403 Forbidden: exceeded quota: gpus"; }, "quota", "stops",
      "the site's admin", "exceeded quota: gpus"},

@@ -1,0 +1,279 @@
+#include "provisioner/decide/places.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "provisioner/decide/nodes.hpp"
+#include "tests/provisioner/group.hpp"
+
+using namespace glidepod;
+using namespace glidepod::provisioner;
+using Verdict = Decision::Verdict;
+
+namespace {
+
+constexpr Time k_now{Seconds(1'000'000)};
+
+// Two places, east of weight 3 and west of 1, with 1,000 waiting pods each at most.
+struct Scene {
+  Demand demand;
+  Supply supply;
+  Capacity capacity;
+  Policy policy;
+  History history;
+  Time now = k_now;
+
+  Scene() {
+    policy.image = "img";
+    set_places(policy, {{.name = "east", .image = "east/img", .weight = 3, .max_pods_per_cluster = 1000},
+                        {.name = "west", .image = "west/img", .weight = 1, .max_pods_per_cluster = 1000}});
+    for (const auto& place : policy.places) supply.places[place.name];
+  }
+  PlacePolicy& rules(const std::string& name) {
+    return *std::ranges::find(policy.places, name, &PlacePolicy::name);
+  }
+  void jobs(std::int64_t cpus, std::int64_t idle) {
+    demand.groups[group(cpus)] = {.idle = idle, .owners = {{"alice", idle}}};
+  }
+  GroupSupply& pods(const std::string& place) { return supply.places[place].groups[group(1)]; }
+  Plan plan() {
+    supply.groups.clear();
+    for (const auto& [name, place] : supply.places)
+      for (const auto& [key, pods] : place.groups) {
+        auto& sum = supply.groups[key];
+        sum.waiting += pods.waiting;
+        sum.unmatched += pods.unmatched;
+        sum.claimed += pods.claimed;
+        sum.unschedulable += pods.unschedulable;
+        if (pods.unschedulable > 0) sum.unschedulable_since = pods.unschedulable_since;
+        sum.failures.insert(sum.failures.end(), pods.failures.begin(), pods.failures.end());
+        sum.registrations.insert(sum.registrations.end(), pods.registrations.begin(),
+                                 pods.registrations.end());
+      }
+    auto result = decide(demand, supply, capacity, policy, now, history);
+    history = result.history;
+    return result;
+  }
+  Decision one() {
+    auto result = plan();
+    REQUIRE(result.decisions.size() == 1);
+    return result.decisions[0];
+  }
+  // "3 1": what east and west get.
+  std::string split() {
+    const auto decision = one();
+    return fmt::format("{} {}", decision.places[0].submit, decision.places[1].submit);
+  }
+  void lose(const std::string& place, Seconds age) {
+    supply.places[place].unseen = "no answer";
+    supply.places[place].unseen_for = age;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("places: together they get what the law says, and each its share") {
+  Scene scene;
+  scene.jobs(1, 400);
+  const auto decision = scene.one();
+  CHECK(decision.submit == 40);
+  CHECK(scene.split() == "30 10");
+  CHECK(decision.reason() == "400 idle jobs ask for 40 waiting pods; pods: 30 in east, 10 in west");
+}
+
+TEST_CASE("places: what counts for a share is what is there, not what is made in one cycle") {
+  Scene scene;
+  scene.jobs(1, 4);
+  std::map<std::string, std::int64_t> made;
+  for (int i = 0; i < 40; ++i) {
+    const auto decision = scene.one();
+    CHECK(decision.submit == 2);
+    for (const auto& in : decision.places) {
+      made[in.place] += in.submit;
+      scene.pods(in.place).claimed += in.submit;
+    }
+  }
+  CHECK(made["east"] == 60);
+  CHECK(made["west"] == 20);
+}
+
+TEST_CASE("places: what one does not take is the others'") {
+  Scene scene;
+  scene.jobs(1, 400);
+  SUBCASE("by its own limit of waiting pods") {
+    scene.rules("east").max_pods_per_cluster = 5;
+    CHECK(scene.split() == "5 35");
+    CHECK(scene.one().reason().find("east: max_pods_per_cluster 5: 0 wait") != std::string::npos);
+  }
+  SUBCASE("by its own cap") {
+    scene.rules("west").max_pods = 4;
+    CHECK(scene.split() == "36 4");
+  }
+  SUBCASE("by the cap of a group") {
+    scene.rules("west").max_submit_pods_per_cluster = 3;
+    CHECK(scene.split() == "37 3");
+  }
+  SUBCASE("by its quota") {
+    scene.capacity.places["east"].needs[group(1)] = {.cpu_milli = 1000};
+    scene.capacity.places["east"].quota_left = Resources{.cpu_milli = 7000, .pods = 100};
+    CHECK(scene.split() == "7 33");
+    CHECK(scene.one().reason().find("east: quota") != std::string::npos);
+  }
+  SUBCASE("as it is too small") {
+    scene.capacity.places["east"].needs[group(1)] = {.cpu_milli = 1000};
+    scene.capacity.places["east"].nodes = {{.cpu_milli = 500}};
+    CHECK(scene.split() == "0 40");
+  }
+  SUBCASE("as its pilots fail") {
+    for (int i = 0; i < 3; ++i) scene.pods("east").failures.emplace_back(k_now - Seconds(60));
+    CHECK(scene.split() == "0 40");
+    CHECK(scene.one().verdict == Verdict::submit);
+    // Later one pod tries there.
+    scene.now += Seconds(301);
+    CHECK(scene.split() == "1 39");
+    CHECK(scene.split() == "0 40");
+  }
+  SUBCASE("as it has had no node for long") {
+    auto& pods = scene.pods("east");
+    pods.waiting = pods.unschedulable = 6;
+    pods.unschedulable_since = k_now - Seconds(700);
+    pods.states[PodState::unschedulable] = 6;
+    CHECK(scene.split() == "0 40");
+    CHECK(scene.one().reason().find("6 without a node in east count no more") != std::string::npos);
+  }
+  SUBCASE("as it has a weight of 0") {
+    scene.rules("west").weight = 0;
+    CHECK(scene.split() == "40 0");
+    scene.rules("east").max_pods = 10;
+    CHECK(scene.split() == "10 30");
+  }
+}
+
+TEST_CASE("places: what none takes is not made, and says why") {
+  Scene scene;
+  scene.jobs(1, 400);
+  scene.rules("east").max_pods = 5;
+  scene.rules("west").max_pods = 1;
+  const auto decision = scene.one();
+  CHECK(decision.submit == 6);
+  CHECK(decision.reason().find("places: 40 -> 6") != std::string::npos);
+  for (const auto* place : {"east", "west"})
+    for (int i = 0; i < 3; ++i) scene.pods(place).failures.emplace_back(k_now - Seconds(60));
+  CHECK(scene.one().verdict == Verdict::stopped);
+  scene.now += Seconds(301);
+  CHECK(scene.one().verdict == Verdict::canary);
+}
+
+TEST_CASE("places: what no place could ever run is unservable") {
+  Scene scene;
+  scene.jobs(1, 4);
+  for (const auto* place : {"east", "west"}) {
+    scene.capacity.places[place].needs[group(1)] = {.cpu_milli = 1000};
+    scene.capacity.places[place].nodes = {{.cpu_milli = 500}};
+  }
+  CHECK(scene.one().reason() == "east: larger than every node; west: larger than every node");
+  // Of one that is not seen that is not known.
+  scene.capacity.places.erase("west");
+  CHECK(scene.one().verdict != Verdict::unservable);
+}
+
+TEST_CASE("places: one that is not seen gets none, and its pods count as they were") {
+  Scene scene;
+  scene.jobs(1, 400);
+  scene.pods("east").waiting = 20;
+  scene.pods("west").waiting = 10;
+  CHECK(scene.split() == "10 0");
+  scene.lose("east", Seconds(60));
+  CHECK(scene.split() == "0 10");
+  CHECK(scene.one().reason().find("east: unseen for 60 s") != std::string::npos);
+  // Its breaker, too, is as it was.
+  for (int i = 0; i < 3; ++i) scene.pods("east").failures.emplace_back(k_now - Seconds(60));
+  scene.one();
+  CHECK_FALSE(scene.history.breakers[{group(1), "east/img"}].open);
+}
+
+TEST_CASE("places: of one that was never seen nobody knows what it has, so nothing is made for a while") {
+  Scene scene;
+  scene.jobs(1, 400);
+  scene.lose("east", Seconds(60));
+  scene.supply.places["east"].unknown = true;
+  const auto decision = scene.one();
+  CHECK(decision.submit == 0);
+  CHECK(decision.verdict == Verdict::limited);
+  CHECK(decision.reason().find("west: waits for east, which nobody has seen yet") != std::string::npos);
+}
+
+TEST_CASE("places: while one is not seen nothing is taken back for want of jobs") {
+  Scene scene;
+  scene.jobs(1, 4);
+  auto& pods = scene.pods("west");
+  pods.waiting = 5;
+  for (int i = 0; i < 5; ++i)
+    scene.supply.jobless.push_back({fmt::format("west/{}", i), group(1), PodState::unschedulable, k_now});
+  scene.lose("east", Seconds(60));
+  for (int i = 0; i < 3; ++i) {
+    CHECK(scene.plan().removals.empty());
+    scene.now += Seconds(900);
+  }
+  scene.supply.places["east"].unseen.clear();
+  CHECK(scene.plan().removals.empty());
+  scene.now += Seconds(900);
+  CHECK(scene.plan().removals.size() == 3);
+}
+
+TEST_CASE("places: of pods that have long had no node in one place the oldest stays") {
+  Scene scene;
+  scene.jobs(1, 400);
+  auto& pods = scene.pods("west");
+  pods.waiting = pods.unschedulable = 4;
+  pods.states[PodState::unschedulable] = 4;
+  pods.unschedulable_since = k_now - Seconds(700);
+  for (int i = 0; i < 4; ++i)
+    scene.supply.jobless.push_back(
+        {fmt::format("west/{}", i), group(1), PodState::unschedulable, k_now - Seconds(700 - i)});
+  const auto removals = scene.plan().removals;
+  REQUIRE(removals.size() == 3);
+  CHECK(std::ranges::none_of(removals, [](const Removal& removal) { return removal.pod == "west/0"; }));
+  CHECK(removals[0].reason == "no node in west, where others may have room");
+}
+
+TEST_CASE("places: with room in none of them one pod waits in each, and no more are made") {
+  Scene scene;
+  scene.jobs(1, 400);
+  for (const auto* place : {"east", "west"}) {
+    auto& pods = scene.pods(place);
+    pods.waiting = pods.unschedulable = 1;
+    pods.states[PodState::unschedulable] = 1;
+    pods.unschedulable_since = k_now - Seconds(700);
+  }
+  CHECK(scene.split() == "0 0");
+}
+
+TEST_CASE("places: limits of all hold over all of them") {
+  Scene scene;
+  scene.jobs(1, 400);
+  scene.jobs(2, 400);
+  scene.policy.settings.max_pods = 12;
+  const auto plan = scene.plan();
+  CHECK(plan.submissions() == 12);
+  std::map<std::string, std::int64_t> made;
+  for (const auto& decision : plan.decisions)
+    for (const auto& in : decision.places) made[in.place] += in.submit;
+  CHECK(made["east"] == 9);
+  CHECK(made["west"] == 3);
+}
+
+TEST_CASE("places: that pilots work in another place says nothing of a node") {
+  Supply supply;
+  auto& pods = supply.groups[group(1)];
+  for (int i = 0; i < 3; ++i)
+    pods.failures.emplace_back(k_now - Seconds(60 * i), fmt::format("west/p{}", i), "west/n1");
+  pods.at_work = {"east/n1"};
+  std::map<std::string, NodeMemory> nodes;
+  judge_nodes(nodes, supply, {}, k_now);
+  CHECK(nodes.empty());
+  pods.at_work = {"west/n2"};
+  judge_nodes(nodes, supply, {}, k_now);
+  CHECK(nodes.contains("west/n1"));
+}
