@@ -1,5 +1,7 @@
 #include "lib/base/text.hpp"
+#include "provisioner/decide/places.hpp"
 #include "provisioner/simulate/simulate.hpp"
+#include "provisioner/supply/place.hpp"
 
 namespace glidepod::provisioner {
 
@@ -71,6 +73,17 @@ std::vector<ScenarioKey> model_keys(Model& m, std::int64_t* seed) {
           {"seed", "another day", integer(seed)}};
 }
 
+std::vector<ScenarioKey> place_keys(PlacePolicy& policy, ModelPlace& model) {
+  return {{"weight", "its share of the pods; 0: what the others do not take", integer(&policy.weight)},
+          {"max_pods", "cap: pods that have not ended; 0: none", integer(&policy.max_pods)},
+          {"max_pods_per_cluster", "most waiting pods of a group", integer(&policy.max_pods_per_cluster)},
+          {"max_submit_pods_per_cluster", "a group with this many pods gets no more",
+           integer(&policy.max_submit_pods_per_cluster)},
+          {"room", "pods that it holds; 0: any number", integer(&model.room)},
+          {"down_from", "its API does not answer from here", seconds(&model.down_from)},
+          {"down_until", "to here", seconds(&model.down_until)}};
+}
+
 std::vector<ScenarioKey> stream_keys(JobStream& j) {
   return {{"cpus", "of each job", integer(&j.group.cpus)},
           {"memory", "in MB", integer(&j.group.memory_mb)},
@@ -113,6 +126,7 @@ Result<Scenario> parse_scenario(const Ini& ini) {
   Scenario scenario;
   std::int64_t seed = 1;
   std::string policy = "[glidepod]\n";
+  std::vector<PlacePolicy> places;
   for (const auto& [section, names] : ini.keys()) {
     if (section == "scenario") {
       TRY(read(ini, section, names, scenario_keys(scenario)));
@@ -129,11 +143,18 @@ Result<Scenario> parse_scenario(const Ini& ini) {
         else
           policy += fmt::format("{} = {}\n", name, value);
       }
+    } else if (section.starts_with("place ")) {
+      auto& place = places.emplace_back();
+      place.name = section.substr(std::string_view("place ").size());
+      place.image = in_place(place.name, "simulated");
+      TRY(read(ini, section, names, place_keys(place, scenario.places.emplace_back())));
     } else if (section.starts_with("jobs")) {
       auto& stream = scenario.streams.emplace_back();
       TRY(read(ini, section, names, stream_keys(stream)));
     } else if (section != "default" || !names.empty()) {
-      return error("unknown section [{}]: there are [scenario], [model], [policy] and [jobs NAME]", section);
+      return error(
+          "unknown section [{}]: there are [scenario], [model], [policy], [place NAME] and [jobs NAME]",
+          section);
     }
   }
   if (scenario.streams.empty()) return error("there is no section [jobs NAME]: nothing would happen");
@@ -146,6 +167,7 @@ Result<Scenario> parse_scenario(const Ini& ini) {
   for (const auto& warning : loaded.warnings) return error("[policy]: {}", warning.text);
   scenario.policy.settings = loaded.settings.policy;
   scenario.policy.image = "simulated";
+  set_places(scenario.policy, std::move(places));
   scenario.model.seed = static_cast<std::uint64_t>(seed);
   return scenario;
 }
@@ -153,6 +175,8 @@ Result<Scenario> parse_scenario(const Ini& ini) {
 std::string describe_scenario() {
   Scenario scenario;
   JobStream stream;
+  PlacePolicy place;
+  ModelPlace model;
   std::int64_t seed = 0;
   std::string result;
   const auto add = [&result](std::string_view section, const std::vector<ScenarioKey>& keys) {
@@ -162,6 +186,7 @@ std::string describe_scenario() {
   add("scenario", scenario_keys(scenario));
   add("model", model_keys(scenario.model, &seed));
   add("jobs NAME", stream_keys(stream));
+  add("place NAME", place_keys(place, model));
   return result +
          "[policy]\n  max_pods_per_cluster, max_submit_pods_per_cluster and the keys of [glidepod]\n";
 }

@@ -6,6 +6,9 @@
 #include <queue>
 #include <set>
 
+#include "provisioner/supply/place.hpp"
+#include "provisioner/supply/sights.hpp"
+
 namespace glidepod::provisioner {
 
 namespace {
@@ -40,6 +43,8 @@ struct SimulatedPod {
   Seconds born{0}, since{0};
   bool had_job = false, broken = false, ended = false;
   std::size_t stream = 0;  // of its job
+  std::size_t place = 0;
+  bool gone = false;  // it has been removed
 };
 
 enum class Kind : std::uint8_t { scheduled, pulled, registered, job_done, idle_too_long, gives_up };
@@ -71,6 +76,8 @@ class World {
     unplaceable_.resize(groups_.size(), false);
     for (std::size_t i = 0; i < scenario.streams.size(); ++i)
       if (!scenario.streams[i].fits) unplaceable_[group_of_[i]] = true;
+    sites_.push_back({.room = model_.room});
+    for (const auto& place : scenario.places) sites_.push_back({.room = place.room});
     arrived_.resize(scenario.streams.size(), 0);
     idle_.resize(scenario.streams.size(), 0);
   }
@@ -88,14 +95,15 @@ class World {
     now_ = to;
   }
 
-  void create(const Group& group, std::int64_t count) {
+  // place: 0 is the only one, else its number from 1 on.
+  void create(const Group& group, std::int64_t count, std::size_t place = 0) {
     const auto index =
         static_cast<std::size_t>(std::find(groups_.begin(), groups_.end(), group) - groups_.begin());
     for (std::int64_t i = 0; i < count; ++i) {
-      pods_.push_back({.group = index, .born = now_, .since = now_});
+      pods_.push_back({.group = index, .born = now_, .since = now_, .place = place});
       ++supplies_[index].states[PodState::unschedulable];
       jobless_.insert(pods_.size() - 1);
-      if (!unplaceable_[index]) pending_.push_back(pods_.size() - 1);
+      if (!unplaceable_[index]) sites_[place].pending.push_back(pods_.size() - 1);
       ++submitted_;
     }
     schedule(now_);
@@ -103,12 +111,15 @@ class World {
 
   // Only pods that supply() told of.
   void remove(const std::string& name) {
-    const auto index = static_cast<std::size_t>(std::stoull(name));
-    const auto waits = std::find(pending_.begin(), pending_.end(), index);
-    if (waits != pending_.end())
-      pending_.erase(waits);
+    const auto index = static_cast<std::size_t>(std::stoull(std::string(without_place(name))));
+    pods_[index].gone = true;
+    if (pods_[index].ended) return;
+    auto& site = sites_[pods_[index].place];
+    const auto waits = std::find(site.pending.begin(), site.pending.end(), index);
+    if (waits != site.pending.end())
+      site.pending.erase(waits);
     else if (!unplaceable_[pods_[index].group])
-      --placed_;
+      --site.placed;
     move(index, PodState::succeeded, now_);
     pods_[index].ended = true;
     schedule(now_);
@@ -164,6 +175,39 @@ class World {
     return result;
   }
 
+  // With named places: as tracker and sights have it from the pods that can be seen and the ads of all.
+  Supply supply_of_places() {
+    const auto& policy = scenario_.policy;
+    std::map<std::string, std::string> unseen;
+    std::vector<std::string> names;
+    std::set<std::string, std::less<>> images;
+    for (std::size_t i = 0; i < policy.places.size(); ++i) {
+      names.push_back(policy.places[i].name);
+      images.insert(policy.places[i].image);
+      const auto& place = scenario_.places[i];
+      if (now_ >= place.down_from && now_ < place.down_until)
+        unseen[names.back()] = "its API does not answer";
+    }
+    std::vector<Pod> seen;
+    std::vector<Slot> slots;
+    for (std::size_t i = 0; i < pods_.size(); ++i) {
+      const auto& pod = pods_[i];
+      if (pod.gone) continue;
+      const auto& place = policy.places[pod.place - 1];
+      const auto name = in_place(place.name, std::to_string(i));
+      const bool in_pool = pod.state == PodState::unmatched || pod.state == PodState::claimed;
+      if (in_pool)
+        slots.push_back({name, pod.state == PodState::claimed,
+                         pod.state == PodState::claimed ? scenario_.streams[pod.stream].owner : ""});
+      if (unseen.contains(place.name)) continue;
+      auto& added = seen.emplace_back(Pod{name, groups_[pod.group], place.image,
+                                          in_pool ? PodState::unregistered : pod.state, Time(pod.since)});
+      added.jobless = jobless_.contains(i);
+    }
+    auto places = sights_.complete(seen, names, unseen, slots, policy.settings.outage_shift, Time(now_));
+    return tracker_.observe(seen, slots, policy.settings, images, std::move(places), Time(now_));
+  }
+
   Sample sample(Supply supply) const {
     Sample s;
     s.at = now_;
@@ -184,6 +228,11 @@ class World {
   }
 
  private:
+  // Where pods wait for a node.
+  struct Site {
+    std::int64_t room = 0, placed = 0;
+    std::deque<std::size_t> pending = {};
+  };
   struct Outcomes {
     std::deque<Time> failures, registrations, wasted, used;
   };
@@ -222,16 +271,17 @@ class World {
     if (pod.broken && pod.state == PodState::unregistered) --overdue_[pod.group];
     move(index, PodState::succeeded, now);
     pod.ended = true;
-    --placed_;
+    --sites_[pod.place].placed;
     schedule(now);
   }
 
   void schedule(Seconds now) {
-    while (!pending_.empty() && (model_.room == 0 || placed_ < model_.room)) {
-      at(now + random_.around(model_.scheduling), pending_.front(), Kind::scheduled);
-      pending_.pop_front();
-      ++placed_;
-    }
+    for (auto& site : sites_)
+      while (!site.pending.empty() && (site.room == 0 || site.placed < site.room)) {
+        at(now + random_.around(model_.scheduling), site.pending.front(), Kind::scheduled);
+        site.pending.pop_front();
+        ++site.placed;
+      }
   }
 
   void fail(SimulatedPod& pod, Seconds now) {
@@ -337,15 +387,17 @@ class World {
   std::vector<Outcomes> outcomes_;
   std::vector<std::deque<std::pair<std::size_t, std::uint32_t>>> unmatched_;
   std::vector<std::int64_t> arrived_;
-  std::deque<std::size_t> pending_;
+  std::vector<Site> sites_;  // the only place, then the named ones
   std::set<std::size_t> jobless_;
   std::vector<bool> unplaceable_;  // of a group
   std::vector<SimulatedPod> pods_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::map<std::string, std::int64_t> claimed_by_owner_;
   std::uint64_t order_ = 0;
-  std::int64_t placed_ = 0, submitted_ = 0, wasted_ = 0, done_ = 0;
+  std::int64_t submitted_ = 0, wasted_ = 0, done_ = 0;
   double used_hours_ = 0, idle_hours_ = 0;
+  Sights sights_;
+  Tracker tracker_;
 };
 
 }  // namespace
@@ -357,10 +409,15 @@ std::vector<Sample> simulate(const Scenario& scenario, const OnPlan& on_plan) {
   for (Seconds now{0}; now <= scenario.length; now += scenario.cycle) {
     world.advance(now);
     const auto demand = world.demand();
-    auto supply = world.supply(scenario.policy.settings);
+    const auto& places = scenario.policy.places;
+    auto supply = places.empty() ? world.supply(scenario.policy.settings) : world.supply_of_places();
     auto plan = decide(demand, supply, {}, scenario.policy, Time(now), std::move(history));
     if (on_plan) on_plan(demand, supply, plan);
-    for (const auto& decision : plan.decisions) world.create(decision.group, decision.submit);
+    for (const auto& decision : plan.decisions) {
+      if (places.empty()) world.create(decision.group, decision.submit);
+      for (std::size_t i = 0; i < decision.places.size(); ++i)
+        world.create(decision.group, decision.places[i].submit, i + 1);
+    }
     for (const auto& removal : plan.removals) world.remove(removal.pod);
     history = std::move(plan.history);
     samples.push_back(world.sample(std::move(supply)));

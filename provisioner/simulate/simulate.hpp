@@ -36,10 +36,17 @@ struct Model {
   std::uint64_t seed = 1;
 };
 
+// A named place: its share of the cluster, and when its API does not answer; what runs there goes on.
+struct ModelPlace {
+  std::int64_t room = 0;  // pods it holds; 0: any number
+  Seconds down_from{0}, down_until{0};
+};
+
 struct Scenario {
   Seconds length{86400}, cycle{120};
   Model model;
   Policy policy;
+  std::vector<ModelPlace> places;  // as policy.places has them; none: there is one, with the model's room
   std::vector<JobStream> streams;
 };
 
@@ -58,7 +65,8 @@ using OnPlan = std::function<void(const Demand&, const Supply&, const Plan&)>;
 std::vector<Sample> simulate(const Scenario& scenario, const OnPlan& on_plan = {});
 
 // A scenario file: [scenario] (length, cycle), [model], [policy] (any curb, cap or breaker key of [glidepod],
-// and max_pods_per_cluster, max_submit_pods_per_cluster) and one section [jobs NAME] a stream.
+// and max_pods_per_cluster, max_submit_pods_per_cluster), one section [jobs NAME] a stream and, where there
+// are several, one [place NAME] a place.
 Result<Scenario> parse_scenario(const Ini& ini);
 
 // Words for the keys of a scenario file.

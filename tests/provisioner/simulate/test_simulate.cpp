@@ -201,3 +201,56 @@ TEST_CASE("simulate: a scenario file that is wrong says where") {
         "[policy]: unknown key 'ramp_upp' in [glidepod] is ignored");
   CHECK(failure("[job]\n").starts_with("unknown section [job]"));
 }
+
+TEST_CASE("simulate: of two places one is lost for an hour, which moves nothing that runs") {
+  Ini ini;
+  REQUIRE(ini.read(read_file(GLIDEPOD_PLACES_SCENARIO).value(), "places.conf").ok());
+  const auto places = parse_scenario(ini).value();
+  struct Seen {
+    Seconds at;
+    bool lost;
+    std::int64_t east, west, unclaimed, law, submit_east, submit_west;
+    std::size_t removals;
+  };
+  std::vector<Seen> seen;
+  Seconds at{0};
+  const auto live = [](const PlaceSupply& place) {
+    std::int64_t sum = 0;
+    for (const auto& [group, pods] : place.groups) sum += pods.live();
+    return sum;
+  };
+  const auto samples = simulate(places, [&](const Demand&, const Supply& supply, const Plan& plan) {
+    const auto &east = supply.places.at("east"), &west = supply.places.at("west");
+    Seen s{at, !east.unseen.empty(), live(east), live(west), 0, 0, 0, 0, 0};
+    for (const auto& d : plan.decisions) {
+      s.unclaimed += d.supply.unclaimed() + d.submit;
+      s.law += std::max(pressure(d.counted, places.policy.max_pods_per_cluster), d.supply.unclaimed());
+      s.submit_east += d.places[0].submit;
+      s.submit_west += d.places[1].submit;
+    }
+    // Those that ended are what is removed besides, after a day or above finished_kept.
+    for (const auto& removal : plan.removals) s.removals += removal.reason.find("kept") == std::string::npos;
+    seen.push_back(s);
+    at += places.cycle;
+  });
+  CHECK(samples.back().done >= 3700);
+  std::int64_t lost = 0, west_in_outage = 0;
+  for (const auto& s : seen) {
+    CAPTURE(s.at.count());
+    CHECK(s.unclaimed <= s.law);
+    CHECK(s.east + s.submit_east <= 200);
+    CHECK(s.west + s.submit_west <= 150);
+    CHECK(s.lost == (s.at >= Seconds(6 * 3600) && s.at < Seconds(7 * 3600)));
+    if (!s.lost) continue;
+    ++lost;
+    CHECK(s.submit_east == 0);
+    CHECK(s.removals == 0);
+    west_in_outage += s.submit_west;
+  }
+  CHECK(lost == 30);
+  CHECK(west_in_outage > 0);
+  // Two to one, while neither is full.
+  const auto before = std::ranges::find(seen, Seconds(11 * 1800), &Seen::at);
+  CHECK(before->east > before->west * 3 / 2);
+  CHECK(before->east < before->west * 5 / 2);
+}
