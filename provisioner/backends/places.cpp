@@ -105,6 +105,10 @@ Demand Places::fit(Demand demand, Capacity& capacity) const {
   return demand;
 }
 
+void Places::want(const std::map<Group, GroupDemand>& groups) {
+  for (const auto& place : places_) place.backend->want(groups);
+}
+
 void Places::avoid(const std::vector<std::string>& nodes) {
   for (const auto& place : places_) {
     std::vector<std::string> own;

@@ -32,6 +32,7 @@ class Places : public Backend {
   void look(Time now, std::function<void(Seen)> done) override;
   Demand fit(Demand demand, Capacity& capacity) const override;
   void avoid(const std::vector<std::string>& nodes) override;
+  void want(const std::map<Group, GroupDemand>& groups) override;
   void create(const Group& group, const std::string& name, std::function<void(Result<void>)> done) override;
   void remove(const std::string& name, std::function<void(Result<void>)> done) override;
   void tell(const PodEvent& event, Time now) override;
