@@ -74,12 +74,31 @@ std::string Value::to_string() const {
   return {};
 }
 
+namespace {
+
+// A value as ClassAd writes it in an ad: strings with their quotes, in lists too.
+std::string literal(const Value& value) {
+  if (value.is(Value::Type::string)) return quote(value.text);
+  if (!value.is(Value::Type::list)) return value.to_string();
+  std::vector<std::string> parts;
+  for (const auto& element : value.list) parts.push_back(literal(element));
+  return fmt::format("{{ {} }}", fmt::join(parts, ","));
+}
+
+}  // namespace
+
 void Ad::set(std::string_view name, Value value) {
   attributes_[lower_case(name)] = {std::move(value), {}};
 }
 
 void Ad::set_expression(std::string_view name, std::string expression) {
   attributes_[lower_case(name)] = {{}, std::move(expression)};
+}
+
+std::vector<std::string> Ad::names() const {
+  std::vector<std::string> result;
+  for (const auto& attribute : attributes_) result.push_back(attribute.first);
+  return result;
 }
 
 Value Ad::evaluate(std::string_view name) const {
@@ -95,8 +114,7 @@ std::string Ad::written(std::string_view name) const {
   const auto found = attributes_.find(lower_case(name));
   if (found == attributes_.end()) return "undefined";
   const auto& [value, expression] = found->second;
-  if (!expression.empty()) return expression;
-  return value.is(Value::Type::string) ? quote(value.text) : value.to_string();
+  return expression.empty() ? literal(value) : expression;
 }
 
 Value Ad::evaluate_expression(std::string_view expression) const {

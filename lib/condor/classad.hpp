@@ -39,6 +39,8 @@ class Ad {
   void set(std::string_view name, Value value);
   void set_expression(std::string_view name, std::string expression);
   bool empty() const { return attributes_.empty(); }
+  // Of all attributes, in lower case and in order.
+  std::vector<std::string> names() const;
 
   // The attribute's value, its expression evaluated as HTCondor would with this ad alone; an attribute that
   // is missing is undefined. References that go round, depth and work are bounded and give the error value.

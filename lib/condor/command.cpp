@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
@@ -29,12 +31,24 @@ Result<Pipe> make_pipe() {
   return pipe;
 }
 
+// All of the input at once, so that nobody has to feed it.
+Result<Fd> make_input(const std::string& text) {
+  if (text.empty()) return open_file("/dev/null", O_RDONLY);
+  Fd file(::memfd_create("input", MFD_CLOEXEC));
+  if (!file.valid()) return Error::system("memfd_create");
+  TRY(write_all(file, text));
+  if (::lseek(file.get(), 0, SEEK_SET) != 0) return Error::system("lseek");
+  return file;
+}
+
 // HTCondor's tools say on the first line that something failed, below it what, and then how a pool works.
 std::string all_lines(std::string_view text) {
-  std::string result;
-  for (const auto& line : split(text.substr(0, text.find("\nExtra Info:")), '\n'))
-    if (const auto words = trim(line); !words.empty())
-      result.append(result.empty() ? "" : "; ").append(words);
+  std::string result, last;
+  for (const auto& line : split(text.substr(0, text.find("\nExtra Info:")), '\n')) {
+    // condor_advertise says the same of each ad.
+    if (trim(line).empty() || line == std::exchange(last, line)) continue;
+    result.append(result.empty() ? "" : "; ").append(trim(line));
+  }
   return result;
 }
 
@@ -63,10 +77,10 @@ ChildRunner::~ChildRunner() {
 Result<void> ChildRunner::start(const std::shared_ptr<Job>& job) {
   auto out = TRY(make_pipe());
   auto err = TRY(make_pipe());
-  const auto null = TRY(open_file("/dev/null", O_RDONLY));
+  const auto input = TRY(make_input(job->command.input));
   job->child = TRY(Child::spawn({.argv = job->command.argv,
                                  .environment = {},
-                                 .stdin_fd = null.get(),
+                                 .stdin_fd = input.get(),
                                  .stdout_fd = out.write_end.get(),
                                  .stderr_fd = err.write_end.get(),
                                  .parent_death_signal = SIGKILL}));

@@ -17,6 +17,7 @@ namespace glidepod::condor {
 struct Command {
   std::vector<std::string> argv;
   Milliseconds time_limit{60'000};
+  std::string input = {};  // what it reads from its standard input
 };
 
 // How it went: ok, or an error with the program's name and the first line of what it wrote to stderr.

@@ -61,9 +61,22 @@ void Pool::schedds(Answer answer) {
 
 void Pool::slots(const std::string& constraint, const std::vector<std::string>& attributes, Answer answer) {
   // Without an option it shows the slots; -startd gives, since HTCondor 23, one ad for each daemon instead.
-  ask_collector({"condor_status", "-constraint", constraint, "-json", "-attributes",
-                 fmt::format("{}", fmt::join(attributes, ","))},
+  std::vector<std::string> argv = {"condor_status", "-constraint", constraint, "-json"};
+  if (!attributes.empty())
+    argv.insert(argv.end(), {"-attributes", fmt::format("{}", fmt::join(attributes, ","))});
+  ask_collector(std::move(argv), std::move(answer));
+}
+
+void Pool::cycles(Answer answer) {
+  ask_collector({"condor_status", "-subsystem", "accounting", "-json", "-attributes", "LastUpdate"},
                 std::move(answer));
+}
+
+void Pool::advertise_slots(std::string text, std::function<void(Result<void>)> done) {
+  auto advertise = command({"condor_advertise", "-multiple", "UPDATE_STARTD_AD", "-"});
+  advertise.input = std::move(text);
+  runner_.run(
+      std::move(advertise), [](std::string_view) {}, std::move(done));
 }
 
 void Pool::job_groups(const std::string& schedd, const std::string& constraint,

@@ -33,8 +33,14 @@ class Pool {
   };
 
   void schedds(Answer answer);
-  // Slots, the dynamic ones included.
+  // Slots, the dynamic ones included. No attributes: all that they have.
   void slots(const std::string& constraint, const std::vector<std::string>& attributes, Answer answer);
+  // When the last negotiation cycle that is over looked at who uses what, which it does between fetching the
+  // slots' ads and matching: by the accounting ads that it then sends (LastUpdate), each of which has it.
+  void cycles(Answer answer);
+  // Puts slots' ads into the collector, in the place of those of the same names; takes ADVERTISE_STARTD.
+  // text: ads in HTCondor's old syntax, an empty line between them.
+  void advertise_slots(std::string text, std::function<void(Result<void>)> done);
   // One ad for each combination of the attributes' values, its JobCount the number of jobs, counted by the
   // schedd. Every attribute that the constraint uses must be among the attributes: condor_q applies it again
   // to the result. Attributes that others refer to come along by themselves, rounded as the schedd is

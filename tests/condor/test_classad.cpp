@@ -154,6 +154,18 @@ TEST_CASE("classad: attributes of an expression") {
   CHECK(names("\"a") == "a quote is not closed");
 }
 
+TEST_CASE("classad: what is written in an ad") {
+  Ad ad;
+  ad.set("B", Value::of(std::string("x \"y\"")));
+  ad.set("a",
+         Value::of({Value::of(std::string("x")), Value::of(std::int64_t{1}), Value::of({Value::of(true)})}));
+  ad.set_expression("C", "B == \"z\"");
+  CHECK(ad.names() == std::vector<std::string>{"a", "b", "c"});
+  CHECK(ad.written("A") == "{ \"x\",1,{ true } }");
+  CHECK(ad.written("b") == "\"x \\\"y\\\"\"");
+  CHECK(ad.written("c") == "B == \"z\"");
+}
+
 TEST_CASE("classad: a text as a string literal, and back") {
   CHECK(quote("a\"b\\c") == "\"a\\\"b\\\\c\"");
   for (const char* text : {"", "a", "a\"b\\c", "\\\\", "\"", "x y\tz"})

@@ -35,6 +35,22 @@ TEST_CASE("command: output and success") {
   CHECK(ran.end == "ok");
 }
 
+TEST_CASE("command: input comes whole, however much") {
+  auto loop = Loop::create().value();
+  std::string output;
+  ChildRunner runner(loop);
+  Command command{{"wc", "-c"}};
+  command.input = std::string(3'000'000, 'a');
+  runner.run(
+      std::move(command), [&](std::string_view piece) { output += piece; },
+      [&](const CommandEnd& end) {
+        CHECK(end.ok());
+        loop.stop();
+      });
+  REQUIRE(loop.run().ok());
+  CHECK(output == "3000000\n");
+}
+
 TEST_CASE("command: much output on both sides comes whole and blocks nothing") {
   const auto ran = run({"sh", "-c", "head -c 300000 /dev/zero >&2; head -c 3000000 /dev/zero"});
   CHECK(ran.output.size() == 3'000'000);
@@ -48,6 +64,8 @@ TEST_CASE("command: failures say the program, how it ended and its words") {
              "printf 'Error: communication error\\n  AUTHENTICATE:1003:no method\\n\\nExtra Info: a "
              "collector is\\na daemon\\n' >&2; exit 1"})
             .end == "sh: exit code 1: Error: communication error; AUTHENTICATE:1003:no method");
+  CHECK(run({"sh", "-c", "printf 'no ad\\nno ad\\nthe end\\n' >&2; exit 1"}).end ==
+        "sh: exit code 1: no ad; the end");
   CHECK(run({"sh", "-c", "kill -9 $$"}).end == "sh: signal 9 (KILL)");
   CHECK(run({"/nonexistent/program"}).end == "start /nonexistent/program: No such file or directory");
 }

@@ -37,6 +37,15 @@ TEST_CASE("pool: the command lines") {
                                    "JobStatus,RequestCpus"});
   CHECK(runner.commands[2] == Argv{"condor_status", "-pool", "cm:9618", "-constraint", "true", "-json",
                                    "-attributes", "Name,State"});
+  there.cycles(log.answer());
+  there.slots("true", {}, log.answer());
+  there.advertise_slots("Name = \"a\"\n\n", [](const Result<void>&) {});
+  CHECK(runner.commands[3] == Argv{"condor_status", "-pool", "cm:9618", "-subsystem", "accounting", "-json",
+                                   "-attributes", "LastUpdate"});
+  CHECK(runner.commands[4] == Argv{"condor_status", "-pool", "cm:9618", "-constraint", "true", "-json"});
+  CHECK(runner.commands[5] ==
+        Argv{"condor_advertise", "-pool", "cm:9618", "-multiple", "UPDATE_STARTD_AD", "-"});
+  runner.commands.resize(3);
   there.job("ap1@", "12.0", log.answer());
   there.past_job("ap1@", "12.0", log.answer());
   CHECK(runner.commands[3] ==
