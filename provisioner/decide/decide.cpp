@@ -63,12 +63,36 @@ std::int64_t target_of(std::int64_t jobs, const GroupSupply& supply, const Polic
   return target;
 }
 
+// What the negotiator's word on the group's pods changes. True: it has not spoken yet, and so nothing is
+// decided.
+bool asks_pool(Decision& decision, const Offers& offers) {
+  if (!offers.decides || offers.queried == 0) return false;
+  const auto idle = decision.demand.idle;
+  if (offers.state == Offers::State::asked) {
+    decision.steps.push_back(
+        "negotiation: no cycle has seen the pods offered for these jobs: nothing is decided");
+    decision.verdict = Verdict::limited;
+    decision.keep = decision.target = std::max<std::int64_t>(decision.supply.unclaimed(), 1);
+    return true;
+  }
+  if (offers.state == Offers::State::no_pilot && idle < offers.queried) {
+    decision.steps.push_back(
+        fmt::format("offers: no pilot has joined whose ad could be offered: {} -> {}", offers.queried, idle));
+    decision.keep = decision.supply.unclaimed();
+  }
+  if (offers.limits())
+    decision.steps.push_back(fmt::format("negotiator: would use {} of {} pods offered: {} -> {}",
+                                         offers.matched, offers.offered, offers.queried, idle));
+  return false;
+}
+
 // The law for this group and everything else that concerns it alone. With named places the breaker is theirs.
 void decide_group(Decision& decision, const Capacity& capacity, const Policy& policy, Time now,
                   History& history, Placing* placing) {
   const auto& s = policy.settings;
   const auto& supply = decision.supply;
   const auto idle = decision.demand.idle + decision.demand.unmaterialized;
+  if (decision.demand.offers && asks_pool(decision, *decision.demand.offers)) return;
   if (idle == 0) {
     decision.verdict = Verdict::no_demand;
     decision.steps.push_back("no idle jobs");
@@ -84,7 +108,7 @@ void decide_group(Decision& decision, const Capacity& capacity, const Policy& po
     decision.steps.push_back(fmt::format("max_pods_per_owner {}: {} of {} idle jobs count",
                                          s.max_pods_per_owner, decision.counted, idle));
   const bool no_node = placing ? placing->homeless(group) : homeless(supply, s, now);
-  decision.keep = target_of(decision.counted, supply, policy, no_node, now, nullptr);
+  decision.keep = std::max(decision.keep, target_of(decision.counted, supply, policy, no_node, now, nullptr));
   decision.target = target_of(decision.counted - decision.fit, supply, policy, no_node, now, &decision.steps);
   // Without the breaker, pods that fail wait like any other, as with PRP: nothing else would end the storm.
   auto waiting = supply.unclaimed() + (s.breaker_failures == 0 ? supply.broken : 0);
@@ -195,14 +219,21 @@ Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity
   }
   for (const auto& [group, jobs] : demand.groups) decisions[group].demand = jobs;
   const auto counted = counted_jobs(demand, supply, policy.settings.max_pods_per_owner);
-  const auto left = leave_to_pods(counted, demand, supply, policy, now, plan.history.left_since);
+  auto left = leave_to_pods(counted, demand, supply, policy, now, plan.history.left_since);
+  // The negotiator has seen what running pods have left, and gave these jobs to pods that are not there.
+  std::erase_if(left, [&demand](const auto& entry) {
+    const auto& offers = demand.groups.at(entry.first).offers;
+    return offers && offers->decides && offers->state == Offers::State::answered;
+  });
   for (const auto& [name, place] : supply.places)
     if (!place.unseen.empty()) plan.unseen[name] = place.unseen;
   std::optional<Placing> placing;
   if (!policy.places.empty()) placing.emplace(supply, capacity, policy, plan.history, now);
   auto* const places = placing ? &*placing : nullptr;
   for (auto& [group, decision] : decisions) {
-    if (decision.supply.live() == 0 && decision.demand.idle + decision.demand.unmaterialized == 0) continue;
+    const bool queried = decision.demand.offers && decision.demand.offers->queried > 0;
+    if (decision.supply.live() == 0 && decision.demand.idle + decision.demand.unmaterialized == 0 && !queried)
+      continue;
     decision.group = group;
     decision.image = policy.image;
     if (const auto found = counted.find(group); found != counted.end()) decision.counted = found->second;

@@ -11,7 +11,9 @@
 #include "lib/condor/pool.hpp"
 #include "provisioner/demand/group.hpp"
 #include "provisioner/demand/images.hpp"
+#include "provisioner/demand/offers.hpp"
 #include "provisioner/demand/resources.hpp"
+#include "provisioner/supply/slot.hpp"
 
 namespace glidepod::provisioner {
 
@@ -22,6 +24,7 @@ struct GroupDemand {
   std::map<std::string, std::int64_t> owners;  // the idle ones by owner
   std::optional<Resources> largest;  // what they ask for themselves, of each the most; none: not known
   std::vector<ImageDemand> images;   // of the idle ones, as far as they are known: the most wanted
+  std::optional<Offers> offers;      // where the negotiator is asked, too
 };
 
 // What the pool waits for, as of one moment.
@@ -40,6 +43,8 @@ class DemandSource {
   virtual ~DemandSource() = default;
   // Calls done once, from the loop. Not to be called again before that.
   virtual void fetch(std::function<void(Demand)> done) = 0;
+  // Of what was fetched last something was decided, which is now carried out.
+  virtual void follow_up(Time) {}
 };
 
 // The trusted schedds of an HTCondor pool.

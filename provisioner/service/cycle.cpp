@@ -6,6 +6,7 @@
 
 #include "provisioner/backends/pods.hpp"
 #include "provisioner/decide/nodes.hpp"
+#include "provisioner/offline/ads.hpp"
 #include "provisioner/service/slots.hpp"
 #include "provisioner/supply/place.hpp"
 
@@ -85,7 +86,7 @@ void Cycle::read_slots(const std::shared_ptr<Look>& look) {
   for (auto& name : backend_.slot_place_attributes()) attributes.push_back(std::move(name));
   const std::regex identities(htcondor_.startd_identity_regexp);
   pool_.slots(
-      backend_.slot_constraint(), attributes,
+      fmt::format("({}) && ({} =!= true)", backend_.slot_constraint(), k_offline_mark), attributes,
       {[this, look, attribute, identities](const condor::Ad& ad) {
          auto slot = read_slot(ad, attribute, identities);
          if (!slot) return;
@@ -174,6 +175,7 @@ void Cycle::apply(const Plan& plan, Time now, std::function<void(Applied)> done)
   for (const auto& decision : plan.decisions)
     if (!decision.demand.images.empty()) wanted[decision.group] = decision.demand;
   backend_.want(wanted);
+  if (!winding_up_) demand_.follow_up(now);
   // A pod of each group in turn: if time runs out, all have got some.
   bool more = true;
   for (std::int64_t number = 0; more; ++number) {

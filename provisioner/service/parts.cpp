@@ -15,6 +15,7 @@ namespace glidepod::provisioner {
 namespace {
 
 constexpr std::size_t k_longest_file = std::size_t{4} << 20;
+constexpr Seconds k_least_offer{1200};  // for so long at least an offline ad stays in the collector
 
 Policy make_policy(const Settings& settings, const PilotSettings& pilots, const std::string& image) {
   Policy policy;
@@ -141,7 +142,20 @@ Result<std::unique_ptr<Parts>> Parts::make(Loop& loop, const ServiceOptions& opt
   parts->demand = std::make_unique<CondorDemand>(parts->runner, settings.htcondor, settings.policy,
                                                  settings.kubernetes.name_space, options.backend->name_space,
                                                  parts->backend->jobs_taken());
-  parts->cycle = std::make_unique<Cycle>(*parts->demand, parts->runner, *parts->backend, settings.htcondor,
+  DemandSource* demand = parts->demand.get();
+  if (settings.htcondor.demand != "query") {
+    // Others make groups of their own of what the query finds.
+    if (!options.backend->pod_template)
+      return error("[htcondor] demand: must be query with --backend {}", options.backend->name);
+    parts->offline = std::make_unique<OfflineDemand>(
+        *demand, parts->runner, settings.htcondor,
+        OfflineDemand::Settings{parts->backend->slot_constraint(), pilots.max_pods_per_cluster,
+                                std::max(10 * settings.sleep_time, k_least_offer),
+                                settings.htcondor.demand == "offline" ? Offering::decides : Offering::told,
+                                settings.htcondor.startd_identity_regexp});
+    demand = parts->offline.get();
+  }
+  parts->cycle = std::make_unique<Cycle>(*demand, parts->runner, *parts->backend, settings.htcondor,
                                          pilots.app_name, std::move(policy));
   return parts;
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "provisioner/offline/offline_demand.hpp"
 #include "provisioner/service/cycle.hpp"
 #include "provisioner/service/lease.hpp"
 #include "provisioner/service/service.hpp"
@@ -49,6 +50,7 @@ struct Parts {
   std::unique_ptr<kube::Client> client;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<CondorDemand> demand;
+  std::unique_ptr<OfflineDemand> offline;  // none where the query is all
   std::unique_ptr<Cycle> cycle;
 
   explicit Parts(Loop& loop) : runner(loop) {}

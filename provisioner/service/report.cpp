@@ -52,6 +52,23 @@ Json place_json(const std::string& name, const PlaceSupply& place) {
   return result;
 }
 
+std::string_view to_string(Offers::State state) {
+  switch (state) {
+    case Offers::State::no_pilot:
+      return "no pilot";
+    case Offers::State::asked:
+      return "asked";
+    case Offers::State::answered:
+      return "answered";
+  }
+  return "?";
+}
+
+Json offers_json(const Offers& offers) {
+  return {{"state", to_string(offers.state)}, {"offered", offers.offered}, {"matched", offers.matched},
+          {"queried", offers.queried},        {"decides", offers.decides}, {"text", offers.to_string()}};
+}
+
 Json decision_json(const Decision& d, const OwnerNaming& naming) {
   Json states = Json::object();
   for (const auto& [state, count] : d.supply.states) states[std::string(to_string(state))] = count;
@@ -96,6 +113,7 @@ Json report(const Observation& seen, const Plan& plan, const Applied* applied, c
     if (in_a_place || (breaker != plan.history.breakers.end() && breaker->second.open))
       entry["breaker"] = "open";
     if (!decision.places.empty()) entry["places"] = places_json(decision);
+    if (decision.demand.offers) entry["offers"] = offers_json(*decision.demand.offers);
     result["decisions"].push_back(std::move(entry));
   }
   for (const auto& [node, memory] : plan.history.nodes)
@@ -145,6 +163,7 @@ Result<std::string> table(const Json& report) {
       for (const auto* key : {"gpu_types", "disk_volumes", "labels"})
         if (const auto value = group.at(key).get<std::string>(); !value.empty())
           reason += fmt::format("; {} {}", key, value);
+      if (d.contains("offers")) reason += "; " + d.at("offers").at("text").get<std::string>();
       if (row[10] == "unservable") reason += "; owners " + json_text(d.at("owners"));
       row.push_back(reason);
     }

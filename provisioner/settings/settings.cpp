@@ -154,6 +154,10 @@ class Table {
     seconds(h, "schedd_time_limit", &s.schedd_time_limit, "longest wait for one answer");
     integer(h, "parallel_queries", &s.parallel_queries, 1, "schedds asked at the same time");
     integer(h, "lookahead", &s.lookahead, 0, "most unmaterialised jobs of a cluster that count");
+    choice(
+        h, "demand", &s.demand, {"query", "offline", "both"},
+        "idle jobs count; offline: pods that the negotiator would use, by offline ads; both: idle jobs, and "
+        "plan shows the other beside");
     text(h, "force_k8s_namespace_matching", &s.force_namespace_matching,
          "no: jobs need not name the namespace in RequestK8SNamespace; pattern: it may be a pattern");
   }

@@ -27,7 +27,8 @@ struct HtcondorSettings {
   std::string force_namespace_matching = "yes";  // no, pattern; whatever else is yes
   Seconds schedd_time_limit{60};
   std::int64_t parallel_queries = 8;
-  std::int64_t lookahead = 0;  // most jobs not yet materialised to count beside the idle ones of a cluster
+  std::string demand = "query";  // "offline": pods that the negotiator would use; "both": that is told only
+  std::int64_t lookahead = 0;    // most jobs not yet materialised to count beside the idle ones of a cluster
 };
 
 // What both backends tell their pilots and label them with.

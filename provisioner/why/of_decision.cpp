@@ -78,6 +78,17 @@ constexpr Rule k_rules[] = {
     {"max_pods", "cap", "there are as many pods as there may be", k_end_or_raise, Who::pool_operator},
     {"max_running", "cap", "as many pods run as may", k_end_or_raise, Who::pool_operator},
     {"max_idle", "cap", "as many pods wait as may, of whatever size", k_end_or_raise, Who::pool_operator},
+    {"negotiator", "pool-policy", "the pool's negotiator would use few pods of its size, or none",
+     "quotas and limits of the pool (condor_userprio -quotas -allusers), and what the job requires of its "
+     "slot "
+     "(condor_q -better-analyze)",
+     Who::pool_operator},
+    {"negotiation", "pool-asked",
+     "the pool's negotiator has not said yet whether it would use pods of its size",
+     "wait for its next cycle; where that is always so: problems of `provisioner status`", Who::nobody,
+     Weight::waits},
+    {"offers", "first-pilot", "one pilot at a time, until the first has joined and its ad is known",
+     "wait for it", Who::nobody, Weight::waits},
     {"avoids", "node-avoided", "nodes on which pilots have failed get none for a while",
      "look at these nodes; the first pilot that works there ends it", Who::site_admin, Weight::note},
     {"ramp_up_per_group", "curb", "few pods of its size are made in one cycle",

@@ -64,7 +64,7 @@ struct Scene {
 
   Scene() : cycle(demand, runner, backend, {}, "wn", policy()) {
     runner.answer = [this](const Command& command) -> FakeRunner::Reply {
-      CHECK(command.argv[2] == "MyPilots");
+      CHECK(command.argv[2] == "(MyPilots) && (GlidepodOffline =!= true)");
       return {startds,
               startds_fail ? condor::CommandEnd(error("condor_status: exit code 1")) : condor::CommandEnd()};
     };

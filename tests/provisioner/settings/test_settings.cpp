@@ -146,6 +146,8 @@ TEST_CASE("settings: a wrong value names the key, the value and what is allowed"
   CHECK(failure("[k8s]\nleast_fill = 101\n") ==
         "[k8s] least_fill = '101': must be a whole number from 0 to 100");
   CHECK(failure("[k8s]\nrequest_fuse = maybe\n") == "[k8s] request_fuse = 'maybe': must be one of: yes, no");
+  CHECK(failure("[htcondor]\ndemand = negotiator\n") ==
+        "[htcondor] demand = 'negotiator': must be one of: query, offline, both");
   CHECK(failure("[htcondor]\nschedd_whitelist_regexp = (\n")
             .starts_with("[htcondor] schedd_whitelist_regexp = '(': must be a regular expression"));
   CHECK(failure("[lancium]\nshapes = 16\n") ==

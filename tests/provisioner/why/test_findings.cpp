@@ -42,6 +42,7 @@ struct World {
   bool recalled = false;
   std::vector<std::string> demand_problems;
   std::int64_t others_idle = 0, schedds_failed = 0;
+  std::optional<Offers> offers;
   Seconds last_cycle{10};
   bool has_status = true;
   History history;
@@ -98,6 +99,12 @@ std::vector<Finding> ask(World world) {
   seen.demand.schedds_failed = world.schedds_failed;
   if (scene.group && world.schedds_failed == 0)
     seen.demand.groups[scene.group.value()] = {1 + world.others_idle, 0, {{"alice", 1 + world.others_idle}}};
+  if (scene.group && world.offers) {
+    auto& jobs = seen.demand.groups[scene.group.value()];
+    jobs.offers = world.offers;
+    if (world.offers->limits()) jobs.idle = world.offers->matched;
+    if (world.offers->state == Offers::State::no_pilot) jobs.idle = 1;
+  }
   Tracker tracker;
   if (scene.group)
     for (std::size_t i = 0; i < world.pods.size(); ++i)
@@ -257,6 +264,21 @@ const std::vector<Case> k_cases = {
     {"a pod that the settings cannot make",
      [](World& w) { w.capacity.unservable[Group()] = "two volumes 'x'"; }, "unservable", "stops",
      "the pool's operator", "two volumes"},
+    {"a quota of the pool",
+     [](World& w) {
+       w.offers = {Offers::State::answered, 20, 0, 40, true};
+     },
+     "pool-policy", "stops", "the pool's operator", "would use 0 of 20 pods offered: 40 -> 0"},
+    {"pods just offered to the negotiator",
+     [](World& w) {
+       w.offers = {Offers::State::asked, 0, 0, 1, true};
+     },
+     "pool-asked", "waits", "nobody", "nothing is decided"},
+    {"no pilot whose ad could be offered",
+     [](World& w) {
+       w.offers = {Offers::State::no_pilot, 0, 0, 40, true};
+     },
+     "first-pilot", "waits", "nobody", "40 -> 1"},
     {"quota used up",
      [](World& w) {
        w.capacity.quota_left = Resources{500, 1 << 30, 1 << 30, 0, 10};

@@ -1,0 +1,87 @@
+#include "provisioner/offline/offers.hpp"
+
+#include <algorithm>
+
+namespace glidepod::provisioner {
+
+namespace {
+
+// A cycle first fetches the ads, of which there may be thousands, and looks at its clock then.
+constexpr Seconds k_fetch{20};
+
+// So many of the owners' jobs, each one's in proportion.
+void scale(std::map<std::string, std::int64_t>& owners, std::int64_t all, std::int64_t kept) {
+  for (auto& [owner, idle] : owners) {
+    const auto share = all > 0 ? kept * idle / all : 0;
+    all -= idle;
+    kept -= share;
+    idle = share;
+  }
+}
+
+void limit(GroupDemand& demand, std::int64_t idle) {
+  if (idle >= demand.idle) return;
+  scale(demand.owners, demand.idle, idle);
+  demand.idle = idle;
+  demand.unmaterialized = 0;
+}
+
+}  // namespace
+
+std::string Offers::to_string() const {
+  switch (state) {
+    case State::no_pilot:
+      return fmt::format("{} idle jobs by the query; no pilot has joined whose ad could be offered", queried);
+    case State::asked:
+      return fmt::format("{} idle jobs by the query; no negotiation cycle has seen the pods that are offered",
+                         queried);
+    case State::answered:
+      return fmt::format("{} idle jobs by the query; of {} pods offered the negotiator would use {}", queried,
+                         offered, matched);
+  }
+  return {};
+}
+
+Offers judge(const Group& group, std::int64_t queried, const Negotiation& seen) {
+  Offers result;
+  result.queried = queried;
+  if (const auto found = seen.board.find(group.hash()); found != seen.board.end())
+    for (const auto& offer : found->second) {
+      if (!seen.cycle || *seen.cycle < offer.heard + k_fetch) continue;
+      result.state = Offers::State::answered;
+      ++result.offered;
+      result.matched += offer.matched >= *seen.cycle;
+    }
+  else if (!seen.pilots[group.gpus > 0])
+    result.state = Offers::State::no_pilot;
+  return result;
+}
+
+void add_offers(Demand& demand, const Negotiation& seen, Offering offering) {
+  for (auto& [group, jobs] : demand.groups) {
+    auto offers = judge(group, jobs.idle, seen);
+    offers.decides = offering == Offering::decides;
+    if (offers.decides && offers.limits()) limit(jobs, offers.matched);
+    if (offers.decides && offers.state == Offers::State::no_pilot) limit(jobs, 1);
+    jobs.offers = offers;
+  }
+}
+
+std::vector<std::pair<Group, std::int64_t>> missing_offers(const std::map<Group, std::int64_t>& queried,
+                                                           const Negotiation& seen, std::int64_t most,
+                                                           Seconds lifetime, Time now) {
+  std::vector<std::pair<Group, std::int64_t>> result;
+  for (const auto& [group, idle] : queried) {
+    const auto board = seen.board.find(group.hash());
+    for (std::int64_t number = 0; number < std::min(idle, most); ++number) {
+      const auto fresh = [&](const Offer& offer) {
+        return offer.number == number && now < offer.heard + lifetime / 2;
+      };
+      if (board == seen.board.end() || std::ranges::none_of(board->second, fresh))
+        result.emplace_back(group, number);
+    }
+  }
+  return result;
+}
+
+}  // namespace glidepod::provisioner
