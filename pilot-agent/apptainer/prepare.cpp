@@ -23,7 +23,8 @@ constexpr std::int64_t k_many_in_vain = 3;
 constexpr const char* k_condor_q = "/usr/bin/condor_q";
 // As in config.d/50-containers.config, from the job's side.
 constexpr const char* k_image_expression =
-    "isString(MY.SingularityImage) ? MY.SingularityImage : MY.ContainerImage";
+    "isString(MY.SingularityImage) ? MY.SingularityImage : "
+    "(MY.ContainerImage =!= undefined ? MY.ContainerImage : TARGET.GlidepodDefaultImage)";
 
 Result<std::string> read_ad() {
   const Fd input(::dup(STDIN_FILENO));
@@ -118,7 +119,7 @@ Result<std::string> job_image(const std::string& ad, const EvaluateImage& evalua
   if (auto image = plain_string(job, "SingularityImage")) return *std::move(image);
   if (!job.contains("SingularityImage")) {
     if (auto image = plain_string(job, "ContainerImage")) return *std::move(image);
-    if (!job.contains("ContainerImage")) return error("the job names no image");
+    if (!job.contains("ContainerImage")) return evaluate(ad).in("the job names no image");
   }
   return evaluate(ad).in("the job's image is no string");
 }

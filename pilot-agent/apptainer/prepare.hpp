@@ -31,7 +31,8 @@ Result<std::string> evaluate_image(const std::string& ad, const std::string& mac
 std::string matched_ad(const std::string& job, const std::string& machine);
 
 // The image that a job's ad names, as START and the starter have it (SINGULARITY_IMAGE_EXPR):
-// SingularityImage if that is a string, else ContainerImage. An error where it is none.
+// SingularityImage if that is a string, else ContainerImage, else the slot's GlidepodDefaultImage. An error
+// where it is none.
 Result<std::string> job_image(const std::string& ad, const EvaluateImage& evaluate);
 
 // What prepare-job prints of a job's ad, once the agent has said how the bind went.

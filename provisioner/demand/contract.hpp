@@ -1,10 +1,13 @@
 #pragma once
 
+#include <string>
+
 namespace glidepod::provisioner {
 
 // Which jobs pilots with payload containers take, as an expression over the job: what START of
-// images/pilot/config.d says of the job alone (GLIDEPOD_START_NATIVE and GLIDEPOD_START_IMAGE). A test
-// compares the two, so that what is counted and what is taken are the same.
+// images/pilot/config.d says of the job alone (GLIDEPOD_START_NATIVE and GLIDEPOD_START_IMAGE) and of the
+// slot's GlidepodDefaultImage. A test compares the two, so that what is counted and what is taken are the
+// same.
 inline constexpr const char* k_container_jobs =
     R"((JobUniverse =?= 5) && (PreCmd =?= undefined) && )"
     R"((PostCmd =?= undefined) && (ToolDaemonCmd =?= undefined) && (TransferPlugins =?= undefined) && )"
@@ -14,6 +17,10 @@ inline constexpr const char* k_container_jobs =
     R"((StarterWaitForDebug =?= undefined || StarterWaitForDebug =?= 0) && )"
     R"((JobStarterDebug =?= undefined || JobStarterDebug =?= false) && )"
     R"x(regexp("^(docker://|/cvmfs/singularity[.]opensciencegrid[.]org/)", )x"
-    R"x((isString(SingularityImage) ? SingularityImage : ContainerImage)) =?= True)x";
+    R"x((isString(SingularityImage) ? SingularityImage : )x"
+    R"((ContainerImage =!= undefined ? ContainerImage : GlidepodDefaultImage))) =?= True)";
+
+// The same of pilots with this image for jobs that name none; empty: they have none.
+std::string container_jobs(const std::string& default_image);
 
 }  // namespace glidepod::provisioner

@@ -228,6 +228,16 @@ class Table {
     text(k, "gpu_type_label", &s.gpu_type_label, "node label that RequestGPUTypes is about; empty: ignored");
     seconds(k, "pod_lifetime", &s.pod_lifetime, "activeDeadlineSeconds of a pod; 0: none");
     list(k, "image_pull_secrets", &s.image_pull_secrets, "secrets for pulling the pilot image");
+    add(k, "default_image", "", "image of jobs that name none; empty: such jobs do not count",
+        [&s](const std::string& value) -> Result<void> {
+          static const std::regex image(
+              "(docker://|/cvmfs/singularity[.]opensciencegrid[.]org/)[A-Za-z0-9][A-Za-z0-9._:@/-]*");
+          if (!value.empty() && !std::regex_match(value, image))
+            return error(
+                "must be docker://NAME or a path below /cvmfs/singularity.opensciencegrid.org/, or empty");
+          s.default_image = value;
+          return {};
+        });
     yes_or_no(k, "gpu_jobs_only", &s.gpu_jobs_only, "pods with GPUs take only jobs that request GPUs");
     integer(k, "least_fill", &s.least_fill, 0,
             "free pods take only jobs that request so many percent of their CPUs or memory", 100);

@@ -50,6 +50,7 @@ Finding of_image(const Ad& job) {
     finding.key = "no-image";
     finding.what = "the job names no image";
     finding.seen = "neither ContainerImage nor SingularityImage is set";
+    finding.change += "; or the operator's [k8s] default_image";
   } else if (image.empty()) {
     finding.key = "image-expression";
     finding.what = "its image is an expression that gives no text";

@@ -191,19 +191,27 @@ TEST_CASE("demand: what is counted for pilots with payload containers is what th
   auto macros = read_macros(GLIDEPOD_PILOT_CONFIG "/50-containers.config");
   macros.merge(read_macros(GLIDEPOD_PILOT_CONFIG "/57-native.config"));
   auto start = macro(macros, "GLIDEPOD_START_NATIVE") + " && " + macro(macros, "GLIDEPOD_START_IMAGE");
-  for (auto at = start.find("TARGET."); at != std::string::npos; at = start.find("TARGET."))
-    start.erase(at, 7);
+  for (const std::string scope : {"TARGET.", "MY."})
+    for (auto at = start.find(scope); at != std::string::npos; at = start.find(scope))
+      start.erase(at, scope.size());
   CHECK(start == k_container_jobs);
   // And START has no other clause that is about the job alone.
   CHECK(read_macros(GLIDEPOD_PILOT_CONFIG "/60-start.config").at("START") ==
         "$(GLIDEPOD_START_NATIVE) && $(GLIDEPOD_START_IMAGE) && $(GLIDEPOD_START_CONTAINER) && "
         "$(GLIDEPOD_START_LIFETIME) && $(GLIDEPOD_START_NAMESPACE) && $(GLIDEPOD_START_GPUS) && "
         "$(GLIDEPOD_START_FILL) && $(GLIDEPOD_START_HEARD) && ($ENV(ADDITIONAL_REQUIREMENTS:True))");
-  const auto query = job_query({}, "ns", CondorDemand::Namespace::ignored, k_container_jobs).value();
-  CHECK(query.first == fmt::format("(JobStatus == 1) && (JobUniverse == 5) && ({})", k_container_jobs));
+  const auto jobs = container_jobs("");
+  CHECK(jobs.find("? ContainerImage : undefined)") != std::string::npos);
+  const auto query = job_query({}, "ns", CondorDemand::Namespace::ignored, jobs).value();
+  CHECK(query.first == fmt::format("(JobStatus == 1) && (JobUniverse == 5) && ({})", jobs));
   for (const auto* name : {"PreCmd", "JobStarterDebug", "SingularityImage", "ContainerImage"})
     CHECK(std::count(query.second.begin(), query.second.end(), name) == 1);
   for (const auto& name : query.second) CHECK(name.find("docker") == std::string::npos);
+  // Jobs without an image are counted with what the pods' slots say is theirs.
+  const auto with_default = container_jobs("docker://a/b:1");
+  CHECK(with_default.find(R"(? ContainerImage : "docker://a/b:1"))") != std::string::npos);
+  CHECK(with_default.find("GlidepodDefaultImage") == std::string::npos);
+  CHECK(job_query({}, "ns", CondorDemand::Namespace::ignored, with_default).value().second == query.second);
 }
 
 // What START says of how a job and a pod fit, for a pilot with this environment. The slot is part of the

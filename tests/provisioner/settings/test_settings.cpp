@@ -145,6 +145,13 @@ TEST_CASE("settings: a wrong value names the key, the value and what is allowed"
         "[k8s] k8s_image_pull_policy = 'always': must be one of: Always, IfNotPresent, Never");
   CHECK(failure("[k8s]\nleast_fill = 101\n") ==
         "[k8s] least_fill = '101': must be a whole number from 0 to 100");
+  for (const std::string image :
+       {"a:1", "oras://a:1", "Docker://a", "docker://", "docker://a\"b", "/cvmfs/other/a"})
+    CHECK(failure("[k8s]\ndefault_image = " + image + "\n") ==
+          "[k8s] default_image = '" + image +
+              "': must be docker://NAME or a path below /cvmfs/singularity.opensciencegrid.org/, or empty");
+  CHECK(load("[k8s]\ndefault_image = docker://r.example:5000/a/b:1@sha256:00\n").ok());
+  CHECK(load("[k8s]\ndefault_image =\n").ok());
   CHECK(failure("[k8s]\nrequest_fuse = maybe\n") == "[k8s] request_fuse = 'maybe': must be one of: yes, no");
   CHECK(failure("[htcondor]\ndemand = negotiator\n") ==
         "[htcondor] demand = 'negotiator': must be one of: query, offline, both");

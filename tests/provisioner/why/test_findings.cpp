@@ -79,8 +79,9 @@ std::vector<Finding> ask(World world) {
   scene.now = k_now;
   scene.job = std::move(world.look);
   scene.job.ad = condor::ad_from_json(world.job.dump()).value();
-  const JobRules rules{query_parts(world.htcondor, "ns", CondorDemand::Namespace::matched, k_container_jobs),
-                       world.start, world.name_space};
+  const JobRules rules{
+      query_parts(world.htcondor, "ns", CondorDemand::Namespace::matched, container_jobs("")), world.start,
+      world.name_space};
   scene.job.clauses = clauses_of(rules, scene.job.ad);
   for (auto& clause : scene.job.clauses)
     if (clause.of_job) clause.holds = holds(clause.expression, scene.job.ad);
