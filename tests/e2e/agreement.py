@@ -2,7 +2,7 @@
 """What tests/e2e/agreement submits and advertises, and what it makes of the answers.
 
 usage: agreement.py jobs SEED JOBS FOLDER REGISTRY   FOLDER/*.submit and jobs.json
-       agreement.py query SITE CONTRACT MORE   what its provisioner asks of a schedd; CONTRACT is provisioner/demand/contract.hpp
+       agreement.py query SITE DEMAND IMAGE MORE   what its provisioner asks of a schedd; DEMAND is the folder provisioner/demand
        agreement.py pods FOLDER     the sizes of pods that plan-SITE.json wants, made of the pilots in real.ads: pods.ads, pods.json
        agreement.py judge FOLDER    with queue (condor_q's table), counted-SITE and plan-SITE.json
 
@@ -20,7 +20,7 @@ import sys
 from judging import tell
 
 OWNERS = ("alice", "bob")
-SITES = ("a", "b")  # tests/e2e/agreement has their settings
+SITES = ("a", "b", "c")  # tests/e2e/agreement has their settings
 # As the settings of both have them.
 CPUS, MEMORY, DISK = (1, 2, 4, 8), (4096, 8192, 16384), (8000000, 16000000, 32000000)
 
@@ -54,7 +54,9 @@ IMAGE = {
         (1, "other", ['+ContainerImage = " docker://a"']),
         (1, "other", ['+ContainerImage = "a"']),
         (1, "other", ['+ContainerImage = 5']),
-        (1, "other", ['+ContainerImage = undefined']),
+        (1, "none", ['+ContainerImage = undefined']),
+        (1, "none", ['+SingularityImage = 5']),
+        (1, "other", ['+ContainerImage = error']),
     ),
     # These never get to a pilot.
     "local": ((1, "local", []),),
@@ -104,7 +106,11 @@ REQUEST_GPUS = (
 )
 NAMESPACE = (
     (45, "", ['+RequestK8SNamespace = "default"']), (35, "", []), (8, "another", ['+RequestK8SNamespace = "other"']),
-    (4, "pattern", ['+RequestK8SNamespace = ".*"']), (4, "another", ['+RequestK8SNamespace = "Default"']), (4, "another", ["+RequestK8SNamespace = 5"]),
+    (4, "pattern", ['+RequestK8SNamespace = ".*"']), (2, "pattern", ['+RequestK8SNamespace = "other|default"']),
+    (2, "pattern", ['+RequestK8SNamespace = "def.+|x*"']), (2, "pattern", ['+RequestK8SNamespace = strcat("def", "ault?")']),
+    (2, "pattern", ['+RequestK8SNamespace = "fault"']), (2, "another", ['+RequestK8SNamespace = "defaults"']),
+    (1, "refused", ['+RequestK8SNamespace = ".*.*.*.*"']), (1, "refused", ['+RequestK8SNamespace = "(default)"']),
+    (1, "refused", ['+RequestK8SNamespace = "[d]efault"']), (1, "refused", ['+RequestK8SNamespace = ""']), (4, "another", ['+RequestK8SNamespace = "Default"']), (4, "another", ["+RequestK8SNamespace = 5"]),
 )
 PROJECT = ((60, "", ['+ProjectName = "Sky"']), (30, "", []), (10, "", ['+ProjectName = "Closed"']))
 REQUIREMENTS = (
@@ -265,10 +271,13 @@ def resized(ad, name, shape):
 # --- the query -------------------------------------------------------------------------------------------------------
 
 
-def query(site, contract, more):
-    taken = "".join(text for _, text in re.findall(r'R"(x?)\((.*)\)\1"', read("", contract)))
-    parts = ["JobStatus == 1", "JobUniverse == 5", taken]
+def query(site, demand, image, more):
+    taken = "".join(text for _, text in re.findall(r'R"(x?)\((.*)\)\1"', read(demand, "contract.hpp")))
+    parts = ["JobStatus == 1", "JobUniverse == 5", taken.replace("GlidepodDefaultImage", f'"{image}"' if image else "undefined")]
     parts += ['RequestK8SNamespace =?= "default"'] if site == "b" else []
+    if site == "c":
+        patterns = re.search('k_namespace_patterns =\\s+"(.*)";', read(demand, "name_space.hpp"))[1]
+        parts.append(f'ifThenElse(regexp("{patterns}", RequestK8SNamespace) =?= true, regexp(strcat("^(?:", RequestK8SNamespace, ")$"), "default"), false) =?= true')
     parts += [more] if more else []
     print(" && ".join(f"({part})" for part in parts))
 
