@@ -154,8 +154,7 @@ constexpr std::int64_t k_own_disk_kib = 512000;
 // in KiB and count it; the kubelet counts all that the pod has written, and evicts it for a byte too many.
 std::string disk_of(const Group& group, const KubernetesSettings& settings, bool payloads) {
   const auto least = settings.storage_mbs * 1024;
-  return payloads ? fmt::format("{}Ki", std::max(group.disk_kb + k_own_disk_kib, least))
-                  : fmt::format("{}k", std::max(group.disk_kb, least));
+  return fmt::format("{}Ki", std::max(group.disk_kb + (payloads ? k_own_disk_kib : 0), least));
 }
 
 }  // namespace

@@ -95,9 +95,9 @@ TEST_CASE("pods: the published configuration gives PRP's pod, field by field") {
           {"name": "FORCE_K8SNAMESPACE_MATCHING", "value": "yes"},
           {"name": "PHYSICAL_HOSTNAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
         "resources": {
-          "requests": {"cpu": "3", "memory": "12800Mi", "ephemeral-storage": "20480000k", "nvidia.com/gpu": "1",
+          "requests": {"cpu": "3", "memory": "12800Mi", "ephemeral-storage": "20480000Ki", "nvidia.com/gpu": "1",
                        "smarter-devices/fuse": "1"},
-          "limits": {"cpu": "4250m", "memory": "17000Mi", "ephemeral-storage": "20480000k", "nvidia.com/gpu": "1",
+          "limits": {"cpu": "4250m", "memory": "17000Mi", "ephemeral-storage": "20480000Ki", "nvidia.com/gpu": "1",
                      "smarter-devices/fuse": "1"}},
         "volumeMounts": [{"name": "configpasswd", "mountPath": "/etc/condor/tokens.d/prp-wn.token",
                           "subPath": "prp-wn.token", "readOnly": true}]}],
@@ -166,8 +166,8 @@ pod_lifetime=7200
           {"name": "GLIDEIN_Site", "value": "SDSC-PRP"},
           {"name": "PHYSICAL_HOSTNAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
         "resources": {
-          "requests": {"cpu": "1", "memory": "5096Mi", "ephemeral-storage": "8000000k", "example.com/nic": "2"},
-          "limits": {"cpu": "1", "memory": "5096Mi", "ephemeral-storage": "8000000k", "example.com/nic": "2"}},
+          "requests": {"cpu": "1", "memory": "5096Mi", "ephemeral-storage": "8000000Ki", "example.com/nic": "2"},
+          "limits": {"cpu": "1", "memory": "5096Mi", "ephemeral-storage": "8000000Ki", "example.com/nic": "2"}},
         "volumeMounts": [
           {"name": "data-x", "mountPath": "/data"},
           {"name": "soft", "mountPath": "/soft", "readOnly": true, "mountPropagation": "HostToContainer"},
