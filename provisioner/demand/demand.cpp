@@ -98,10 +98,13 @@ const std::vector<std::string> k_group_attributes = {"RequestCpus",        "Requ
 
 }  // namespace
 
-// A job whose pattern for namespaces is refused comes with the answer, to be told.
+// A job whose pattern for namespaces is refused comes with the answer, to be told. What only HTCondor can
+// evaluate (strcat()) counts, as it does for START, unless a schedd has left it out.
 Result<Group> CondorDemand::group_in(const Ad& ad) const {
   const auto pattern = ad.evaluate("RequestK8SNamespace");
-  const bool good = pattern.is(Value::Type::string) && is_namespace_pattern(pattern.text);
+  const bool good = pattern.is(Value::Type::string)
+                        ? is_namespace_pattern(pattern.text)
+                        : pattern.is(Value::Type::error) || pattern.is(Value::Type::undefined);
   if (patterns_ && !good)
     return error(
         "RequestK8SNamespace of {} is refused: '{}' is no pattern of a-z, 0-9, '-', '.', '|' and at "

@@ -75,6 +75,8 @@ TEST_CASE("namespace: a pattern that is refused is told and costs only its own j
 {"JobCount": 1000, "Owner": "mallory", "RequestK8SNamespace": "(a+)+$"}
 ,
 {"JobCount": 1, "Owner": "eve", "RequestK8SNamespace": 5}
+,
+{"JobCount": 2, "Owner": "bob", "RequestK8SNamespace": "/Expr(strcat(\"n\", Suffix))/"}
 ]
 )",
             {}};
@@ -89,13 +91,13 @@ TEST_CASE("namespace: a pattern that is refused is told and costs only its own j
   };
   const auto demand = fetch("pattern");
   CHECK_FALSE(demand.blind);
-  CHECK(demand.groups.at(Group{}).idle == 3);
+  CHECK(demand.groups.at(Group{}).idle == 3 + 2);
   CHECK(demand.bad_ads == 2);
   REQUIRE(demand.problems.size() == 2);
   CHECK(demand.problems[0] ==
         "a: bad ad: RequestK8SNamespace of mallory is refused: '(a+)+$' is no pattern of a-z, 0-9, '-', '.', "
         "'|' and at most three of '*', '+', '?'");
   CHECK(asked.find(" || (RequestK8SNamespace =!= undefined && (regexp(") != std::string::npos);
-  CHECK(fetch("yes").groups.at(Group{}).idle == 1004);
+  CHECK(fetch("yes").groups.at(Group{}).idle == 1006);
   CHECK(asked.find("regexp") == std::string::npos);
 }
