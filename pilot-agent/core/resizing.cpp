@@ -144,16 +144,23 @@ void Core::ask_sizes(Time now) {
 
 void Core::ask_round(std::vector<SizeChange> changes, EventKind event, Time now) {
   if (changes.empty()) changes = std::exchange(sizing_->grow, {});
-  if (changes.empty()) return end_sizing({}, event, now);
-  sizing_->asked = std::move(changes);
   sizing_->attempt = ++last_attempt_;
   sizing_->answered = sizing_->doubtful = false;
+  sizing_->before.clear();
+  if (changes.empty()) {
+    const SizeChange own{sizing_->container, {{}, sizing_->slot}};
+    if (in_force(own)) return end_sizing({}, event, now);
+    // It was asked for before, and the kubelet may be about to do it.
+    sizing_->answered = true;
+    sizing_->asked = {own};
+    return;
+  }
+  sizing_->asked = std::move(changes);
   for (const SizeChange& change : sizing_->asked) {
     Container& own = *find(change.container);
     const std::int64_t before = own.size.limit.memory, next = change.size.limit.memory;
     own.asked_memory = before > 0 ? std::min(before, next) : next;
-    const bool shown = own.status && own.status->size.limit == change.size.limit;
-    sizing_->doubtful |= shown && own.size.limit != change.size.limit;
+    sizing_->before[own.name] = own.size.limit;
     note("event=resize container={} cpu_m={} memory_mib={}", change.container, change.size.limit.cpu,
          change.size.limit.memory >> 20);
   }
@@ -164,6 +171,11 @@ void Core::on_resized(std::uint64_t attempt, const kube::Pod& pod, Time now) {
   if (sizing_ && sizing_->attempt == attempt) {
     sizing_->answered = true;
     sizing_->generation = pod.generation;
+    for (const SizeChange& change : sizing_->asked) {
+      const auto* status = pod.status(change.container);
+      const bool shown = status != nullptr && status->size.limit == change.size.limit;
+      sizing_->doubtful |= shown && sizing_->before[change.container] != change.size.limit;
+    }
   }
   on_pod(pod, now);
   // The status may have been faster.

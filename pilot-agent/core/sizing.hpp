@@ -18,8 +18,9 @@ struct Sizing {
   // without an answer, and by container.
   std::map<std::uint64_t, std::string> questions = {};
   std::map<std::string, std::int64_t> used_kib = {};
-  std::vector<kube::SizeChange> grow = {};   // what is asked for when `asked` is in force
-  std::vector<kube::SizeChange> asked = {};  // at present
+  std::vector<kube::SizeChange> grow = {};    // what is asked for when `asked` is in force
+  std::vector<kube::SizeChange> asked = {};   // at present
+  std::map<std::string, Amount> before = {};  // limits in the spec until then
   std::uint64_t attempt = 0;
   bool answered = false;  // the API has taken it
   // Its status may show the size from before another one that was asked meanwhile, which is not in force yet:

@@ -53,7 +53,7 @@ struct Scene {
     const std::vector<SizeChange> changes = {{container, {{500, 1000}, {1500, std::int64_t{1} << 30}}}};
     const auto operation =
         client->resize({"ns", "p"}, changes, std::chrono::steady_clock::now() + std::chrono::seconds(20),
-                       [this](Result<Pod> pod) { answer = std::move(pod); });
+                       [this](Result<Pod> got) { answer = std::move(got); });
     for (int i = 0; i < 10'000 && !answer; ++i) REQUIRE(loop.run_once(Milliseconds(5'000)).ok());
   }
 };

@@ -9,8 +9,8 @@ using kube::Size;
 
 namespace {
 
-constexpr std::int64_t k_gib = std::int64_t{1} << 30;
-constexpr Amount k_all{4000, 4 * k_gib}, k_half{2000, 2 * k_gib}, k_quarter{1000, k_gib};
+constexpr std::int64_t k_whole_gib = std::int64_t{1} << 30;
+constexpr Amount k_all{4000, 4 * k_whole_gib}, k_half{2000, 2 * k_whole_gib}, k_quarter{1000, k_whole_gib};
 
 Policy sized() {
   Policy policy;
@@ -21,9 +21,9 @@ Policy sized() {
 // A pod of two payload containers that share four CPUs and 4 GiB; each may have all.
 struct Sized : Harness {
   explicit Sized(const Policy& policy = sized(), Core::Earlier earlier = Core::Earlier::none)
-      : Harness(2, policy, 0, earlier, [](kube::Pod& pod) {
-          for (std::size_t i : {1U, 2U}) pod.containers[i].size = pod.statuses[i].size = {k_half, k_all};
-          pod.payload_size = Size{k_all, {8000, 8 * k_gib}};
+      : Harness(2, policy, 0, earlier, [](kube::Pod& made) {
+          for (std::size_t i : {1U, 2U}) made.containers[i].size = made.statuses[i].size = {k_half, k_all};
+          made.payload_size = Size{k_all, {8000, 8 * k_whole_gib}};
         }) {
     slot_size = k_half;
   }
@@ -241,7 +241,7 @@ TEST_CASE("core: an answer belongs to its question") {
   CHECK(h.count<Launch>() == 1);
   h.resize_taken();
   h.in_force();
-  CHECK(h.size_asked(1).request == Amount{3000, 3 * k_gib});
+  CHECK(h.size_asked(1).request == Amount{3000, 3 * k_whole_gib});
   h.resize_taken();
   CHECK(h.count<Launch>() == 2);
 }

@@ -110,6 +110,7 @@ TEST_CASE("sizes: no limit is lowered below the memory in use") {
   apply(all, plan->shrink);
   CHECK(of(all, 1).limit.memory == 3 * k_gib + (k_memory_margin_kib << 10));
   // The job's own container has more than the slot: it stays as it is.
+  all[0].now.limit = amount(4, 8);
   all[0].used_kib = 8 << 20;
   CHECK_FALSE(plan_sizes(room(2), all, "payload-0", amount(3, 7)));
 }
@@ -138,7 +139,10 @@ TEST_CASE("sizes: whatever comes, never more than the pod at any moment, and nev
         slots[i] = {};
         continue;
       }
-      for (Sizeable& one : all) one.used_kib = one.idle && between(0, 4) == 0 ? between(1000, 200'000) : 0;
+      for (Sizeable& one : all)
+        one.used_kib = one.idle && between(0, 4) == 0
+                           ? std::min<std::int64_t>(between(1000, 200'000), one.now.limit.memory >> 10)
+                           : 0;
       Amount free = most.request;
       for (const Amount& slot : slots) free = {free.cpu - slot.cpu, free.memory - slot.memory};
       const Amount slot{between(1, 10) * free.cpu / 10, between(1, 10) * free.memory / 10};

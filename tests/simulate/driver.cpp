@@ -180,9 +180,11 @@ void Driver::run(const Patch& action) {
 }
 
 void Driver::run(const Resize& action) {
-  for (const kube::SizeChange& change : action.changes)
-    if (world_.kubelet.find(change.container) == nullptr)
-      return world_.properties.broken("actions refer to what there is", change.container);
+  for (const kube::SizeChange& change : action.changes) {
+    const Box* box = world_.kubelet.find(change.container);
+    if (box == nullptr) return world_.properties.broken("actions refer to what there is", change.container);
+    world_.properties.asked(*box, change.size);
+  }
   world_.say("core: Resize {} of {} containers", action.attempt, action.changes.size());
   world_.tempt();
   resize_ = action.attempt;

@@ -132,9 +132,11 @@ void Glue::take_signal(JobId job, int number) {
 }
 
 void Glue::take_beat(std::uint64_t number) {
-  world_.driver.from_glue(link_, "beat", [link = link_, number, used = used_kib_](Core& core, Time now) {
-    core.on_beat(link, {number, used}, now);
-  });
+  told_used_ = true;
+  world_.driver.from_glue(link_, "beat",
+                          [link = link_, number, used = job_ ? 1000 : used_kib_](Core& core, Time now) {
+                            core.on_beat(link, {number, used}, now);
+                          });
 }
 
 void Glue::take_finish() {

@@ -36,6 +36,7 @@ class Glue {
   bool wedged() const { return wedged_; }
   bool busy() const { return job_.has_value(); }
   std::int64_t used_kib() const { return used_kib_; }  // that cannot be freed
+  bool told_used() const { return told_used_; }
   agent::ClientId client() const { return job_ ? job_->client : 0; }
 
  private:
@@ -56,6 +57,7 @@ class Glue {
   bool alive_ = true, wedged_ = false, said_goodbye_ = false, unclean_ = false;
   bool stuck_ = false;  // its job's main process hangs in the kernel: that it has exited is never told
   std::int64_t used_kib_ = 1000;
+  bool told_used_ = false;
   std::optional<int> leaving_;
   std::optional<Job> job_;
 };

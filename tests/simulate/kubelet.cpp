@@ -44,19 +44,23 @@ void Kubelet::told(const kube::Pod& pod) {
   if (changed) poke(world_.takes(1, 20));
 }
 
-// Soon, or late, or never: then it goes by the next change of a size.
+// Soon, or late, or when nobody waits for it any more.
 void Kubelet::resize_later() {
   Milliseconds wait = world_.takes(50, 2000);
   if (world_.storm && world_.weather.resize_astray > 0) {
     Random astray = world_.random.aside(world_.clock.steps());
     if (astray.chance(world_.weather.resize_astray)) {
       const auto how = astray.between(0, 2);
-      if (how == 0) return world_.say("kubelet: does not resize");
+      if (how == 0) {
+        world_.say("kubelet: does not resize, for minutes");
+        wait = astray.delay(120'000, 600'000);
+      }
       if (how == 1) {
         world_.say("kubelet: cannot resize");
-        return world_.clock.after(wait, [this] { world_.api.set_infeasible(); });
+        world_.clock.after(wait, [this] { world_.api.set_infeasible(); });
+        wait = astray.delay(120'000, 600'000);
       }
-      wait = astray.delay(5000, 60'000);
+      if (how == 2) wait = astray.delay(5000, 60'000);
     }
   }
   world_.clock.after(wait, [this, generation = generation_] {
@@ -70,10 +74,21 @@ void Kubelet::resize() {
     // With another image in the same pass it is lost (kubernetes#127356).
     if (!box.runs() || box.now->image != box.wanted) continue;
     world_.say("kubelet: {} has {}m, {} MiB", box.name, box.size.limit.cpu, box.size.limit.memory >> 20);
-    const kube::Size before = std::exchange(box.in_force, box.size);
-    world_.properties.resized(box, before);
+    // From Kubernetes 1.34 on it looks first.
+    if (box.size.limit.memory < box.in_force.limit.memory &&
+        box.glue->used_kib() > box.size.limit.memory / 1024)
+      continue;
+    box.in_force = box.size;
+    world_.properties.resized(box);
     show(box);
   }
+  const auto differs = [](const Box& box) { return box.size != box.in_force; };
+  if (retrying_ || !std::ranges::any_of(boxes_, differs)) return;
+  retrying_ = true;
+  world_.clock.after(world_.random.aside(world_.clock.steps()).delay(10'000, 60'000), [this] {
+    retrying_ = false;
+    resize();
+  });
 }
 
 void Kubelet::poke(Milliseconds wait) {

@@ -85,7 +85,7 @@ class Kubelet {
   World& world_;
   std::vector<Box> boxes_;
   std::deque<Task> tasks_;
-  bool busy_ = false, again_ = false, unhappy_ = false, silent_ = false;
+  bool busy_ = false, again_ = false, unhappy_ = false, silent_ = false, retrying_ = false;
   int killing_ = -1;  // the box whose end the pass waits for
   std::uint64_t last_instance_ = 0, pauses_ = 0;
   std::uint64_t generation_ = 0;  // of the kubelet's own process

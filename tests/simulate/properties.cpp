@@ -131,12 +131,16 @@ void Properties::sized(const kube::Pod& pod) {
     broken("containers never have more than their pod", "");
 }
 
-void Properties::resized(const Box& box, const kube::Size& before) {
-  const std::int64_t memory = box.in_force.limit.memory;
-  if (memory < before.limit.memory && box.glue->used_kib() > memory / 1024)
-    broken("a limit is never lowered below what is in use", box.name);
+// Once glue has said what is in use, the agent must know.
+void Properties::asked(const Box& box, const kube::Size& size) {
+  const bool lowered = size.limit.memory < world_.api.pod()->container(box.name)->size.limit.memory;
+  if (lowered && box.glue && box.glue->told_used() && box.glue->used_kib() > size.limit.memory / 1024)
+    broken("no limit below what is in use is asked for", box.name);
+}
+
+void Properties::resized(const Box& box) {
   const ClientId id = box.glue->client();
-  if (id != 0 && memory < world_.starters.client(id).request.slot_size.memory)
+  if (id != 0 && box.in_force.limit.memory < world_.starters.client(id).request.slot_size.memory)
     broken("a job's container is never made smaller than its slot", box.name);
 }
 

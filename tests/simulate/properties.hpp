@@ -35,8 +35,9 @@ class Properties {
   void given_up();
   void ended(agent::ClientId client, ExitStatus status, std::string_view cause, bool after_goodbye);
   void told_end(agent::ClientId client);
-  void resized(const Box& box, const kube::Size& before);  // its size is in force
-  void sized(const kube::Pod& pod);                        // the API has taken sizes
+  void resized(const Box& box);  // its size is in force
+  void asked(const Box& box, const kube::Size& size);
+  void sized(const kube::Pod& pod);  // the API has taken sizes
   void paused(const Box& box, const std::string& image);
   // From the node and the agent: somebody stops a container while its image is being changed, and the kubelet
   // starts the same again, since it has not heard of the change; then it may be behind by one change until it
