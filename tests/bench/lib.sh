@@ -78,6 +78,7 @@ bench_image_root() {  # DIR NAME
         cp /bin/busybox "$1/bin/busybox" || return
     for applet in sh sleep usleep cat true; do ln -s busybox "$1/bin/$applet"; done
     echo "root:x:0:0:root:/root:/bin/sh" >"$1/etc/passwd"
+    echo "root:x:0:" >"$1/etc/group"
     echo "$2" >"$1/etc/image-name"
 }
 
