@@ -64,8 +64,8 @@ struct Pod {
   std::string resource_version;
   std::vector<ContainerSpec> containers;
   std::vector<ContainerStatus> statuses;
-  std::int64_t grace_seconds = 30;           // terminationGracePeriodSeconds
-  bool pull_secrets = false;                 // whether imagePullSecrets name any
+  std::int64_t grace_seconds = 30;                          // terminationGracePeriodSeconds
+  bool pull_secrets = false;                                // whether imagePullSecrets name any
   std::string wanted_images, pulled_images, likely_images;  // annotations: pulls.hpp
   // What its payload containers have together, as whoever made it says in annotations; nothing unless in all.
   std::optional<Size> payload_size;

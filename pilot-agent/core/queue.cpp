@@ -88,8 +88,10 @@ bool Core::place(Waiting& waiting, Time now) {
       ready(*container, std::move(waiting), reserved.how, reserved.bound_in, EventKind::assigned, now);
       return true;
     }
-    // Those that are idle are being given what is left.
-    if (sizing_) return false;
+  }
+  // Those that are idle are being given what is left.
+  if (sizing_) return false;
+  if (!request.any_image) {
     if (Container* container = warm_for(request)) {
       if (const auto placed = place_sized(*container, waiting, "warm", {}, now)) return *placed;
       ready(*container, std::move(waiting), "warm", {}, EventKind::assigned, now);
@@ -120,9 +122,14 @@ bool Core::place(Waiting& waiting, Time now) {
 // The container is what the request wants.
 void Core::ready(Container& container, Waiting waiting, std::string_view how, microseconds before,
                  EventKind event, Time now) {
-  if (event != EventKind::known && too_small(container, waiting.request)) {
-    become(container, Idle{}, event);
-    return fail_too_small(waiting.request);
+  if (event != EventKind::known) {
+    // Another's size is under way, and this one is not as it is to be.
+    const bool small = too_small(container, waiting.request);
+    const bool unlike = small || container.size.limit != waiting.request.slot_size;
+    const bool later = unlike && fit_of(container, waiting.request) == Fit::wait;
+    if (later || small) become(container, Idle{}, event);
+    if (later) return queue_.push_front(std::move(waiting));
+    if (small) return fail_too_small(waiting.request);
   }
   switch (ask(waiting, now)) {
     case Command::known:

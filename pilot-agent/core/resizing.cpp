@@ -186,10 +186,10 @@ void Core::on_resized(std::uint64_t attempt, const kube::Pod& pod, Time now) {
 void Core::on_resized(std::uint64_t attempt, const kube::Failure& failure, Time now) {
   if (!sizing_ || sizing_->attempt != attempt) return;
   if (failure.rejected()) {
-    // And so all stays as it was.
+    // All stays as it was.
     for (const SizeChange& change : std::exchange(sizing_->asked, {}))
       find(change.container)->asked_memory = 0;
-    no_resizes(failure.to_string());
+    if (!failure.retriable()) no_resizes(failure.to_string());
   }
   end_sizing(failure.to_string(), EventKind::answered, now);
   settle(now);

@@ -206,7 +206,10 @@ Result<void> resize_container(const TaskTools& tools, const std::string& id, con
     if (used > *resources.memory_limit)
       return error("{} bytes of memory are in use, more than {}", used, *resources.memory_limit);
   }
-  return tools.podman.update_container(id, resource_limits(resources, tools.pids_limit));
+  Json limits = resource_limits(resources, tools.pids_limit);
+  // As podman does when it makes a container.
+  if (resources.memory_limit && swap_is_limited()) limits["memory"]["swap"] = 2 * *resources.memory_limit;
+  return tools.podman.update_container(id, limits);
 }
 
 EndResult bury_container(const TaskTools& tools, const PodSpec& pod, const ContainerSpec& container,

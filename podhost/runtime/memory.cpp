@@ -1,6 +1,7 @@
 #include "podhost/runtime/memory.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -26,6 +27,10 @@ std::int64_t memory_in_use(pid_t process, const std::string& proc, const std::st
     return bytes;
   }
   return 0;
+}
+
+bool swap_is_limited(const std::string& mount) {
+  return ::access((mount + "/memory/memory.memsw.limit_in_bytes").c_str(), F_OK) == 0;
 }
 
 }  // namespace glidepod::podhost

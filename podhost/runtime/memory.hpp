@@ -13,4 +13,8 @@ namespace glidepod::podhost {
 std::int64_t memory_in_use(pid_t process, const std::string& proc = "/proc",
                            const std::string& mount = "/sys/fs/cgroup");
 
+// Whether a limit of memory comes with one of memory and swap together, which it must not exceed: version 1,
+// where the kernel accounts for swap.
+bool swap_is_limited(const std::string& mount = "/sys/fs/cgroup");
+
 }  // namespace glidepod::podhost

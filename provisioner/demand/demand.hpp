@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -13,7 +14,6 @@
 #include "provisioner/demand/images.hpp"
 #include "provisioner/demand/offers.hpp"
 #include "provisioner/demand/resources.hpp"
-#include "provisioner/supply/slot.hpp"
 
 namespace glidepod::provisioner {
 
@@ -44,7 +44,7 @@ class DemandSource {
   // Calls done once, from the loop. Not to be called again before that.
   virtual void fetch(std::function<void(Demand)> done) = 0;
   // Of what was fetched last something was decided, which is now carried out.
-  virtual void follow_up(Time) {}
+  virtual void follow_up(std::chrono::sys_seconds) {}
 };
 
 // The trusted schedds of an HTCondor pool.

@@ -155,6 +155,12 @@ TEST_CASE("core: where sizes are not served, it is said once and nobody asks aga
     CHECK(h.count<Patch>() == 2);
     CHECK(h.count<Resize>() == 1);
   }
+  Sized busy;  // what may be better later is no such word
+  busy.ask(k_image_a);
+  busy.used();
+  busy.resize_failed(429);
+  CHECK_FALSE(busy.noted("event=resize_off"));
+  CHECK(busy.count<Patch>() == 1);
   Harness bare(1, sized());
   CHECK(bare.noted("event=resize_off reason=\"no annotations"));
   Harness off;
@@ -235,10 +241,13 @@ TEST_CASE("core: an answer belongs to its question") {
   refused.kind = kube::Failure::Kind::status;
   refused.status = 404;
   h.core.on_resized(first.attempt, refused, h.now);
+  h.pod.generation = 5;
+  h.pod.pending_resize = {"Deferred", 5};
   h.core.on_resized(first.attempt, h.pod, h.now);
   h.take();
   CHECK_FALSE(h.noted("event=resize_off"));
   CHECK(h.count<Launch>() == 1);
+  h.pod.pending_resize.reset();
   h.resize_taken();
   h.in_force();
   CHECK(h.size_asked(1).request == Amount{3000, 3 * k_whole_gib});
@@ -259,8 +268,8 @@ TEST_CASE("core: an older size in the status is no proof, unless it is of this g
     h.slot_size = k_all;
     h.ask(k_image_a);
     h.used();
-    h.pod.statuses[2].size.limit = {100, 64 << 20};
     h.resize_taken();
+    h.pod.statuses[2].size.limit = {100, 64 << 20};
     h.tell();
     CHECK(h.last<Resize>().changes.front().container == "payload-0");
     h.resize_taken();

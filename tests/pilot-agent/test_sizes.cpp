@@ -18,12 +18,13 @@ Amount amount(std::int64_t cpus, std::int64_t gib) {
 // A pod of four CPUs and 8 GiB, each container of which may have all, as provisioners make them.
 std::vector<Sizeable> containers(int count) {
   std::vector<Sizeable> all;
+  all.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i)
     all.push_back({"payload-" + std::to_string(i), {{4000 / count, 8 * k_gib / count}, amount(4, 8)}, true});
   return all;
 }
 Size room(int count) {
-  return {amount(4, 8), {4000 * count, 8 * k_gib * count}};
+  return {amount(4, 8), {std::int64_t{4000} * count, 8 * k_gib * count}};
 }
 void apply(std::vector<Sizeable>& all, const std::vector<SizeChange>& changes) {
   for (const SizeChange& change : changes)

@@ -62,7 +62,7 @@ void Api::set_infeasible() {
 // False if the pod is of another version.
 bool Api::store_sizes(const Change& change) {
   kube::Pod next = *pod();
-  if (change.version != next.resource_version) return false;
+  if (!world_.weather.resize_served || change.version != next.resource_version) return false;
   for (const kube::SizeChange& one : change.sizes) {
     world_.say("api: {} is to have {}m, {} MiB", one.container, one.size.limit.cpu,
                one.size.limit.memory >> 20);

@@ -188,7 +188,7 @@ void Driver::run(const Resize& action) {
   world_.say("core: Resize {} of {} containers", action.attempt, action.changes.size());
   world_.tempt();
   resize_ = action.attempt;
-  resize(action, {}, {});
+  resize({action});
 }
 
 void Driver::run(const Want& action) {

@@ -90,8 +90,14 @@ class Driver {
   void change(ImageChange change);
   void look(ImageChange change);
   void changed(const ImageChange& change, const Api::Answer& answer);
-  void resize(const agent::Resize& action, std::optional<kube::Failure> refusal, const std::string& tried);
-  void resized(std::uint64_t attempt, const Api::Answer& answer);
+  struct SizeChange {
+    agent::Resize wanted;
+    std::string tried = {};  // the version
+    std::optional<kube::Failure> refusal = {};
+    bool unclear = false;
+  };
+  void resize(SizeChange change);
+  void resized(const SizeChange& change, const Api::Answer& answer);
   void check_sizing();
   void saw(const PodVersion& pod);
   void get_first_pod();

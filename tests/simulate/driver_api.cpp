@@ -99,36 +99,41 @@ void Driver::changed(const ImageChange& change, const Api::Answer& answer) {
 }
 
 // What lib/kube/pod_resize.cpp makes of a Resize: the pod as it is, then the change of that version.
-void Driver::resize(const Resize& action, std::optional<Failure> refusal, const std::string& tried) {
-  const auto looked = [this, action, refusal, tried](const Api::Answer& answer) {
-    if (resize_ != action.attempt) return;
+void Driver::resize(SizeChange change) {
+  const auto looked = [this, change](const Api::Answer& answer) mutable {
+    if (resize_ != change.wanted.attempt) return;
     const auto* pod = std::get_if<PodVersion>(&answer);
-    if (pod == nullptr) {
-      Failure failure = std::get<Failure>(answer);
-      if (refusal) failure.earlier = Failure::Effect::unknown;
-      return resized(action.attempt, failure);
-    }
-    if (refusal && (tried == (*pod)->resource_version || world_.now() >= action.deadline))
-      return resized(action.attempt, *refusal);
-    const std::string version = (*pod)->resource_version;
-    const auto patched = [this, action, version](const Api::Answer& changed) {
-      if (resize_ != action.attempt) return;
+    change.unclear |= pod == nullptr && change.refusal;
+    if (pod == nullptr) return resized(change, answer);
+    const bool same = change.tried == (*pod)->resource_version;
+    if (change.refusal && (same || world_.now() >= change.wanted.deadline))
+      return resized(change, *change.refusal);
+    change.tried = (*pod)->resource_version;
+    const auto patched = [this, change](const Api::Answer& changed) mutable {
+      if (resize_ != change.wanted.attempt) return;
       const auto* failure = std::get_if<Failure>(&changed);
-      if (failure != nullptr && failure->status == 422) return resize(action, *failure, version);
-      resized(action.attempt, changed);
+      if (failure == nullptr || failure->status != 422) return resized(change, changed);
+      change.refusal = *failure;
+      change.unclear |= !failure->rejected();
+      resize(change);
     };
-    exchange({.version = version, .sizes = action.changes}, action.deadline, 1, false, patched);
+    exchange({.version = change.tried, .sizes = change.wanted.changes}, change.wanted.deadline, 1, false,
+             patched);
   };
-  exchange({}, action.deadline, 1, false, looked);
+  exchange({}, change.wanted.deadline, 1, false, looked);
 }
 
-void Driver::resized(std::uint64_t attempt, const Api::Answer& answer) {
+void Driver::resized(const SizeChange& change, const Api::Answer& answer) {
   resize_ = 0;
+  const std::uint64_t attempt = change.wanted.attempt;
   const auto* pod = std::get_if<PodVersion>(&answer);
-  world_.say("agent: the answer to Resize {}: {}", attempt,
-             pod ? "taken" : std::get<Failure>(answer).to_string());
-  if (pod == nullptr)
-    return tell([&](Core& core, Time now) { core.on_resized(attempt, std::get<Failure>(answer), now); });
+  if (pod == nullptr) {
+    Failure failure = std::get<Failure>(answer);
+    if (change.unclear) failure.earlier = Failure::Effect::unknown;
+    world_.say("agent: the answer to Resize {}: {}", attempt, failure.to_string());
+    return tell([&](Core& core, Time now) { core.on_resized(attempt, failure, now); });
+  }
+  world_.say("agent: the answer to Resize {}: taken", attempt);
   saw(*pod);
   version_ = (*pod)->resource_version;
   tell([&](Core& core, Time now) { core.on_resized(attempt, **pod, now); });

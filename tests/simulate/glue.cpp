@@ -29,6 +29,11 @@ void Glue::begin() {
   later(world_.takes(5, 200), [](Glue& glue) { glue.connect(); });
 }
 
+// When the storm is over, it is given back.
+std::int64_t Glue::used_kib() const {
+  return world_.storm && !job_ ? used_kib_ : 1000;
+}
+
 void Glue::agent_up() {
   later(world_.takes(1, 50), [](Glue& glue) { glue.connect(); });
 }
@@ -133,10 +138,9 @@ void Glue::take_signal(JobId job, int number) {
 
 void Glue::take_beat(std::uint64_t number) {
   told_used_ = true;
-  world_.driver.from_glue(link_, "beat",
-                          [link = link_, number, used = job_ ? 1000 : used_kib_](Core& core, Time now) {
-                            core.on_beat(link, {number, used}, now);
-                          });
+  world_.driver.from_glue(link_, "beat", [link = link_, number, used = used_kib()](Core& core, Time now) {
+    core.on_beat(link, {number, used}, now);
+  });
 }
 
 void Glue::take_finish() {

@@ -35,7 +35,7 @@ class Glue {
   bool said_goodbye() const { return said_goodbye_; }
   bool wedged() const { return wedged_; }
   bool busy() const { return job_.has_value(); }
-  std::int64_t used_kib() const { return used_kib_; }  // that cannot be freed
+  std::int64_t used_kib() const;  // that cannot be freed
   bool told_used() const { return told_used_; }
   agent::ClientId client() const { return job_ ? job_->client : 0; }
 

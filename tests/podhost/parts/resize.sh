@@ -62,11 +62,17 @@ check "what one has given the other gets" equal "$code" 200
 check "  the status shows it" shows payload-1 750m 80Mi
 echo "   requested: 750 80, allocated: $(in_kernel payload-1)"
 check "  and so does the kernel" equal "$(in_kernel payload-1)" "750 80"
+call PATCH "$resize" "$(sized "$(version)" 2 100 32)" "$json_patch"
+check "  less of it" shows payload-1 100m 32Mi
+call PATCH "$resize" "$(sized "$(version)" 2 750 80)" "$json_patch"
+check "  and more again" shows payload-1 750m 80Mi
+echo "   requested: 750 80, allocated: $(in_kernel payload-1)"
+check "  by the kernel's word" equal "$(in_kernel payload-1)" "750 80"
 call PATCH "$resize" "$(sized "$(version)" 2 751 80)" "$json_patch"
 check "no more than the pod was made with" is_status 403 Forbidden "annotation glidepod.io/requests.cpu"
 call PATCH "$resize" "$(sized "$(version)" 2 750 81)" "$json_patch"
 check "  nor more memory" is_status 403 Forbidden "annotation glidepod.io/requests.memory"
-call PATCH "$resize" '{"spec": {"containers": [{"name": "main", "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}]}}' application/strategic-merge-patch+json
+call PATCH "$resize" '{"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}}}]}}' application/strategic-merge-patch+json
 check "not its first container" is_status 403 Forbidden "other than the first"
 call PATCH "$pods/neighbour/resize" '{}' application/merge-patch+json
 check "not its neighbour" is_status 403 Forbidden 'resource "pods/resize"'
@@ -80,7 +86,7 @@ socket=""
 check "no container was started again" equal "$(of_container sized '"\(.containerID) \(.restartCount)"' payload-0)" "$first_id 0"
 
 # More in use than it is to have: the kernel must not kill.
-create hungry '.spec.containers[0] |= (.command = sh("head -c 60000000 /dev/zero | tail -c 59999999 >/dev/null; dd if=/dev/zero of=/dev/shm/x bs=1M count=40 2>/dev/null; echo full; sleep 1000")
+create hungry '.spec.containers[0] |= (.command = sh("dd if=/dev/zero of=/dev/shm/x bs=1M count=40 2>/dev/null; echo full; sleep 1000")
     | .resources = '"$made"')'
 runs hungry
 check "a container with 40 MiB in use" wait_until 15 "its file" log_has hungry full
@@ -95,6 +101,11 @@ check "  without an end" equal "$(of_container hungry '"\(.restartCount) \(.stat
 call PATCH "$pods/sized" '{"spec": {"containers": [{"name": "payload-0", "image": "localhost/demo/busybox:2"}]}}' application/strategic-merge-patch+json
 check "another image" container_comes_to 15 sized '"\(.restartCount) \(.state | keys[0])"' "1 running" payload-0
 check "  with the same size" equal "$(in_kernel payload-0)" "250 48"
+call PATCH "$resize" "$(sized "$(version)" 2 100 16)" "$json_patch"
+check "what the other gives" shows payload-1 100m 16Mi
+call PATCH "$resize" "$(sized "$(version)" 1 900 112)" "$json_patch"
+check "  makes it more than twice what it was made with" shows payload-0 900m 112Mi
+check "  by the kernel's word" equal "$(in_kernel payload-0)" "900 112"
 call DELETE "$pods/sized?gracePeriodSeconds=0"
 call DELETE "$pods/hungry?gracePeriodSeconds=0"
 wait_until 10 "the end of sized" gone sized

@@ -32,4 +32,7 @@ TEST_CASE("memory: what cannot be freed, of version 2, and elsewhere nothing") {
   CHECK(in_use() == 0);
   folder.write("cgroup/pod/c/memory.stat", "anon 4096\nfile 900000\nshmem 100\nanon_thp 5\n");
   CHECK(in_use() == 4196);
+  CHECK_FALSE(swap_is_limited(folder.path / "cgroup"));
+  folder.write("cgroup/memory/memory.memsw.limit_in_bytes", "1");
+  CHECK(swap_is_limited(folder.path / "cgroup"));
 }
