@@ -42,14 +42,15 @@ void take_stuck(std::map<Group, std::vector<JoblessPod>>& spare, const std::vect
   for (const auto& d : decisions)
     for (const auto& place : d.without_room) {
       auto& pods = spare[d.group];
-      const auto stuck = std::ranges::stable_partition(pods, [&place](const JoblessPod& pod) {
+      const auto stuck = std::stable_partition(pods.begin(), pods.end(), [&place](const JoblessPod& pod) {
         return place_of(pod.name) != place || pod.state != PodState::unschedulable;
       });
-      const auto oldest = std::ranges::min_element(stuck, {}, &JoblessPod::since);
-      for (auto pod = stuck.begin(); pod != stuck.end(); ++pod)
+      const auto oldest = std::min_element(
+          stuck, pods.end(), [](const JoblessPod& a, const JoblessPod& b) { return a.since < b.since; });
+      for (auto pod = stuck; pod != pods.end(); ++pod)
         if (pod != oldest)
           result.push_back({pod->name, "no node in " + place + ", where others may have room"});
-      pods.erase(stuck.begin(), stuck.end());
+      pods.erase(stuck, pods.end());
     }
 }
 

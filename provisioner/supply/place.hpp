@@ -11,13 +11,14 @@ namespace glidepod::provisioner {
 inline std::string in_place(std::string_view place, std::string_view name) {
   return place.empty() ? std::string(name) : std::string(place) + '/' + std::string(name);
 }
-// Empty: it is of the only one.
+// Empty: it is of the only one; a name that an API should not have is no place's.
 inline std::string_view place_of(std::string_view name) {
-  const auto slash = name.find('/');
-  return slash == std::string_view::npos ? std::string_view() : name.substr(0, slash);
+  const auto end = name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-");
+  return end == std::string_view::npos || name[end] != '/' ? std::string_view() : name.substr(0, end);
 }
 inline std::string_view without_place(std::string_view name) {
-  return name.substr(name.find('/') + 1);  // npos + 1 is 0
+  const auto place = place_of(name);
+  return place.empty() ? name : name.substr(place.size() + 1);
 }
 
 }  // namespace glidepod::provisioner

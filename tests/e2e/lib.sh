@@ -201,7 +201,8 @@ e2e_env() {
                 env_delete_pod "$env_pilot" 5 && env_start_pilot "$GLIDEPOD_ENV/wide.json" || return
         fi
     else
-        trap 'e2e_end; env_down' EXIT
+        # Whoever is impatient would end e2e_end, and env_down would not come.
+        trap 'trap "" INT TERM HUP; e2e_end; env_down' EXIT
         trap 'exit 130' INT TERM
         env_up "${GLIDEPOD_BUILD:-$env_tree/build/dev}" "$wide" || return
     fi
