@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "lib/kube/tested_change.hpp"
+
 namespace glidepod::kube {
 
-class PodImages::Change : public Operation {
+class PodImages::Change final : public TestedChange {
  public:
   Change(PodImages& images, Wanted wanted, SteadyTime deadline, PodHandler handler)
-      : images_(images), wanted_(std::move(wanted)), deadline_(deadline), handler_(std::move(handler)) {
+      : TestedChange(deadline, std::move(handler)), images_(images), wanted_(std::move(wanted)) {
     if (images_.containers_.empty())
       look();
     else
@@ -34,50 +36,31 @@ class PodImages::Change : public Operation {
       if (wanted_.once && spec != nullptr) images_.once_[wanted_.container] = spec->image;
       return finish(std::move(pod));
     }
-    refusal_ = Failure::of(pod.error());
-    // An image that the API does not take, or one that is not there any more, perhaps because an attempt
-    // whose answer was lost has changed it.
-    if (refusal_.status != 422) return fail(refusal_);
-    if (!refusal_.rejected()) earlier_ = Failure::Effect::unknown;
-    look();
+    // An image that the API does not take, or one that is not there any more.
+    not_changed(pod.error());
   }
 
-  void look() {
+  void look() override {
     step_ = images_.client_.get(images_.pod_, deadline_, [this](const Result<Pod>& pod) { looked(pod); });
   }
 
   void looked(const Result<Pod>& pod) {
-    const bool refused = refusal_.status != 0;
     if (pod) {
       images_.saw(*pod);
       const ContainerSpec* spec = pod->container(wanted_.container);
       const bool same_version = change_.version.empty() || change_.version == pod->resource_version;
-      if (refused && same_version && spec != nullptr && spec->image == change_.before) return fail(refusal_);
+      if (refused() && same_version && spec != nullptr && spec->image == change_.before)
+        return fail(refusal_);
       if (std::chrono::steady_clock::now() < deadline_) return patch();
     }
     // It is another pod than the one that was seen, or may be.
-    if (refused) earlier_ = Failure::Effect::unknown;
+    if (refused()) in_doubt();
     fail(pod ? refusal_ : Failure::of(pod.error()));
-  }
-
-  void fail(Failure failure) {
-    if (earlier_ == Failure::Effect::unknown) failure.earlier = earlier_;
-    finish(failure.to_error());
-  }
-
-  void finish(Result<Pod> result) {
-    const auto handler = std::move(handler_);
-    handler(std::move(result));  // may destroy this
   }
 
   PodImages& images_;
   const Wanted wanted_;
-  const SteadyTime deadline_;
-  PodHandler handler_;
   ImageChange change_;
-  Failure refusal_;
-  Failure::Effect earlier_ = Failure::Effect::none;
-  std::unique_ptr<Operation> step_;
 };
 
 void PodImages::saw(const Pod& pod) {

@@ -218,14 +218,13 @@ void Kubernetes::create(const Group& group, const std::string& name, std::functi
     return;
   }
   avoid_nodes(pod.value(), avoided_hosts());
-  auto born_ready = pod.value();
   const auto wanted = wanted_.find(group);
+  if (!settings_.born_ready || wanted == wanted_.end()) return post(pod.value(), std::move(done));
+  auto born_ready = pod.value();
   const auto may_be = [this](const std::string& image) {
     return !slow_.contains(image) && is_from(image, settings_.born_ready_from);
   };
-  const bool births =
-      settings_.born_ready && wanted != wanted_.end() && give_births(born_ready, wanted->second, may_be);
-  if (!births) return post(pod.value(), std::move(done));
+  if (!give_births(born_ready, wanted->second, may_be)) return post(pod.value(), std::move(done));
   // What is refused for a job's image must not keep all jobs without a pilot.
   post(born_ready,
        [this, name, plain = std::move(pod.value()), done = std::move(done)](const Result<void>& made) {

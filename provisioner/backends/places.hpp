@@ -50,6 +50,7 @@ class Places : public Backend {
   void answered(const std::shared_ptr<Look>& look, std::size_t place, Seen seen);
   void finish(const std::shared_ptr<Look>& look);
   Place* find(std::string_view name);
+  void after(Milliseconds delay, std::function<void()> function);
 
   Loop& loop_;
   std::vector<Place> places_;
@@ -58,7 +59,6 @@ class Places : public Backend {
   std::string image_;
   std::map<std::uint64_t, Loop::TimerId> timers_;
   std::uint64_t last_timer_ = 0;
-  void after(Milliseconds delay, std::function<void()> function);
 };
 
 }  // namespace glidepod::provisioner

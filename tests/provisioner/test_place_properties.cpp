@@ -1,9 +1,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <random>
 
 #include "provisioner/decide/places.hpp"
+#include "tests/provisioner/decide/inputs.hpp"
 
 using namespace glidepod;
 using namespace glidepod::provisioner;
@@ -13,28 +13,8 @@ namespace {
 constexpr Time k_now{Seconds(1'000'000)};
 
 // Two to four places with limits, pods and quotas of any kind.
-struct Case {
-  std::mt19937_64 random;
-  Demand demand;
-  Supply supply;
-  Capacity capacity;
-  Policy policy;
-  History history;
-
-  std::int64_t below(std::int64_t n) {
-    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
-  }
-  static void add(GroupSupply& sum, const GroupSupply& pods) {
-    sum.waiting += pods.waiting;
-    sum.unmatched += pods.unmatched;
-    sum.claimed += pods.claimed;
-    sum.broken += pods.broken;
-    sum.unknown += pods.unknown;
-    sum.failures.insert(sum.failures.end(), pods.failures.begin(), pods.failures.end());
-  }
-
-  explicit Case(std::uint64_t seed, bool limited = true) : random(seed) {
-    policy.image = "img";
+struct Case : RandomInputs {
+  explicit Case(std::uint64_t seed, bool limited = true) : RandomInputs(seed) {
     std::vector<PlacePolicy> places;
     const auto count = 2 + below(3);
     for (std::int64_t i = 0; i < count; ++i) {
@@ -81,7 +61,6 @@ struct Case {
     }
     history.cycle = random() % 100;
   }
-  Plan plan() const { return decide(demand, supply, capacity, policy, k_now, history); }
 };
 
 }  // namespace
@@ -90,7 +69,7 @@ TEST_CASE("properties: of any decision over 5,000 random states of several place
   std::int64_t submitting = 0, overflowing = 0, lost = 0;
   for (std::uint64_t seed = 1; seed <= 5'000; ++seed) {
     const Case c(seed);
-    const auto plan = c.plan();
+    const auto plan = c.decided();
     bool good = true, unknown = false;
     for (const auto& [name, place] : c.supply.places) unknown = unknown || place.unknown;
     std::map<std::string, std::int64_t> made;
@@ -134,7 +113,7 @@ TEST_CASE("properties: of any decision over 5,000 random states of several place
       good = good && left.cpu_milli >= 0 && left.memory_bytes >= 0 && left.pods >= 0;
     // One whose pods nobody knows: none are made that might be too many.
     good = good && (!unknown || plan.submissions() == 0);
-    good = good && plan.removals.empty() && c.plan().submissions() == plan.submissions();
+    good = good && plan.removals.empty() && c.decided().submissions() == plan.submissions();
     submitting += plan.submissions() > 0;
     CAPTURE(seed);
     if (!good) FAIL("a property does not hold");
@@ -149,7 +128,7 @@ TEST_CASE("properties: where places have room they get together what one would")
     const Case c(seed, false);
     auto one = c.policy;
     one.places.clear();
-    const auto plan = c.plan();
+    const auto plan = c.decided();
     const auto alone = decide(c.demand, c.supply, {}, one, k_now, c.history);
     bool good = plan.decisions.size() == alone.decisions.size();
     for (std::size_t i = 0; good && i < plan.decisions.size(); ++i)
@@ -169,10 +148,10 @@ TEST_CASE(
       place.unseen.clear();
       place.unknown = false;
     }
-    const auto before = c.plan();
+    const auto before = c.decided();
     auto& lost = c.supply.places.begin()->second;
     lost.unseen = "no answer";
-    const auto after = c.plan();
+    const auto after = c.decided();
     bool good = after.removals.empty() && after.decisions.size() == before.decisions.size();
     for (std::size_t i = 0; good && i < after.decisions.size(); ++i)
       good = after.decisions[i].submit <= before.decisions[i].target &&

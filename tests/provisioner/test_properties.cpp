@@ -1,10 +1,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <random>
 #include <set>
 
-#include "provisioner/decide/decide.hpp"
+#include "tests/provisioner/decide/inputs.hpp"
 
 using namespace glidepod;
 using namespace glidepod::provisioner;
@@ -13,18 +12,7 @@ namespace {
 
 constexpr Time k_now{Seconds(1'000'000)};
 
-// mt19937_64's numbers are the same everywhere; the standard's distributions are not, so only % is used.
-struct Case {
-  std::mt19937_64 random;
-  Demand demand;
-  Supply supply;
-  Capacity capacity;
-  Policy policy;
-  History history;
-
-  std::int64_t below(std::int64_t n) {
-    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
-  }
+struct Case : RandomInputs {
   // Often zero, mostly small, sometimes large.
   std::int64_t number(std::int64_t most) {
     switch (below(4)) {
@@ -39,8 +27,7 @@ struct Case {
     }
   }
 
-  explicit Case(std::uint64_t seed) : random(seed) {
-    policy.image = "img";
+  explicit Case(std::uint64_t seed) : RandomInputs(seed) {
     policy.max_pods_per_cluster = 1 + number(200);
     policy.max_submit_pods_per_cluster = 1 + below(2000);
     auto& s = policy.settings;
@@ -96,7 +83,6 @@ struct Case {
     if (below(10) == 0) supply.blind = "no API server";
     history.cycle = random() % 100;
   }
-  Plan plan() const { return decide(demand, supply, capacity, policy, k_now, history); }
 };
 
 // "": none, the cap is off.
@@ -110,7 +96,7 @@ TEST_CASE("properties: of any decision over 5,000 random states") {
   std::int64_t submitting = 0, blind = 0, fitting = 0;
   for (std::uint64_t seed = 1; seed <= 5'000; ++seed) {
     const Case c(seed);
-    const auto plan = c.plan();
+    const auto plan = c.decided();
     const auto& s = c.policy.settings;
     bool good = true;
     if (c.demand.blind || c.supply.blind) {
@@ -169,7 +155,7 @@ TEST_CASE("properties: of any decision over 5,000 random states") {
     for (const auto& removal : plan.removals) good = good && ended.erase(removal.pod) == 1;
     good = good && static_cast<std::int64_t>(plan.removals.size()) <= c.policy.removals_per_cycle;
     // The same again.
-    const auto again = c.plan();
+    const auto again = c.decided();
     good = good && again.submissions() == sum && again.decisions.size() == plan.decisions.size();
     submitting += sum > 0;
     CAPTURE(seed);
@@ -193,7 +179,7 @@ TEST_CASE("properties: one owner alone never gets more pods than the cap") {
     }
     for (const auto& [group, pods] : c.supply.groups) claimed += pods.claimed;
     c.supply.claimed_by_owner["user"] = claimed;
-    const auto plan = c.plan();
+    const auto plan = c.decided();
     // What was there before may be above a cap that came later; it is never made worse.
     const auto cap = c.policy.settings.max_pods_per_owner;
     std::int64_t given = 0;

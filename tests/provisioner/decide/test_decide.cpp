@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tests/provisioner/decide/inputs.hpp"
 #include "tests/provisioner/group.hpp"
 
 using namespace glidepod;
@@ -14,15 +15,7 @@ namespace {
 
 constexpr Time k_now{Seconds(1'000'000)};
 
-struct Scene {
-  Demand demand;
-  Supply supply;
-  Capacity capacity;
-  Policy policy;
-  History history;
-  Time now = k_now;
-
-  Scene() { policy.image = "img"; }
+struct Scene : Inputs {
   GroupDemand& jobs(std::int64_t cpus, std::int64_t idle, const std::string& owner = "alice") {
     auto& d = demand.groups[group(cpus)];
     d.idle += idle;
@@ -37,16 +30,6 @@ struct Scene {
     return s;
   }
   PolicySettings& rules() { return policy.settings; }
-  Plan plan() {
-    auto result = decide(demand, supply, capacity, policy, now, history);
-    history = result.history;
-    return result;
-  }
-  Decision one() {
-    auto result = plan();
-    REQUIRE(result.decisions.size() == 1);
-    return result.decisions[0];
-  }
 };
 
 }  // namespace

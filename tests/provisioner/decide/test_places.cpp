@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "provisioner/decide/nodes.hpp"
+#include "tests/provisioner/decide/inputs.hpp"
 #include "tests/provisioner/group.hpp"
 
 using namespace glidepod;
@@ -16,16 +17,8 @@ namespace {
 constexpr Time k_now{Seconds(1'000'000)};
 
 // Two places, east of weight 3 and west of 1, with 1,000 waiting pods each at most.
-struct Scene {
-  Demand demand;
-  Supply supply;
-  Capacity capacity;
-  Policy policy;
-  History history;
-  Time now = k_now;
-
+struct Scene : Inputs {
   Scene() {
-    policy.image = "img";
     set_places(policy, {{.name = "east", .image = "east/img", .weight = 3, .max_pods_per_cluster = 1000},
                         {.name = "west", .image = "west/img", .weight = 1, .max_pods_per_cluster = 1000}});
     for (const auto& place : policy.places) supply.places[place.name];
@@ -37,28 +30,18 @@ struct Scene {
     demand.groups[group(cpus)] = {.idle = idle, .owners = {{"alice", idle}}};
   }
   GroupSupply& pods(const std::string& place) { return supply.places[place].groups[group(1)]; }
-  Plan plan() {
+  void sum_up() {
     supply.groups.clear();
     for (const auto& [name, place] : supply.places)
-      for (const auto& [key, pods] : place.groups) {
-        auto& sum = supply.groups[key];
-        sum.waiting += pods.waiting;
-        sum.unmatched += pods.unmatched;
-        sum.claimed += pods.claimed;
-        sum.unschedulable += pods.unschedulable;
-        if (pods.unschedulable > 0) sum.unschedulable_since = pods.unschedulable_since;
-        sum.failures.insert(sum.failures.end(), pods.failures.begin(), pods.failures.end());
-        sum.registrations.insert(sum.registrations.end(), pods.registrations.begin(),
-                                 pods.registrations.end());
-      }
-    auto result = decide(demand, supply, capacity, policy, now, history);
-    history = result.history;
-    return result;
+      for (const auto& [key, pods] : place.groups) add(supply.groups[key], pods);
+  }
+  Plan plan() {
+    sum_up();
+    return Inputs::plan();
   }
   Decision one() {
-    auto result = plan();
-    REQUIRE(result.decisions.size() == 1);
-    return result.decisions[0];
+    sum_up();
+    return Inputs::one();
   }
   // "3 1": what east and west get.
   std::string split() {

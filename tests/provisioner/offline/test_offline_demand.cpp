@@ -5,6 +5,7 @@
 #include "lib/base/text.hpp"
 #include "lib/condor/job_ad.hpp"
 #include "tests/condor/fake_runner.hpp"
+#include "tests/provisioner/fake_demand.hpp"
 #include "tests/provisioner/group.hpp"
 
 using namespace glidepod;
@@ -16,12 +17,6 @@ using State = Offers::State;
 namespace {
 
 constexpr Time k_now{Seconds(1'000'000)};
-
-class FakeDemand : public DemandSource {
- public:
-  Demand demand;
-  void fetch(std::function<void(Demand)> done) override { done(demand); }
-};
 
 // A pool with a collector, whose ads are JSON, and a negotiator.
 struct Scene {

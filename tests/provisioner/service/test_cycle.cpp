@@ -5,6 +5,7 @@
 #include "provisioner/service/report.hpp"
 #include "provisioner/simulate/plot.hpp"
 #include "tests/condor/fake_runner.hpp"
+#include "tests/provisioner/fake_demand.hpp"
 #include "tests/provisioner/group.hpp"
 
 using namespace glidepod;
@@ -15,12 +16,6 @@ using condor::FakeRunner;
 namespace {
 
 constexpr Time k_now{Seconds(1'000'000)};
-
-class FakeDemand : public DemandSource {
- public:
-  Demand demand;
-  void fetch(std::function<void(Demand)> done) override { done(demand); }
-};
 
 class FakeBackend : public Backend {
  public:

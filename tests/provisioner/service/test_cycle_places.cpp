@@ -6,6 +6,7 @@
 #include "provisioner/service/report.hpp"
 #include "provisioner/supply/place.hpp"
 #include "tests/condor/fake_runner.hpp"
+#include "tests/provisioner/fake_demand.hpp"
 #include "tests/provisioner/group.hpp"
 
 using namespace glidepod;
@@ -16,12 +17,6 @@ using condor::FakeRunner;
 namespace {
 
 constexpr Time k_start{Seconds(1'000'000)};
-
-class FakeDemand : public DemandSource {
- public:
-  Demand demand;
-  void fetch(std::function<void(Demand)> done) override { done(demand); }
-};
 
 // Two places that keep their pods; one may be lost, or refuse.
 class FakePlaces : public Backend {

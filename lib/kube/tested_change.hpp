@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "lib/kube/client.hpp"
+
+namespace glidepod::kube {
+
+// A change of a pod that tests, in the same request, what it begins with: an attempt that was given up, and
+// that the API hears of after a later change, does nothing. After a 422 the pod is looked at: it may have
+// been changed by somebody else, or by an attempt whose answer was lost.
+class TestedChange : public http::Operation {
+ protected:
+  TestedChange(SteadyTime deadline, PodHandler handler) : deadline_(deadline), handler_(std::move(handler)) {}
+
+  // Asks for the pod, and goes on from what it is.
+  virtual void look() = 0;
+
+  bool refused() const { return refusal_.status != 0; }
+  void not_changed(const Error& error) {
+    refusal_ = Failure::of(error);
+    if (refusal_.status != 422) return fail(refusal_);
+    if (!refusal_.rejected()) in_doubt();
+    look();
+  }
+  // From now on it is not known whether an earlier attempt had an effect.
+  void in_doubt() { earlier_ = Failure::Effect::unknown; }
+  void fail(Failure failure) {
+    if (earlier_ == Failure::Effect::unknown) failure.earlier = earlier_;
+    finish(failure.to_error());
+  }
+  void finish(Result<Pod> result) {
+    const auto handler = std::move(handler_);
+    handler(std::move(result));  // may destroy this
+  }
+
+  const SteadyTime deadline_;
+  Failure refusal_;  // of the last attempt
+  std::unique_ptr<http::Operation> step_;
+
+ private:
+  PodHandler handler_;
+  Failure::Effect earlier_ = Failure::Effect::none;
+};
+
+}  // namespace glidepod::kube
