@@ -4,10 +4,8 @@
 
 namespace glidepod::kube {
 
-using Json = nlohmann::json;
-
 Result<WatchEvent> parse_watch_event(std::string_view line) {
-  Json json = json_from(line);
+  nlohmann::json json = json_from(line);
   if (!json.is_object()) return error("watch event: not a JSON object");
   const auto type = json.find("type"), object = json.find("object");
   if (type == json.end() || !type->is_string()) return error("watch event: no type");

@@ -134,7 +134,7 @@ bool Placing::offers(const Place& place, Room& room, const Group& group) const {
 bool Placing::take(const Group& group) {
   auto& rooms = rooms_of(group);
   std::size_t best = places_.size();
-  const auto before = [this](const Place& a, const Place& b) {
+  const auto before = [](const Place& a, const Place& b) {
     const auto wa = a.policy->weight, wb = b.policy->weight;
     // One without a weight has only what the others do not take.
     if (wa == 0 || wb == 0) return wa != wb ? wa > wb : a.live < b.live;

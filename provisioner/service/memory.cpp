@@ -114,14 +114,14 @@ class Reader {
 
   Recalled read() {
     for (const auto& g : memory_.at("groups"))
-      groups_.push_back({.cpus = g.at(0).get<std::int64_t>(),
-                         .memory_mb = g.at(1).get<std::int64_t>(),
-                         .disk_kb = g.at(2).get<std::int64_t>(),
+      groups_.push_back({.cpus = whole(g.at(0)),
+                         .memory_mb = whole(g.at(1)),
+                         .disk_kb = whole(g.at(2)),
                          .disk_volumes = g.at(5).get<std::string>(),
-                         .gpus = g.at(3).get<std::int64_t>(),
+                         .gpus = whole(g.at(3)),
                          .gpu_types = g.at(4).get<std::string>(),
                          .labels = g.at(6).get<std::string>()});
-    result_.history.cycle = memory_.at("cycle").get<std::uint64_t>();
+    result_.history.cycle = static_cast<std::uint64_t>(whole(memory_.at("cycle")));
     for (const auto& e : list("breakers")) {
       auto& breaker = result_.history.breakers[{group(e.at(0)), image(e.at(1))}];
       breaker = {.open = e.at(2) != 0,
@@ -131,10 +131,8 @@ class Reader {
                  .pause = pause(e.at(5))};
     }
     for (const auto& e : list("nodes"))
-      result_.history.nodes[e.at(0).get<std::string>()] = {.since = past(e.at(1)),
-                                                           .until = soon(e.at(2)),
-                                                           .pause = pause(e.at(3)),
-                                                           .failed = e.at(4).get<std::int64_t>()};
+      result_.history.nodes[e.at(0).get<std::string>()] = {
+          .since = past(e.at(1)), .until = soon(e.at(2)), .pause = pause(e.at(3)), .failed = whole(e.at(4))};
     for (const auto& [name, member] : k_since_lists)
       for (const auto& e : list(name)) (result_.history.*member)[group(e.at(0))] = past(e.at(1));
     for (const auto& [name, member] : k_event_lists)
@@ -144,7 +142,7 @@ class Reader {
                 {{past(e.at(2)), e.at(3).get<std::string>(), e.at(4).get<std::string>()}, image(e.at(1))});
     for (const auto& [name, member] : k_count_lists)
       for (const auto& e : list(name)) {
-        const auto count = std::clamp<std::int64_t>(e.at(2).get<std::int64_t>(), 0, left_);
+        const auto count = std::clamp<std::int64_t>(whole(e.at(2)), 0, left_);
         left_ -= count;
         auto& times = result_.fates[group(e.at(0))].*member;
         times.insert(times.end(), static_cast<std::size_t>(count), past(e.at(1)));
@@ -153,24 +151,27 @@ class Reader {
   }
 
  private:
+  // The library would convert a fraction, even one that no whole number can hold.
+  static std::int64_t whole(const Json& number) {
+    if (!number.is_number_integer()) throw std::invalid_argument("not a whole number: " + json_text(number));
+    return number.get<std::int64_t>();
+  }
   Json list(const char* name) const {
     auto found = memory_.value(name, Json::array());
     if (!found.is_array() || found.size() > k_most_read) throw std::length_error(name);
     return found;
   }
-  const Group& group(const Json& place) const { return groups_.at(place.get<std::size_t>()); }
+  const Group& group(const Json& place) const { return groups_.at(static_cast<std::size_t>(whole(place))); }
   std::string image(const Json& place) const {
-    return memory_.at("images").at(place.get<std::size_t>()).get<std::string>();
+    return memory_.at("images").at(static_cast<std::size_t>(whole(place))).get<std::string>();
   }
   Time past(const Json& seconds) const { return std::min(at(seconds), now_); }
   Time soon(const Json& seconds) const {
     return std::min(at(seconds), now_ + settings_.breaker_longest_pause);
   }
-  static Time at(const Json& seconds) {
-    return Time(Seconds(std::max(seconds.get<std::int64_t>(), std::int64_t{0})));
-  }
+  static Time at(const Json& seconds) { return Time(Seconds(std::max(whole(seconds), std::int64_t{0}))); }
   Seconds pause(const Json& seconds) const {
-    return std::clamp(Seconds(seconds.get<std::int64_t>()), Seconds(0), settings_.breaker_longest_pause);
+    return std::clamp(Seconds(whole(seconds)), Seconds(0), settings_.breaker_longest_pause);
   }
 
   const Json& memory_;

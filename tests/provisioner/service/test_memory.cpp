@@ -109,6 +109,11 @@ TEST_CASE("memory: what is malformed is an error, whatever is wrong with it") {
   CHECK_FALSE(read(wrong).ok());
   wrong["failures"][0][0] = -1;
   CHECK_FALSE(read(wrong).ok());
+  for (const Json& number : {Json(0.5), Json(1.8e20), Json(true)}) {
+    CAPTURE(json_text(number));
+    wrong["failures"][0][0] = number;
+    CHECK_FALSE(read(wrong).ok());
+  }
 }
 
 TEST_CASE("memory: numbers of pilots in it take no more than so much of ours") {
