@@ -12,10 +12,20 @@ std::string json_text(const nlohmann::json& value, int indent) {
   return value.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-std::string text_of(const nlohmann::json& object, const char* key) {
-  if (!object.is_object()) return {};
+const nlohmann::json& member(const nlohmann::json& object, const char* key) {
+  static const nlohmann::json none;
+  if (!object.is_object()) return none;
   const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+  return found == object.end() ? none : *found;
+}
+
+std::string_view text_view(const nlohmann::json& object, const char* key) {
+  const auto& value = member(object, key);
+  return value.is_string() ? std::string_view(value.get_ref<const std::string&>()) : std::string_view();
+}
+
+std::string text_of(const nlohmann::json& object, const char* key) {
+  return std::string(text_view(object, key));
 }
 
 }  // namespace glidepod

@@ -14,7 +14,10 @@ nlohmann::json json_from(std::string_view text);
 // In one line, or with so many blanks a level. What is no UTF-8 in it is replaced.
 std::string json_text(const nlohmann::json& value, int indent = -1);
 
-// The text of an object's member; empty if there is none, or if that is no text.
+// An object's member; null if there is none, also of what is no object.
+const nlohmann::json& member(const nlohmann::json& object, const char* key);
+// Its text; empty if there is none, or if that is no text. The view is of the object's own.
+std::string_view text_view(const nlohmann::json& object, const char* key);
 std::string text_of(const nlohmann::json& object, const char* key);
 
 }  // namespace glidepod

@@ -13,14 +13,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Null for what is missing, so that absent and null read alike.
-const Json& member(const Json& object, const char* key) {
-  static const Json none;
-  if (!object.is_object()) return none;
-  const auto found = object.find(key);
-  return found == object.end() ? none : *found;
-}
-
 Result<std::string> text(const Json& object, const char* key) {
   const Json& value = member(object, key);
   if (value.is_null()) return std::string();

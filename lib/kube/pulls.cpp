@@ -19,11 +19,6 @@ constexpr std::size_t k_longest_ask = 64, k_longest_reason = 64, k_longest_messa
 constexpr std::size_t k_longest_text = k_most_wanted * 8192;
 constexpr std::array<std::string_view, 4> k_states = {"pulling", "ready", "failed", "lost"};
 
-std::string text_in(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found == object.end() || !found->is_string() ? std::string() : found->get<std::string>();
-}
-
 bool good_ask(std::string_view ask) {
   return !ask.empty() && ask.size() <= k_longest_ask && std::ranges::all_of(ask, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
@@ -32,7 +27,7 @@ bool good_ask(std::string_view ask) {
 
 std::optional<WantedImage> wanted_in(const Json& object) {
   if (!object.is_object()) return std::nullopt;
-  WantedImage wanted{text_in(object, "image"), text_in(object, "ask")};
+  WantedImage wanted{text_of(object, "image"), text_of(object, "ask")};
   if (!good_ask(wanted.ask) || !ImageReference::parse(wanted.image)) return std::nullopt;
   return wanted;
 }
@@ -40,16 +35,16 @@ std::optional<WantedImage> wanted_in(const Json& object) {
 std::optional<PulledImage> pulled_in(const Json& object) {
   auto wanted = wanted_in(object);
   if (!wanted) return std::nullopt;
-  const auto state = std::ranges::find(k_states, text_in(object, "state"));
+  const auto state = std::ranges::find(k_states, text_of(object, "state"));
   if (state == k_states.end()) return std::nullopt;
   return PulledImage{*std::move(wanted), static_cast<PulledImage::State>(state - k_states.begin()),
-                     one_line(text_in(object, "reason"), k_longest_reason),
-                     one_line(text_in(object, "message"), k_longest_message)};
+                     one_line(text_of(object, "reason"), k_longest_reason),
+                     one_line(text_of(object, "message"), k_longest_message)};
 }
 
 std::optional<LikelyImage> likely_in(const Json& object) {
   if (!object.is_object()) return std::nullopt;
-  const auto reference = ImageReference::parse(text_in(object, "image"));
+  const auto reference = ImageReference::parse(text_of(object, "image"));
   const auto share = object.find("share");
   if (!reference || share == object.end() || !share->is_number_integer()) return std::nullopt;
   const auto number = share->get<std::int64_t>();

@@ -54,14 +54,6 @@ Result<Json> parse(std::string_view text) {
   return json;
 }
 
-// Null for what is missing.
-const Json& member(const Json& object, const char* key) {
-  static const Json none;
-  if (!object.is_object()) return none;
-  const auto found = object.find(key);
-  return found == object.end() ? none : *found;
-}
-
 bool is_sha256(std::string_view digest) {
   constexpr std::string_view k_prefix = "sha256:";
   constexpr std::size_t k_digits = std::size_t{2} * SHA256_DIGEST_LENGTH;

@@ -12,14 +12,8 @@ constexpr int k_page = 250;  // a pod is some 10 kB of JSON
 constexpr Seconds k_resync{900};
 constexpr Seconds k_stream_limit{240};
 
-const Json& metadata_of(const Json& object) {
-  static const Json none = Json::object();
-  const auto found = object.is_object() ? object.find("metadata") : object.end();
-  return object.is_object() && found != object.end() && found->is_object() ? *found : none;
-}
-
 void put(std::map<std::string, PodFeed::Entry>& pods, const Json& pod) {
-  const auto& metadata = metadata_of(pod);
+  const auto& metadata = member(pod, "metadata");
   pods.insert_or_assign(text_of(metadata, "name"), PodFeed::Entry{read_pod(pod), text_of(metadata, "uid"),
                                                                   text_of(metadata, "resourceVersion")});
 }
@@ -61,7 +55,7 @@ void PodFeed::follow() {
                               if (listener_.changed) listener_.changed(pod);
                             },
                             [this](const Json& pod) {
-                              const auto name = text_of(metadata_of(pod), "name");
+                              const auto name = text_of(member(pod, "metadata"), "name");
                               pods_.erase(name);
                               if (listener_.gone) listener_.gone(name);
                             },
@@ -71,7 +65,7 @@ void PodFeed::follow() {
 
 void PodFeed::made(const std::string& body) {
   const auto pod = json_from(body);
-  const auto name = text_of(metadata_of(pod), "name");
+  const auto name = text_of(member(pod, "metadata"), "name");
   // What the watch has told already is newer.
   if (!name.empty() && !pods_.contains(name)) put(pods_, pod);
 }

@@ -45,9 +45,7 @@ void avoid_nodes(Json& pod, const List& hosts) {
 }
 
 List avoided_by(const Json& pod) {
-  const auto pointer = Json::json_pointer(std::string("/metadata/annotations/glidepod.io~1avoids"));
-  if (!pod.is_object() || !pod.contains(pointer) || !pod[pointer].is_string()) return {};
-  const auto text = pod[pointer].get<std::string>();
+  const auto text = text_view(member(member(pod, "metadata"), "annotations"), k_avoids);
   return text.empty() ? List{} : split(text, ',');
 }
 

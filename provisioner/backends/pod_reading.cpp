@@ -13,28 +13,26 @@ std::string pod_name(std::string_view app_name, const Group& group, Time cycle, 
 
 Result<Group> group_of_pod(const Json& pod) {
   Group group;
-  const auto metadata = pod.value("metadata", Json::object());
-  const auto labels = metadata.value("labels", Json::object());
-  const auto annotations = metadata.value("annotations", Json::object());
+  const auto &labels = member(member(pod, "metadata"), "labels"),
+             &annotations = member(member(pod, "metadata"), "annotations");
   const std::pair<const char*, std::int64_t Group::*> numbers[] = {{"PodCPUs", &Group::cpus},
                                                                    {"PodGPUs", &Group::gpus},
                                                                    {"PodMemory", &Group::memory_mb},
                                                                    {"PodDisk", &Group::disk_kb}};
   for (const auto& [label, field] : numbers)
-    if (labels.contains(label) && labels[label].is_string())
-      group.*field = TRY(parse_integer(labels[label].get<std::string>()).in(label));
-  for (const auto& [key, variable, field] : k_group_texts)
-    if (annotations.contains(key) && annotations[key].is_string()) group.*field = annotations[key];
+    if (member(labels, label).is_string())
+      group.*field = TRY(parse_integer(text_view(labels, label)).in(label));
+  for (const auto& [key, variable, field] : k_group_texts) group.*field = text_of(annotations, key);
   return group;
 }
 
 Result<Resources> resources_of_pod(const Json& pod) {
   Resources sum;
-  for (const auto& container : pod["spec"]["containers"]) {
-    const auto requests = container.value("resources", Json::object()).value("requests", Json::object());
+  for (const auto& container : member(member(pod, "spec"), "containers")) {
+    const auto& requests = member(member(container, "resources"), "requests");
     const auto quantity = [&requests](const char* name) -> Result<std::int64_t> {
-      if (!requests.contains(name)) return std::int64_t{0};
-      const auto& value = requests[name];
+      const auto& value = member(requests, name);
+      if (value.is_null()) return std::int64_t{0};
       const auto text = value.is_string() ? value.get<std::string>() : json_text(value);
       return kube::parse_milli(text).in(name);
     };

@@ -20,42 +20,30 @@ namespace {
 constexpr std::int64_t k_crash_loop = 5;
 constexpr std::int64_t k_unlimited = std::int64_t{1} << 60;
 
-// Objects and arrays of the API may be missing or null.
-const Json& at(const Json& object, const char* key) {
-  static const Json none;
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return !object.is_object() || found == object.end() ? none : *found;
-}
-
-std::string text(const Json& object, const char* key) {
-  const auto& value = at(object, key);
-  return value.is_string() ? value.get<std::string>() : "";
-}
-
 // The container that the provisioner's settings are about.
 std::size_t pilot_index(const Json& containers) {
   for (std::size_t i = 0; i < containers.size(); ++i)
-    if (text(containers[i], "name") == "pilot") return i;
+    if (text_view(containers[i], "name") == "pilot") return i;
   return 0;
 }
 
-bool is_pull_error(const std::string& reason) {
+bool is_pull_error(std::string_view reason) {
   const auto waiting = kube::waiting_of(reason);
   return waiting == kube::Waiting::pull || waiting == kube::Waiting::never;
 }
 
 // Jobs' images may be at fault there, and the agent sees to that.
 bool is_payload(const Json& container) {
-  return text(container, "name").starts_with("payload-");
+  return text_view(container, "name").starts_with("payload-");
 }
 
 // In a Pending pod with a node: what its containers wait for.
 PodState waiting_state(const Json& status) {
   bool begun = false;
   for (const auto* lists : {"initContainerStatuses", "containerStatuses"})
-    for (const auto& container : at(status, lists)) {
-      const auto& state = at(container, "state");
-      const auto reason = text(at(state, "waiting"), "reason");
+    for (const auto& container : member(status, lists)) {
+      const auto& state = member(container, "state");
+      const auto reason = text_view(member(state, "waiting"), "reason");
       if (is_pull_error(reason) && !is_payload(container)) return PodState::pull_error;
       // An init container that runs, or anything that failed to start: the images are there.
       begun = begun || state.contains("running") || state.contains("terminated") ||
@@ -65,9 +53,9 @@ PodState waiting_state(const Json& status) {
 }
 
 std::int64_t spares_of(const Json& pilot) {
-  for (const auto& variable : at(pilot, "env"))
-    if (text(variable, "name") == "GLIDEPOD_SPARES") {
-      const auto number = parse_integer(text(variable, "value"));
+  for (const auto& variable : member(pilot, "env"))
+    if (text_view(variable, "name") == "GLIDEPOD_SPARES") {
+      const auto number = parse_integer(text_view(variable, "value"));
       return number ? number.value() : 0;
     }
   return 0;
@@ -77,112 +65,115 @@ std::int64_t spares_of(const Json& pilot) {
 std::vector<std::string> jobs_images(const Json& containers, const std::string& own) {
   std::vector<std::string> result;
   for (const auto& container : containers)
-    if (const auto image = text(container, "image"); is_payload(container) && image != own)
-      result.push_back(image);
+    if (const auto image = text_view(container, "image"); is_payload(container) && image != own)
+      result.emplace_back(image);
   return result;
 }
 
 // The status of the pilot's container; null where there is none yet.
 const Json& pilot_status(const Json& pod) {
   static const Json none;
-  const auto& containers = at(at(pod, "spec"), "containers");
-  const auto name = text(containers[pilot_index(containers)], "name");
-  for (const auto& container : at(at(pod, "status"), "containerStatuses"))
-    if (text(container, "name") == name) return container;
+  const auto& containers = member(member(pod, "spec"), "containers");
+  const auto name = text_view(containers[pilot_index(containers)], "name");
+  for (const auto& container : member(member(pod, "status"), "containerStatuses"))
+    if (text_view(container, "name") == name) return container;
   return none;
 }
 
 bool crash_loops(const Json& pilot) {
-  const auto& restarts = at(pilot, "restartCount");
+  const auto& restarts = member(pilot, "restartCount");
   return restarts.is_number_integer() && restarts.get<std::int64_t>() >= k_crash_loop;
 }
 
 // Without a pilot no job comes, and none outlives it.
 bool is_jobless(const Json& pilot) {
-  const auto& state = at(pilot, "state");
-  if (!at(state, "running").is_null()) return false;
-  const bool ran = !at(state, "terminated").is_null() || !at(at(pilot, "lastState"), "terminated").is_null();
+  const auto& state = member(pilot, "state");
+  if (!member(state, "running").is_null()) return false;
+  const bool ran =
+      !member(state, "terminated").is_null() || !member(member(pilot, "lastState"), "terminated").is_null();
   return !ran || crash_loops(pilot);
 }
 
 // Whose doing the end is of a pod that has ended.
 PodEnd end_of(const Json& pod, const Json& pilot) {
-  const auto &metadata = at(pod, "metadata"), &status = at(pod, "status");
+  const auto &metadata = member(pod, "metadata"), &status = member(pod, "status");
   // Drained, preempted or deleted by hand; what ends by itself has no such time while it is looked at first.
-  if (!at(metadata, "deletionTimestamp").is_null()) return PodEnd::taken;
-  for (const auto& condition : at(status, "conditions"))
-    if (text(condition, "type") == "DisruptionTarget" && text(condition, "status") == "True")
+  if (!member(metadata, "deletionTimestamp").is_null()) return PodEnd::taken;
+  for (const auto& condition : member(status, "conditions"))
+    if (text_view(condition, "type") == "DisruptionTarget" && text_view(condition, "status") == "True")
       return PodEnd::taken;
-  const auto reason = text(status, "reason");
+  const auto reason = text_view(status, "reason");
   static constexpr std::string_view taken[] = {"Evicted",  "Preempting",   "NodeLost",  "NodeShutdown",
                                                "Shutdown", "NodeAffinity", "Terminated"};
   // OutOfcpu and its like: the scheduler and the kubelet have counted differently for a moment.
   if (reason.starts_with("OutOf") || std::find(std::begin(taken), std::end(taken), reason) != std::end(taken))
     return PodEnd::taken;
-  const bool lost = text(at(at(pilot, "state"), "terminated"), "reason") == "ContainerStatusUnknown";
+  const bool lost =
+      text_view(member(member(pilot, "state"), "terminated"), "reason") == "ContainerStatusUnknown";
   return lost || reason == "UnexpectedAdmissionError" ? PodEnd::refused : PodEnd::own;
 }
 
 Time condition_time(const Json& status, std::string_view type) {
-  for (const auto& condition : at(status, "conditions"))
-    if (text(condition, "type") == type) return read_time(at(condition, "lastTransitionTime"));
+  for (const auto& condition : member(status, "conditions"))
+    if (text_view(condition, "type") == type) return read_time(member(condition, "lastTransitionTime"));
   return {};
 }
 
 // When the last init container ended; the epoch where none has.
 Time installed_time(const Json& status) {
   Time last{};
-  for (const auto& container : at(status, "initContainerStatuses"))
-    last = std::max(last, read_time(at(at(at(container, "state"), "terminated"), "finishedAt")));
+  for (const auto& container : member(status, "initContainerStatuses"))
+    last = std::max(last, read_time(member(member(member(container, "state"), "terminated"), "finishedAt")));
   return last;
 }
 
 bool scheduled(const Json& pod) {
-  return !text(at(pod, "spec"), "nodeName").empty();
+  return !text_view(member(pod, "spec"), "nodeName").empty();
 }
 
 Time end_time(const Json& status, Time otherwise) {
   Time last{};
-  for (const auto& container : at(status, "containerStatuses"))
-    last = std::max(last, read_time(at(at(at(container, "state"), "terminated"), "finishedAt")));
+  for (const auto& container : member(status, "containerStatuses"))
+    last = std::max(last, read_time(member(member(member(container, "state"), "terminated"), "finishedAt")));
   return last == Time{} ? otherwise : last;
 }
 
 // What its scheduler, or the first container that waits for more than its turn, says of the pod's waiting.
 std::string words_of(const Json& status) {
-  for (const auto& condition : at(status, "conditions"))
-    if (text(condition, "type") == "PodScheduled" && text(condition, "status") == "False")
-      return one_line(text(condition, "message"), 500);
+  for (const auto& condition : member(status, "conditions"))
+    if (text_view(condition, "type") == "PodScheduled" && text_view(condition, "status") == "False")
+      return one_line(text_view(condition, "message"), 500);
   for (const auto* lists : {"initContainerStatuses", "containerStatuses"})
-    for (const auto& container : at(status, lists)) {
-      const auto& waiting = at(at(container, "state"), "waiting");
-      const auto message = text(waiting, "message");
-      if (!message.empty()) return one_line(fmt::format("{}: {}", text(waiting, "reason"), message), 500);
+    for (const auto& container : member(status, lists)) {
+      const auto& waiting = member(member(container, "state"), "waiting");
+      const auto message = text_view(waiting, "message");
+      if (!message.empty())
+        return one_line(fmt::format("{}: {}", text_view(waiting, "reason"), message), 500);
     }
   return {};
 }
 
 // The same of a pod that is on its way out, or lost.
 std::string words_of_end(const Json& metadata) {
-  const auto until = text(metadata, "deletionTimestamp");
+  const auto until = text_view(metadata, "deletionTimestamp");
   if (until.empty()) return "its node does not answer";
   auto result = fmt::format("asked to end, by {} at the latest", until);
-  for (const auto& finalizer : at(metadata, "finalizers"))
+  for (const auto& finalizer : member(metadata, "finalizers"))
     if (finalizer.is_string()) result += "; kept by the finalizer " + finalizer.get<std::string>();
   return one_line(result, 500);
 }
 
 void place_running(Pod& result, const Json& pilot) {
-  const auto& state = at(pilot, "state");
-  result.state =
-      is_pull_error(text(at(state, "waiting"), "reason")) ? PodState::pull_error : PodState::starting;
+  const auto& state = member(pilot, "state");
+  result.state = is_pull_error(text_view(member(state, "waiting"), "reason")) ? PodState::pull_error
+                                                                              : PodState::starting;
   if (!state.contains("running")) return;
   result.state = PodState::unregistered;
-  if (!crash_loops(pilot)) result.since = read_time(at(at(state, "running"), "startedAt"));
+  if (!crash_loops(pilot)) result.since = read_time(member(member(state, "running"), "startedAt"));
 }
 
 std::int64_t quantity(const Json& values, const char* name, std::int64_t unit, std::int64_t missing) {
-  const auto& value = at(values, name);
+  const auto& value = member(values, name);
   if (value.is_null()) return missing;
   const auto milli = kube::parse_milli(value.is_string() ? value.get<std::string>() : json_text(value));
   return milli ? milli.value() / unit : missing;
@@ -211,29 +202,29 @@ Resources tightest(const Resources& a, const Resources& b) {
 
 Time read_time(const Json& value) {
   if (!value.is_string()) return {};
-  return std::chrono::floor<Seconds>(parse_time(value.get<std::string>()).value_or(WallTime{}));
+  return std::chrono::floor<Seconds>(parse_time(value.get_ref<const std::string&>()).value_or(WallTime{}));
 }
 
 Result<Pod> read_pod(const Json& pod) {
   Pod result;
-  const auto &metadata = at(pod, "metadata"), &status = at(pod, "status");
-  result.name = text(metadata, "name");
+  const auto &metadata = member(pod, "metadata"), &status = member(pod, "status");
+  result.name = text_view(metadata, "name");
   if (result.name.empty()) return error("a pod without a name");
   result.group = TRY(group_of_pod(pod).in(result.name));
-  const auto& containers = at(at(pod, "spec"), "containers");
+  const auto& containers = member(member(pod, "spec"), "containers");
   if (!containers.is_array() || containers.empty()) return error("{}: no containers", result.name);
-  result.image = text(containers[pilot_index(containers)], "image");
+  result.image = text_view(containers[pilot_index(containers)], "image");
 
-  result.node = text(at(pod, "spec"), "nodeName");
+  result.node = text_view(member(pod, "spec"), "nodeName");
   result.avoids = avoided_by(pod);
-  result.made_as = text(at(metadata, "annotations"), k_made_as);
+  result.made_as = text_view(member(metadata, "annotations"), k_made_as);
   result.spares = spares_of(containers[pilot_index(containers)]);
-  if (result.spares > 0) result.likely = text(at(metadata, "annotations"), kube::k_likely_images);
-  result.since = read_time(at(metadata, "creationTimestamp"));
+  if (result.spares > 0) result.likely = text_view(member(metadata, "annotations"), kube::k_likely_images);
+  result.since = read_time(member(metadata, "creationTimestamp"));
   result.leaving = metadata.contains("deletionTimestamp");
   result.message = words_of(status);
   const auto& pilot = pilot_status(pod);
-  const auto phase = text(status, "phase");
+  const auto phase = text_view(status, "phase");
   if (phase == "Succeeded" || phase == "Failed") {
     result.state = phase == "Failed" ? PodState::failed : PodState::succeeded;
     result.since = end_time(status, result.since);
@@ -241,7 +232,7 @@ Result<Pod> read_pod(const Json& pod) {
   } else if (metadata.contains("deletionTimestamp") || phase == "Unknown") {
     result.state = PodState::unknown;  // on its way out: it takes no more jobs, but room
     result.message = words_of_end(metadata);
-  } else if (phase == "Running" || !at(at(pilot, "state"), "running").is_null()) {
+  } else if (phase == "Running" || !member(member(pilot, "state"), "running").is_null()) {
     // Pending, too, is a pod in which anything has yet to start.
     place_running(result, pilot);
     result.jobless = !pilot.is_null() && is_jobless(pilot);
@@ -262,8 +253,8 @@ Result<Pod> read_pod(const Json& pod) {
 
 std::vector<Resources> read_nodes(const Json& list) {
   std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t>> sizes;
-  for (const auto& node : at(list, "items")) {
-    const auto& room = at(at(node, "status"), "allocatable");
+  for (const auto& node : member(list, "items")) {
+    const auto& room = member(member(node, "status"), "allocatable");
     sizes.emplace(quantity(room, "cpu", 1, 0), quantity(room, "memory", 1000, 0),
                   quantity(room, "ephemeral-storage", 1000, k_unlimited),
                   quantity(room, "nvidia.com/gpu", 1000, 0), quantity(room, "pods", 1000, k_unlimited));
@@ -276,12 +267,12 @@ std::vector<Resources> read_nodes(const Json& list) {
 
 std::optional<Quota> read_quotas(const Json& list) {
   std::optional<Quota> result;
-  for (const auto& quota : at(list, "items")) {
-    const auto& spec = at(quota, "spec");
+  for (const auto& quota : member(list, "items")) {
+    const auto& spec = member(quota, "spec");
     // One with scopes is about some pods only, and which ones the API must say.
-    if (!at(spec, "scopes").empty() || !at(spec, "scopeSelector").empty()) continue;
-    const auto hard = quota_of(at(at(quota, "status"), "hard"), k_unlimited);
-    const auto left = hard.minus(quota_of(at(at(quota, "status"), "used"), 0));
+    if (!member(spec, "scopes").empty() || !member(spec, "scopeSelector").empty()) continue;
+    const auto hard = quota_of(member(member(quota, "status"), "hard"), k_unlimited);
+    const auto left = hard.minus(quota_of(member(member(quota, "status"), "used"), 0));
     result = result ? Quota{tightest(result->hard, hard), tightest(result->left, left)} : Quota{hard, left};
   }
   return result;

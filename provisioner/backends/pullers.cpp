@@ -9,11 +9,6 @@ namespace {
 
 constexpr std::chrono::seconds k_minute{60};
 
-std::string text_in(const Json& pod, const char* key) {
-  const auto found = pod.find("metadata");
-  return found != pod.end() && found->is_object() ? found->value(key, std::string()) : std::string();
-}
-
 }  // namespace
 
 Pullers::Pullers(kube::Client& client, PullerPodSettings settings, PullLimits limits)
@@ -45,7 +40,7 @@ PodFeed::Listener Pullers::pilots_listener() {
             pilots_.clear();
           },
           [this](const Json& pod) {
-            const auto name = text_in(pod, "name");
+            const auto name = text_of(member(pod, "metadata"), "name");
             if (auto pilot = read_pulling_pilot(pod))
               pilots_.insert_or_assign(name, *std::move(pilot));
             else if (pilots_.erase(name) == 0)

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/json.hpp"
 #include "lib/kube/pod.hpp"
 #include "lib/kube/waiting.hpp"
 
@@ -13,22 +14,11 @@ namespace {
 
 constexpr const char* k_container = "pull";
 
-const Json& at(const Json& object, const char* key) {
-  static const Json none;
-  if (!object.is_object()) return none;
-  const auto found = object.find(key);
-  return found == object.end() ? none : *found;
-}
-std::string text(const Json& object, const char* key) {
-  const Json& value = at(object, key);
-  return value.is_string() ? value.get<std::string>() : std::string();
-}
-
 // The first container of this kind.
 const Json& container_of(const Json& pod, bool payload) {
   static const Json none;
-  for (const auto& container : at(at(pod, "spec"), "containers"))
-    if (text(container, "name").starts_with("payload-") == payload) return container;
+  for (const auto& container : member(member(pod, "spec"), "containers"))
+    if (text_view(container, "name").starts_with("payload-") == payload) return container;
   return none;
 }
 
@@ -94,29 +84,31 @@ Json make_puller(const PullPlan::New& wanted, const PullerPodSettings& settings)
 
 Puller read_puller(const Json& pod) {
   Puller result;
-  const Json &metadata = at(pod, "metadata"), &spec = at(pod, "spec"), &status = at(pod, "status");
-  result.name = text(metadata, "name");
-  result.uid = text(metadata, "uid");
-  result.node = text(spec, "nodeName");
-  result.ending = !at(metadata, "deletionTimestamp").is_null();
-  for (const auto& container : at(spec, "containers"))
-    if (text(container, "name") == k_container) result.image = text(container, "image");
+  const Json &metadata = member(pod, "metadata"), &spec = member(pod, "spec"),
+             &status = member(pod, "status");
+  result.name = text_view(metadata, "name");
+  result.uid = text_view(metadata, "uid");
+  result.node = text_view(spec, "nodeName");
+  result.ending = !member(metadata, "deletionTimestamp").is_null();
+  for (const auto& container : member(spec, "containers"))
+    if (text_view(container, "name") == k_container) result.image = text_view(container, "image");
   // The image is there as soon as anything but its pull is told of its container. Whether it starts is for a
   // payload container to find out.
-  for (const auto& container : at(status, "containerStatuses")) {
-    if (text(container, "name") != k_container) continue;
-    const Json& state = at(container, "state");
-    const Json& waiting = at(state, "waiting");
-    if (!at(state, "running").is_null() || !text(container, "imageID").empty()) result.state = State::ready;
-    if (const Json& ended = at(state, "terminated"); !ended.is_null())
+  for (const auto& container : member(status, "containerStatuses")) {
+    if (text_view(container, "name") != k_container) continue;
+    const Json& state = member(container, "state");
+    const Json& waiting = member(state, "waiting");
+    if (!member(state, "running").is_null() || !text_view(container, "imageID").empty())
+      result.state = State::ready;
+    if (const Json& ended = member(state, "terminated"); !ended.is_null())
       // A kubelet that never began it says so, too.
-      result.state = text(ended, "reason") == "ContainerStatusUnknown" ? State::lost : State::ready;
-    switch (kube::waiting_of(text(waiting, "reason"))) {
+      result.state = text_view(ended, "reason") == "ContainerStatusUnknown" ? State::lost : State::ready;
+    switch (kube::waiting_of(text_view(waiting, "reason"))) {
       case kube::Waiting::pull:
       case kube::Waiting::never:
         result.state = State::failed;
-        result.reason = text(waiting, "reason");
-        result.message = text(waiting, "message");
+        result.reason = text_view(waiting, "reason");
+        result.message = text_view(waiting, "message");
         break;
       case kube::Waiting::create:
       case kube::Waiting::back_off:
@@ -127,35 +119,35 @@ Puller read_puller(const Json& pod) {
         break;
     }
   }
-  const std::string phase = text(status, "phase");
+  const auto phase = text_view(status, "phase");
   if (phase == "Succeeded") result.state = State::ready;
   if (phase == "Failed" && result.state != State::ready) {
     result.state = State::lost;
-    result.reason = text(status, "reason").empty() ? "Failed" : text(status, "reason");
-    result.message = text(status, "message");
+    result.reason = text_view(status, "reason").empty() ? "Failed" : text_view(status, "reason");
+    result.message = text_view(status, "message");
   }
   return result;
 }
 
 std::optional<PullingPilot> read_pulling_pilot(const Json& pod) {
-  const Json &metadata = at(pod, "metadata"), &spec = at(pod, "spec");
-  const Json& annotations = at(metadata, "annotations");
+  const Json &metadata = member(pod, "metadata"), &spec = member(pod, "spec");
+  const Json& annotations = member(metadata, "annotations");
   PullingPilot result;
-  result.wanted = kube::read_wanted(text(annotations, kube::k_wanted_images));
-  result.told = kube::read_pulled(text(annotations, kube::k_pulled_images));
-  result.name = text(metadata, "name");
-  result.uid = text(metadata, "uid");
-  result.version = kube::version_number(text(metadata, "resourceVersion"));
-  result.node = text(spec, "nodeName");
+  result.wanted = kube::read_wanted(text_view(annotations, kube::k_wanted_images));
+  result.told = kube::read_pulled(text_view(annotations, kube::k_pulled_images));
+  result.name = text_view(metadata, "name");
+  result.uid = text_view(metadata, "uid");
+  result.version = kube::version_number(text_view(metadata, "resourceVersion"));
+  result.node = text_view(spec, "nodeName");
   // Who asks is at work, though a payload container has yet to start.
-  const auto phase = text(at(pod, "status"), "phase");
+  const auto phase = text_view(member(pod, "status"), "phase");
   const bool runs = (phase == "Running" || (phase == "Pending" && !result.wanted.empty())) &&
-                    at(metadata, "deletionTimestamp").is_null();
+                    member(metadata, "deletionTimestamp").is_null();
   if (!runs || result.node.empty() || (result.wanted.empty() && result.told.empty())) return std::nullopt;
-  result.pilot_image = text(container_of(pod, false), "image");
-  result.policy = text(container_of(pod, true), "imagePullPolicy");
-  for (const auto& secret : at(spec, "imagePullSecrets"))
-    if (const auto name = text(secret, "name"); !name.empty()) result.secrets.push_back(name);
+  result.pilot_image = text_view(container_of(pod, false), "image");
+  result.policy = text_view(container_of(pod, true), "imagePullPolicy");
+  for (const auto& secret : member(spec, "imagePullSecrets"))
+    if (const auto name = text_view(secret, "name"); !name.empty()) result.secrets.emplace_back(name);
   return result;
 }
 
