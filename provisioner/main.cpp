@@ -13,6 +13,7 @@
 #include "provisioner/service/overview.hpp"
 #include "provisioner/service/report.hpp"
 #include "provisioner/service/service.hpp"
+#include "provisioner/simulate/judge.hpp"
 #include "provisioner/simulate/plot.hpp"
 #include "provisioner/why/why.hpp"
 
@@ -132,10 +133,11 @@ Result<void> run_simulation(const Arguments& arguments) {
   Ini ini;
   TRY(ini.read(TRY(read_file(arguments.scenario)), arguments.scenario));
   const auto scenario = TRY(parse_scenario(ini).in(arguments.scenario));
-  const auto samples = simulate(scenario);
+  Judge judge(scenario);
+  const auto samples = simulate(scenario, std::ref(judge));
   if (!arguments.csv.empty()) TRY(replace_file(arguments.csv, to_csv(samples), 0644));
   if (!arguments.svg.empty()) TRY(replace_file(arguments.svg, to_svg(samples), 0644));
-  print(to_table(samples, arguments.rows));
+  print(to_table(samples, arguments.rows) + to_text(judge.judgement(samples)));
   return {};
 }
 

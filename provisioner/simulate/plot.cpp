@@ -16,14 +16,17 @@ std::int64_t pods(const Sample& s) {
   return s.claimed + s.unmatched + s.waiting + s.broken;
 }
 
-// One curve; y grows downwards in SVG.
+// One curve of so many points at most; y grows downwards in SVG.
 std::string curve(const std::vector<Sample>& samples, double (*value)(const Sample&), double most, int top,
                   int height, int width, const char* colour) {
+  constexpr std::size_t k_most = 240;
   std::string points;
   const auto last = static_cast<double>(std::max<std::int64_t>(samples.back().at.count(), 1));
-  for (const auto& s : samples)
+  for (std::size_t i = 0; i < samples.size(); i += samples.size() / k_most + 1) {
+    const auto& s = samples[i];
     points += fmt::format("{:.1f},{:.1f} ", 60 + width * static_cast<double>(s.at.count()) / last,
                           top + height - height * value(s) / most);
+  }
   return fmt::format("<polyline fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\" points=\"{}\"/>\n", colour,
                      points);
 }
@@ -33,11 +36,11 @@ std::string curve(const std::vector<Sample>& samples, double (*value)(const Samp
 std::string to_csv(const std::vector<Sample>& samples) {
   std::string result =
       "seconds,idle_jobs,jobs_done,waiting,unmatched,claimed,broken,submitted,wasted_pods,used_hours,idle_"
-      "hours\n";
+      "hours,hungry_least,hungry_most\n";
   for (const auto& s : samples)
-    result +=
-        fmt::format("{},{},{},{},{},{},{},{},{},{:.3f},{:.3f}\n", s.at.count(), s.idle, s.done, s.waiting,
-                    s.unmatched, s.claimed, s.broken, s.submitted, s.wasted_pods, s.used_hours, s.idle_hours);
+    result += fmt::format("{},{},{},{},{},{},{},{},{},{:.3f},{:.3f},{},{}\n", s.at.count(), s.idle, s.done,
+                          s.waiting, s.unmatched, s.claimed, s.broken, s.submitted, s.wasted_pods,
+                          s.used_hours, s.idle_hours, s.hungry_least, s.hungry_most);
   return result;
 }
 
@@ -82,6 +85,9 @@ std::string to_svg(const std::vector<Sample>& samples) {
        {"unmatched", "#e90", [](const Sample& s) { return number(s.unmatched); }},
        {"waiting", "#27c", [](const Sample& s) { return number(s.waiting); }},
        {"broken", "#c22", [](const Sample& s) { return number(s.broken); }}},
+      {{"pods with a job of owners whose jobs wait: who has most", "#2a7",
+        [](const Sample& s) { return number(s.hungry_most); }},
+       {"who has least", "#c22", [](const Sample& s) { return number(s.hungry_least); }}},
       {{"pod hours without a job", "#e90", [](const Sample& s) { return s.idle_hours; }},
        {"wasted pods", "#c22", [](const Sample& s) { return number(s.wasted_pods); }}}};
   std::string result = fmt::format(
@@ -102,7 +108,7 @@ std::string to_svg(const std::vector<Sample>& samples) {
     int x = 60;
     for (const auto& c : panel) {
       result += fmt::format("<text x=\"{}\" y=\"{}\" fill=\"{}\">{}</text>\n", x, top - 6, c.colour, c.name);
-      x += 160;
+      x += 30 + 7 * static_cast<int>(std::string_view(c.name).size());
       result += curve(samples, c.value, most, top, k_height, k_width, c.colour);
     }
     result += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{} h</text>\n", 60 + k_width,

@@ -84,9 +84,50 @@ std::vector<ScenarioKey> place_keys(PlacePolicy& policy, ModelPlace& model) {
           {"down_until", "to here", seconds(&model.down_until)}};
 }
 
-std::vector<ScenarioKey> stream_keys(JobStream& j) {
-  return {{"cpus", "of each job", integer(&j.group.cpus)},
+std::vector<ScenarioKey> node_keys(NodeKind& n) {
+  return {{"count", "so many alike", integer(&n.count)},
+          {"cpus", "of each; 0: any number", integer(&n.cpus)},
+          {"memory", "in MB; 0: any", integer(&n.memory_mb)},
+          {"pods", "that a node takes; 0: any number", integer(&n.pods)},
+          {"down_every", "a node goes down, with its pods; 0: never", seconds(&n.down_every)},
+          {"down_for", "so long", seconds(&n.down_for)},
+          {"breaks_every", "a node breaks the pilots that start there; 0: never", seconds(&n.breaks_every)},
+          {"breaks_for", "so long", seconds(&n.breaks_for)}};
+}
+
+// One [jobs NAME]: the stream, and how many like it.
+struct Streams {
+  JobStream one;
+  std::vector<std::int64_t> cpus{1};
+  std::int64_t groups = 1, owners = 0, memory_step = 32;
+
+  std::vector<JobStream> all(const std::string& name) const {
+    std::vector<JobStream> result(static_cast<std::size_t>(groups), one);
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      const auto number = static_cast<std::int64_t>(i);
+      result[i].group.cpus = cpus[i % cpus.size()];
+      result[i].group.memory_mb += number * memory_step;
+      if (owners > 0) result[i].owner = fmt::format("{}-{}", name, number % owners);
+    }
+    return result;
+  }
+};
+
+Setter integers(std::vector<std::int64_t>* target) {
+  return [target](const std::string& value) -> Result<void> {
+    target->clear();
+    for (const auto& part : split(value, ',')) TRY(integer(&target->emplace_back())(std::string(trim(part))));
+    return {};
+  };
+}
+
+std::vector<ScenarioKey> stream_keys(Streams& streams) {
+  auto& j = streams.one;
+  return {{"groups", "so many like this one", integer(&streams.groups)},
+          {"cpus", "of each job; several: the groups in turn", integers(&streams.cpus)},
           {"memory", "in MB", integer(&j.group.memory_mb)},
+          {"memory_step", "more for each further group", integer(&streams.memory_step)},
+          {"owners", "so many have the groups in turn, NAME-0 the first", integer(&streams.owners)},
           {"disk", "in kB", integer(&j.group.disk_kb)},
           {"gpus", "", integer(&j.group.gpus)},
           {"owner", "whose jobs",
@@ -96,8 +137,8 @@ std::vector<ScenarioKey> stream_keys(JobStream& j) {
            }},
           {"start", "when the first come", seconds(&j.start)},
           {"until", "when the last come; 0: they never end", seconds(&j.until)},
-          {"burst", "jobs at the start", integer(&j.burst)},
-          {"per_hour", "then evenly", real(&j.per_hour, 1e6)},
+          {"burst", "jobs at the start, of each group", integer(&j.burst)},
+          {"per_hour", "then evenly, of each group", real(&j.per_hour, 1e6)},
           {"runtime", "mean", seconds(&j.runtime)},
           {"leave", "those that still wait leave the queue; 0: never", seconds(&j.leave)},
           {"fits", "no: no node holds a pod for them", [&j](const std::string& value) -> Result<void> {
@@ -149,17 +190,31 @@ Result<Scenario> parse_scenario(const Ini& ini) {
       place.image = in_place(place.name, "simulated");
       TRY(read(ini, section, names, place_keys(place, scenario.places.emplace_back())));
     } else if (section.starts_with("jobs")) {
-      auto& stream = scenario.streams.emplace_back();
-      TRY(read(ini, section, names, stream_keys(stream)));
+      Streams streams;
+      TRY(read(ini, section, names, stream_keys(streams)));
+      if (streams.groups > 10'000) return error("[{}]: more than 10,000 groups", section);
+      const auto all = streams.all(std::string(trim(section.substr(4))));
+      scenario.streams.insert(scenario.streams.end(), all.begin(), all.end());
+    } else if (section.starts_with("nodes")) {
+      auto& kind = scenario.nodes.emplace_back();
+      kind.name = trim(section.substr(5));
+      TRY(read(ini, section, names, node_keys(kind)));
     } else if (section != "default" || !names.empty()) {
       return error(
-          "unknown section [{}]: there are [scenario], [model], [policy], [place NAME] and [jobs NAME]",
+          "unknown section [{}]: there are [scenario], [model], [policy], [nodes NAME], [place NAME] "
+          "and [jobs NAME]",
           section);
     }
   }
   if (scenario.streams.empty()) return error("there is no section [jobs NAME]: nothing would happen");
   if (scenario.cycle < Seconds(1) || scenario.model.negotiation < Seconds(1))
     return error("cycle and negotiation must be at least 1s");
+  std::int64_t nodes = 0;
+  for (const auto& kind : scenario.nodes) nodes += kind.count;
+  if (nodes > 100'000) return error("more than 100,000 nodes");
+  if (!scenario.nodes.empty() && (nodes == 0 || scenario.model.room > 0))
+    return error("either room or nodes");
+  if (!scenario.nodes.empty() && !places.empty()) return error("either places or nodes");
   if (scenario.length / scenario.cycle > 1'000'000) return error("length is more than a million cycles");
   Ini rules;
   TRY(rules.read(policy, "[policy]"));
@@ -174,7 +229,8 @@ Result<Scenario> parse_scenario(const Ini& ini) {
 
 std::string describe_scenario() {
   Scenario scenario;
-  JobStream stream;
+  Streams streams;
+  NodeKind kind;
   PlacePolicy place;
   ModelPlace model;
   std::int64_t seed = 0;
@@ -185,8 +241,9 @@ std::string describe_scenario() {
   };
   add("scenario", scenario_keys(scenario));
   add("model", model_keys(scenario.model, &seed));
-  add("jobs NAME", stream_keys(stream));
+  add("nodes NAME", node_keys(kind));
   add("place NAME", place_keys(place, model));
+  add("jobs NAME", stream_keys(streams));
   return result +
          "[policy]\n  max_pods_per_cluster, max_submit_pods_per_cluster and the keys of [glidepod]\n";
 }

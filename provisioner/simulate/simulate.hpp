@@ -42,9 +42,18 @@ struct ModelPlace {
   Seconds down_from{0}, down_until{0};
 };
 
+// Nodes alike. Of each size 0: any. Times are means: each node goes down (its pods are gone, their jobs wait
+// again) or breaks the pilots that start there by itself, every so often and for so long; 0: never.
+struct NodeKind {
+  std::string name;
+  std::int64_t count = 1, cpus = 0, memory_mb = 0, pods = 110;
+  Seconds down_every{0}, down_for{600}, breaks_every{0}, breaks_for{1800};
+};
+
 struct Scenario {
   Seconds length{86400}, cycle{120};
   Model model;
+  std::vector<NodeKind> nodes;  // none: room alone
   Policy policy;
   std::vector<ModelPlace> places;  // as policy.places has them; none: there is one, with the model's room
   std::vector<JobStream> streams;
@@ -56,7 +65,8 @@ struct Sample {
   std::int64_t idle = 0, running = 0, done = 0;
   std::int64_t waiting = 0, unmatched = 0, claimed = 0, broken = 0;
   std::int64_t submitted = 0, wasted_pods = 0;
-  double used_hours = 0, idle_hours = 0;  // of registered pods, with and without a job
+  double used_hours = 0, idle_hours = 0;           // of registered pods, with and without a job
+  std::int64_t hungry_least = 0, hungry_most = 0;  // pods with a job of one owner whose jobs wait
 };
 
 // Runs the scenario with the same decide() as the real thing; on_plan sees each cycle before it is carried
@@ -65,8 +75,8 @@ using OnPlan = std::function<void(const Demand&, const Supply&, const Plan&)>;
 std::vector<Sample> simulate(const Scenario& scenario, const OnPlan& on_plan = {});
 
 // A scenario file: [scenario] (length, cycle), [model], [policy] (any curb, cap or breaker key of [glidepod],
-// and max_pods_per_cluster, max_submit_pods_per_cluster), one section [jobs NAME] a stream and, where there
-// are several, one [place NAME] a place.
+// and max_pods_per_cluster, max_submit_pods_per_cluster), [jobs NAME] for one stream or many alike, and one
+// [nodes NAME] a kind of nodes or, where there are several places, one [place NAME] a place.
 Result<Scenario> parse_scenario(const Ini& ini);
 
 // Words for the keys of a scenario file.

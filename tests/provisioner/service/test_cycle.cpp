@@ -221,7 +221,7 @@ TEST_CASE("plot: a line a sample, bars, and a drawing") {
   samples[2].at = Seconds(7200);
   const auto csv = to_csv(samples);
   CHECK(std::count(csv.begin(), csv.end(), '\n') == 4);
-  CHECK(csv.find("\n3600,5,1,1,0,2,0,3,0,1.000,0.000\n") != std::string::npos);
+  CHECK(csv.find("\n3600,5,1,1,0,2,0,3,0,1.000,0.000,0,0\n") != std::string::npos);
   CHECK(to_table(samples, 3).find("1:00") != std::string::npos);
   CHECK(to_table(samples, 0).find("jobs done") != std::string::npos);
   const auto svg = to_svg(samples);
