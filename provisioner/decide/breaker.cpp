@@ -21,9 +21,8 @@ BreakerSays consult(Breaker& breaker, const GroupSupply& supply, const PolicySet
     if (std::ssize(failed) < settings.breaker_failures) return {};
     std::ranges::sort(failed, std::greater{});
     failed.resize(static_cast<std::size_t>(settings.breaker_failures));
-    const auto registered = std::ranges::count_if(supply.registrations, [&](const Outcome& o) {
-      return o.at > breaker.closed && o.at >= failed.back();
-    });
+    const auto registered =
+        std::ranges::count_if(supply.registrations, [&](const Outcome& o) { return o.at >= failed.back(); });
     if (registered >= settings.breaker_failures) return {};
     breaker.open = true;
     breaker.opened = now;

@@ -65,7 +65,6 @@ void judge_nodes(std::map<std::string, NodeMemory>& nodes, const Supply& supply,
       pausing.erase(node);
       continue;
     }
-    if (pausing.contains(node)) continue;
     const bool again = known != nodes.end();
     std::int64_t failed = 0;
     for (const auto& fared : order) {

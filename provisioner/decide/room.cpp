@@ -55,7 +55,7 @@ std::map<Group, LeftJobs> leave_to_pods(const std::map<Group, std::int64_t>& cou
         // small ones.
         const auto jobs = counted.find(room.group);
         const bool wanted = jobs != counted.end() && jobs->second > 0;
-        if (!room.has_job && (own || wanted || policy.least_fill > 0)) continue;
+        if (!room.has_job && (wanted || policy.least_fill > 0)) continue;
         seeker.take(room.left);
       }
 

@@ -370,6 +370,13 @@ TEST_CASE("decide: some failures among many registrations stop nothing") {
   CHECK(scene.one().verdict == Verdict::submit);
   pods.registrations.assign(5, k_now - Seconds(1));
   CHECK(scene.one().verdict == Verdict::stopped);
+  // What registered before says nothing of the image any more.
+  scene.now += Seconds(1);
+  CHECK(scene.one().verdict == Verdict::stopped);
+  // It is the latest failures that count.
+  scene.history = {};
+  pods.failures.insert(pods.failures.begin(), 3, k_now - Seconds(2));
+  CHECK(scene.one().verdict == Verdict::stopped);
 }
 
 TEST_CASE("decide: the breaker knows the image: another one starts afresh") {
@@ -386,7 +393,9 @@ TEST_CASE("decide: without the breaker pods that fail wait like any other, as wi
   Scene scene;
   scene.jobs(1, 40);
   scene.rules().breaker_failures = 0;
-  scene.pods(1, 0, 0, 0).broken = 9;
+  auto& pods = scene.pods(1, 0, 0, 0);
+  pods.broken = 9;
+  pods.failures.assign(9, k_now);
   CHECK(scene.one().submit == 2);
 }
 
@@ -482,6 +491,8 @@ TEST_CASE(
   Scene scene;
   wait_for_room(scene, 1, 5, 60);
   scene.supply.jobless.push_back(jobless("e", PodState::pull_error, 60));
+  // What is about to run is let run.
+  scene.supply.jobless.push_back(jobless("s", PodState::starting, 60));
   CHECK(removed(scene, 0).empty());
   CHECK(removed(scene, 599).empty());
   CHECK(removed(scene, 1) == List{"e", "w0", "w1", "w2", "w3", "w4"});
@@ -525,6 +536,8 @@ TEST_CASE(
   wait_for_room(scene, 1, 5, 60);
   scene.supply.groups[group(1)].waiting += 1;  // and one is being pulled
   scene.supply.jobless.push_back(jobless("p", PodState::pulling, 60));
+  // One without an image has a node, and waits for the jobs that there are.
+  scene.supply.jobless.push_back(jobless("e", PodState::pull_error, 30));
   removed(scene, 0);
   CHECK(removed(scene, 600) == List{"w2", "w3", "w4"});
   // A group that is full is asked for more pods than it has, not for fewer.

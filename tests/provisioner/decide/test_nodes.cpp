@@ -93,6 +93,42 @@ TEST_CASE("nodes: a pilot that works between two failures breaks the row") {
   CHECK(scene.fail_on("n", 1).avoid == Names{"n"});
 }
 
+TEST_CASE("nodes: where pilots work and fail at the same moment, the node is not doubted") {
+  Scene scene;
+  for (const auto* name : {"a", "b", "c", "works"}) scene.add(name, "n");
+  scene.step();
+  for (const auto* name : {"a", "b", "c"}) scene.ends(name);
+  scene.joins("works");
+  CHECK(scene.step().avoid.empty());
+}
+
+TEST_CASE("nodes: a pilot that had joined before its node was avoided ends nothing, also after a restart") {
+  CourseOfPods course;
+  course.claimed("old", "bad");
+  course.pods.back().since = course.now - Seconds(1000);
+  course.history.nodes["bad"] = {.since = course.now - Seconds(100),
+                                 .until = course.now + Seconds(200),
+                                 .pause = Seconds(300),
+                                 .failed = 3};
+  CHECK(course.step(Seconds(1)).avoid == Names{"bad"});
+}
+
+TEST_CASE("nodes: what a group is not to blame for") {
+  const Time now{Seconds(1'000'000)};
+  const std::map<std::string, NodeMemory> nodes = {{"bad", {.until = now - Seconds(50)}}};
+  const auto left = [&](std::initializer_list<Outcome> failures, Time closed) {
+    GroupSupply supply;
+    supply.failures = failures;
+    return without_nodes(supply, nodes, closed).failures.size();
+  };
+  const Outcome in_time{now - Seconds(60), "a", "bad"}, later{now - Seconds(40), "b", "bad"},
+      elsewhere{now - Seconds(90), "c", "other"};
+  CHECK(left({in_time}, {}) == 0);
+  CHECK(left({in_time, later}, {}) == 1);  // after its pause: nobody has avoided it yet
+  CHECK(left({in_time, elsewhere}, {}) == 2);
+  CHECK(left({in_time, elsewhere}, now - Seconds(80)) == 1);  // the one elsewhere has had its say
+}
+
 TEST_CASE("nodes: none is avoided of which it is not known that another one is better") {
   // Nothing works anywhere: that is the breaker's.
   CourseOfPods course;

@@ -130,7 +130,25 @@ TEST_CASE("places: what one does not take is the others'") {
     CHECK(scene.split() == "40 0");
     scene.rules("east").max_pods = 10;
     CHECK(scene.split() == "10 30");
+    scene.rules("east").weight = scene.rules("east").max_pods = 0;
+    CHECK(scene.split() == "20 20");
   }
+}
+
+TEST_CASE("places: of equal ones the one with more weight comes first") {
+  Scene scene;
+  scene.jobs(1, 1);
+  scene.rules("west").weight = 9;
+  CHECK(scene.split() == "0 1");
+}
+
+TEST_CASE("places: pilots that failed on a node that is avoided do not stop their place") {
+  Scene scene;
+  scene.jobs(1, 400);
+  scene.history.nodes["east/n"] = {.since = k_now - Seconds(50), .until = k_now + Seconds(50), .failed = 3};
+  for (int i = 0; i < 3; ++i)
+    scene.pods("east").failures.emplace_back(k_now - Seconds(60), fmt::format("east/p{}", i), "east/n");
+  CHECK(scene.split() == "30 10");
 }
 
 TEST_CASE("places: what none takes is not made, and says why") {

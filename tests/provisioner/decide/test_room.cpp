@@ -114,6 +114,14 @@ TEST_CASE("room: pods made for something else do not count") {
     scene.room(pods, 6);
     CHECK(scene.look(jobs).fit > 0);
   }
+  // Nor those with GPUs of another kind.
+  Scene scene;
+  Group jobs = group(2), pods = group(8);
+  jobs.gpus = pods.gpus = 1;
+  jobs.gpu_types = "A100";
+  scene.jobs(jobs, 20);
+  scene.room(pods, 6);
+  CHECK(scene.look(jobs).fit == 0);
 }
 
 TEST_CASE("room: each piece is used once over all groups, by the pod's own group first") {
