@@ -79,6 +79,13 @@ void Pool::advertise_slots(std::string text, std::function<void(Result<void>)> d
       std::move(advertise), [](std::string_view) {}, std::move(done));
 }
 
+void Pool::accounting(Answer answer) {
+  ask_collector(
+      {"condor_status", "-any", "-constraint", "MyType == \"Accounting\"", "-json", "-attributes",
+       "Name,AccountingGroup,Priority,PriorityFactor,ConfigQuota,SurplusPolicy,WeightedResourcesUsed"},
+      std::move(answer));
+}
+
 void Pool::job_groups(const std::string& schedd, const std::string& constraint,
                       const std::vector<std::string>& attributes, Answer answer) {
   ask({"condor_q", "-name", schedd, "-allusers", "-group-by", "-constraint", constraint, "-json",

@@ -41,6 +41,9 @@ class Pool {
   // Puts slots' ads into the collector, in the place of those of the same names; takes ADVERTISE_STARTD.
   // text: ads in HTCondor's old syntax, an empty line between them.
   void advertise_slots(std::string text, std::function<void(Result<void>)> done);
+  // What the negotiator tells of accounting groups and of active submitters who have ever had a slot, as of
+  // its last cycle (Matchmaker::forwardAccountingData).
+  void accounting(Answer answer);
   // One ad for each combination of the attributes' values, its JobCount the number of jobs, counted by the
   // schedd. Every attribute that the constraint uses must be among the attributes: condor_q applies it again
   // to the result. Attributes that others refer to come along by themselves, rounded as the schedd is

@@ -16,22 +16,43 @@ namespace {
 
 using Verdict = Decision::Verdict;
 
-// The idle jobs of each group that count, with each owner's taken only up to what the cap leaves.
-std::map<Group, std::int64_t> counted_jobs(const Demand& demand, const Supply& supply, std::int64_t cap) {
-  std::map<Group, std::int64_t> result;
+struct Counted {
+  std::map<Group, std::int64_t> jobs;
+  std::map<Group, std::string> quota;  // the accounting group whose quota had a say
+};
+
+// The idle jobs of each group that count, with each owner's taken only up to what the cap leaves, and up to
+// what the owner's accounting group has left of its quota in the pool.
+Counted counted_jobs(const Demand& demand, const Supply& supply, std::int64_t cap) {
+  Counted result;
   std::map<std::string, std::int64_t> left;
+  auto quotas = demand.priorities.quota_left;
+  const auto within_quota = [&](const Group& group, const std::string& owner, std::int64_t jobs) {
+    const auto accounted = demand.priorities.group_of.find(owner);
+    if (accounted == demand.priorities.group_of.end()) return jobs;
+    auto& cores = quotas[accounted->second];
+    const auto weight = static_cast<double>(group.cpus);
+    // Of two numbers that fit: a quota may be any.
+    const auto taken = static_cast<std::int64_t>(std::min(static_cast<double>(jobs), cores / weight));
+    cores -= static_cast<double>(taken) * weight;
+    if (taken < jobs) result.quota[group] = accounted->second;
+    return taken;
+  };
   for (const auto& [group, wanted] : demand.groups) {
-    auto& counted = result[group];
-    counted = wanted.idle + wanted.unmaterialized;
-    if (cap == 0) continue;
-    counted = 0;
+    auto& counted = result.jobs[group];
+    if (cap == 0) {
+      for (const auto& [owner, idle] : wanted.owners) counted -= idle - within_quota(group, owner, idle);
+      counted += wanted.idle + (counted < 0 ? 0 : wanted.unmaterialized);
+      continue;
+    }
     for (const auto& [owner, idle] : wanted.owners) {
       const auto claimed = supply.claimed_by_owner.find(owner);
       const auto used = claimed == supply.claimed_by_owner.end() ? 0 : claimed->second;
       auto& budget = left.try_emplace(owner, std::max<std::int64_t>(cap - used, 0)).first->second;
       const auto taken = std::min(idle, budget);
-      budget -= taken;
-      counted += taken;
+      const auto counts = within_quota(group, owner, taken);
+      budget -= counts;
+      counted += counts;
     }
   }
   return result;
@@ -87,8 +108,8 @@ bool asks_pool(Decision& decision, const Offers& offers) {
 }
 
 // The law for this group and everything else that concerns it alone. With named places the breaker is theirs.
-void decide_group(Decision& decision, const Capacity& capacity, const Policy& policy, Time now,
-                  History& history, Placing* placing) {
+void decide_group(Decision& decision, const Counted& counted, const Capacity& capacity, const Policy& policy,
+                  Time now, History& history, Placing* placing) {
   const auto& s = policy.settings;
   const auto& supply = decision.supply;
   const auto idle = decision.demand.idle + decision.demand.unmaterialized;
@@ -104,9 +125,13 @@ void decide_group(Decision& decision, const Capacity& capacity, const Policy& po
     decision.steps.push_back(*why);
     return;
   }
-  if (decision.counted < idle)
-    decision.steps.push_back(fmt::format("max_pods_per_owner {}: {} of {} idle jobs count",
-                                         s.max_pods_per_owner, decision.counted, idle));
+  if (decision.counted < idle) {
+    const auto quota = counted.quota.find(group);
+    const auto rule = quota == counted.quota.end()
+                          ? fmt::format("max_pods_per_owner {}", s.max_pods_per_owner)
+                          : "group_quota " + quota->second;
+    decision.steps.push_back(fmt::format("{}: {} of {} idle jobs count", rule, decision.counted, idle));
+  }
   const bool no_node = placing ? placing->homeless(group) : homeless(supply, s, now);
   decision.keep = std::max(decision.keep, target_of(decision.counted, supply, policy, no_node, now, nullptr));
   decision.target = target_of(decision.counted - decision.fit, supply, policy, no_node, now, &decision.steps);
@@ -208,6 +233,7 @@ Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity
   plan.history = std::move(history);
   plan.blind = supply.blind ? supply.blind : demand.blind;
   if (plan.blind) return plan;
+  plan.equal_shares = demand.priorities.unknown;
 
   std::map<Group, Decision> decisions;
   judge_nodes(plan.history.nodes, supply, policy.settings, now);
@@ -219,7 +245,7 @@ Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity
   }
   for (const auto& [group, jobs] : demand.groups) decisions[group].demand = jobs;
   const auto counted = counted_jobs(demand, supply, policy.settings.max_pods_per_owner);
-  auto left = leave_to_pods(counted, demand, supply, policy, now, plan.history.left_since);
+  auto left = leave_to_pods(counted.jobs, demand, supply, policy, now, plan.history.left_since);
   // The negotiator has seen what running pods have left, and gave these jobs to pods that are not there.
   std::erase_if(left, [&demand](const auto& entry) {
     const auto& offers = demand.groups.at(entry.first).offers;
@@ -236,15 +262,16 @@ Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity
       continue;
     decision.group = group;
     decision.image = policy.image;
-    if (const auto found = counted.find(group); found != counted.end()) decision.counted = found->second;
+    if (const auto found = counted.jobs.find(group); found != counted.jobs.end())
+      decision.counted = found->second;
     if (const auto found = left.find(group); found != left.end()) {
       decision.fit = found->second.jobs;
       decision.steps.push_back(found->second.step);
     }
-    decide_group(decision, capacity, policy, now, plan.history, places);
+    decide_group(decision, counted, capacity, policy, now, plan.history, places);
     plan.decisions.push_back(std::move(decision));
   }
-  share(plan.decisions, supply, capacity, policy, now, plan.history.cycle++, places);
+  share(plan.decisions, demand.priorities, supply, capacity, policy, now, plan.history.cycle++, places);
   for (auto& decision : plan.decisions) {
     fresh_pods(decision, left, plan.history.left_since);
     if (places) places->tell(decision);

@@ -118,7 +118,9 @@ struct Plan {
   std::vector<Removal> removals;
   std::vector<std::string> avoid;             // nodes that the new pods are kept from
   std::map<std::string, std::string> unseen;  // named places that get no pods, as they do not answer: why
-  History history;                            // for the next time
+  // Why the pool's priorities had no say in the shares of owners, where they should have had.
+  std::optional<std::string> equal_shares;
+  History history;  // for the next time
   std::int64_t submissions() const;
 };
 

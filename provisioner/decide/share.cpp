@@ -1,6 +1,7 @@
 #include "provisioner/decide/share.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <queue>
 
 namespace glidepod::provisioner {
@@ -31,15 +32,19 @@ std::vector<Limit> limits_of(const Supply& supply, const PolicySettings& s, Time
 }
 
 struct Owner {
-  double has = 0;                   // pods
+  double priority = 1;
+  double has = 0;                   // pods, each of them as much as the priority
   std::vector<std::size_t> groups;  // decisions that want more, by place
   std::size_t next = 0;             // of groups
 };
 
 // Waiting pods belong to the owners of their group's idle jobs, in proportion.
-std::map<std::string, Owner> owners_of(const std::vector<Decision>& decisions, const Supply& supply,
-                                       std::uint64_t cycle) {
+std::map<std::string, Owner> owners_of(const std::vector<Decision>& decisions, const Priorities& priorities,
+                                       const Supply& supply, std::uint64_t cycle) {
   std::map<std::string, Owner> result;
+  const auto owner_named = [&](const std::string& name) -> Owner& {
+    return result.try_emplace(name, Owner{priorities.of_owner(name)}).first->second;
+  };
   for (std::size_t i = 0; i < decisions.size(); ++i) {
     const auto at = (i + cycle) % decisions.size();
     const Decision& decision = decisions[at];
@@ -47,18 +52,29 @@ std::map<std::string, Owner> owners_of(const std::vector<Decision>& decisions, c
     double idle = 0;
     for (const auto& [name, count] : jobs) idle += static_cast<double>(count);
     for (const auto& [name, count] : jobs) {
-      auto& owner = result[name];
+      auto& owner = owner_named(name);
       if (idle > 0)
-        owner.has += static_cast<double>(decision.supply.unclaimed()) * static_cast<double>(count) / idle;
+        owner.has += static_cast<double>(decision.supply.unclaimed()) * static_cast<double>(count) / idle *
+                     owner.priority;
       if (decision.submit > 0 && count > 0) owner.groups.push_back(at);
     }
     // Jobs that are yet to come have no owner so far.
-    if (decision.submit > 0 && idle <= 0) result[{}].groups.push_back(at);
+    if (decision.submit > 0 && idle <= 0) owner_named({}).groups.push_back(at);
   }
   for (const auto& [name, claimed] : supply.claimed_by_owner)
     if (const auto owner = result.find(name); owner != result.end())
-      owner->second.has += static_cast<double>(claimed);
+      owner->second.has += static_cast<double>(claimed) * owner->second.priority;
   return result;
+}
+
+// That others come first, where a limit has made it less.
+void tell_priorities(Decision& decision, const std::map<std::string, Owner>& owners, double best) {
+  auto own = std::numeric_limits<double>::max();
+  for (const auto& [name, count] : decision.demand.owners)
+    if (count > 0) own = std::min(own, owners.at(name).priority);
+  if (decision.demand.owners.empty() || own <= best) return;
+  decision.steps.push_back(
+      fmt::format("priorities: the best of its owners' is {:.1f}, of all {:.1f}", own, best));
 }
 
 }  // namespace
@@ -69,8 +85,8 @@ bool homeless(const GroupSupply& supply, const PolicySettings& settings, Time no
          now - supply.unschedulable_since > settings.unschedulable_limit;
 }
 
-void share(std::vector<Decision>& decisions, const Supply& supply, const Capacity& capacity,
-           const Policy& policy, Time now, std::uint64_t cycle, Placing* placing) {
+void share(std::vector<Decision>& decisions, const Priorities& priorities, const Supply& supply,
+           const Capacity& capacity, const Policy& policy, Time now, std::uint64_t cycle, Placing* placing) {
   auto limits = limits_of(supply, policy.settings, now);
   auto quota = capacity.quota_left;
   if (decisions.empty() || (limits.empty() && !quota && !placing)) return;
@@ -98,7 +114,10 @@ void share(std::vector<Decision>& decisions, const Supply& supply, const Capacit
     return granted[at] == decisions[at].submit || !stopped_by[at].empty();
   };
 
-  auto owners = owners_of(decisions, supply, cycle);
+  auto owners = owners_of(decisions, priorities, supply, cycle);
+  auto best = std::numeric_limits<double>::max();
+  for (const auto& [name, owner] : owners)
+    if (!owner.groups.empty()) best = std::min(best, owner.priority);
   struct Turn {
     double has;
     std::size_t order;
@@ -118,7 +137,7 @@ void share(std::vector<Decision>& decisions, const Supply& supply, const Capacit
       const auto place = turn.owner->next++ % groups.size();
       const auto at = groups[place];
       if (!done(at) && grant(at)) {
-        ++turn.has;
+        turn.has += turn.owner->priority;
         turns.push(turn);
         break;
       }
@@ -126,8 +145,12 @@ void share(std::vector<Decision>& decisions, const Supply& supply, const Capacit
       turn.owner->next = place;
     }
   }
-  for (std::size_t i = 0; i < decisions.size(); ++i)
-    if (!stopped_by[i].empty()) lower(decisions[i], granted[i], stopped_by[i]);
+  for (std::size_t i = 0; i < decisions.size(); ++i) {
+    if (stopped_by[i].empty()) continue;
+    const auto asked = decisions[i].submit;
+    lower(decisions[i], granted[i], stopped_by[i]);
+    if (decisions[i].submit < asked) tell_priorities(decisions[i], owners, best);
+  }
 }
 
 }  // namespace glidepod::provisioner

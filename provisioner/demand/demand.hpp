@@ -13,6 +13,7 @@
 #include "provisioner/demand/group.hpp"
 #include "provisioner/demand/images.hpp"
 #include "provisioner/demand/offers.hpp"
+#include "provisioner/demand/priorities.hpp"
 #include "provisioner/demand/resources.hpp"
 
 namespace glidepod::provisioner {
@@ -35,6 +36,7 @@ struct Demand {
   std::vector<std::string>
       problems;  // what cost only itself: a schedd that did not answer, ads that were bad
   std::int64_t schedds_asked = 0, schedds_failed = 0, bad_ads = 0;
+  Priorities priorities;
 };
 
 // Where the demand comes from; a fake one is a few lines.

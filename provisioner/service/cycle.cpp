@@ -15,6 +15,8 @@ namespace glidepod::provisioner {
 namespace {
 
 constexpr int k_parallel_actions = 4;
+// Priorities move with usage over a day.
+constexpr Seconds k_priorities_last{180};
 
 // The place that a decision's pod of this number goes to.
 std::string place_of_next(const Decision& decision, std::int64_t number) {
@@ -27,14 +29,14 @@ std::string place_of_next(const Decision& decision, std::int64_t number) {
 
 }  // namespace
 
-// The three questions of one cycle, asked at the same time.
+// The questions of one cycle, asked at the same time.
 struct Cycle::Look {
   Observation result;
   Seen seen;
   std::vector<Slot> slots;
   std::optional<std::string> slots_failed;
   std::vector<std::string> problems;
-  int missing = 3;
+  int missing = 4;
   std::function<void(Observation)> done;
 };
 
@@ -51,6 +53,8 @@ void Cycle::inherit(Cycle& other) {
   tracker_ = std::move(other.tracker_);
   sights_ = std::move(other.sights_);
   history_ = std::move(other.history_);
+  priorities_ = std::move(other.priorities_);
+  priorities_asked_ = other.priorities_asked_;
 }
 
 nlohmann::json Cycle::memory(Time now) const {
@@ -78,6 +82,20 @@ void Cycle::observe(Time now, std::function<void(Observation)> done) {
     finish_look(look);
   });
   read_slots(look);
+  read_priorities(look);
+}
+
+void Cycle::read_priorities(const std::shared_ptr<Look>& look) {
+  if (look->result.at - priorities_asked_ < k_priorities_last) return finish_look(look);
+  auto reader = std::make_shared<PrioritiesReader>();
+  pool_.accounting({[reader](const condor::Ad& ad) { reader->read(ad); },
+                    [](const std::string&) {},  // it is as if it were not there
+                    [this, look, reader](const Result<void>& end) {
+                      priorities_asked_ = look->result.at;
+                      priorities_ = reader->result();
+                      if (!end) priorities_ = {.unknown = end.error().in("accounting ads").message()};
+                      finish_look(look);
+                    }});
 }
 
 void Cycle::read_slots(const std::shared_ptr<Look>& look) {
@@ -105,6 +123,7 @@ void Cycle::finish_look(const std::shared_ptr<Look>& look) {
   auto& result = look->result;
   result.capacity = std::move(look->seen.capacity);
   result.demand = backend_.fit(std::move(result.demand), result.capacity);
+  result.demand.priorities = priorities_;
   if (look->seen.blind || look->slots_failed) {
     // The tracker must not learn from half a view: pilots would seem to have vanished.
     result.supply.blind = look->seen.blind ? look->seen.blind : look->slots_failed;

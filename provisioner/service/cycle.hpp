@@ -61,6 +61,7 @@ class Cycle {
   struct Look;
   struct Work;
   void read_slots(const std::shared_ptr<Look>& look);
+  void read_priorities(const std::shared_ptr<Look>& look);
   void finish_look(const std::shared_ptr<Look>& look);
   Supply supply_of(Look& look);
   std::string image_of(std::string_view pod) const;
@@ -75,6 +76,8 @@ class Cycle {
   Tracker tracker_;
   Sights sights_;
   History history_;
+  Priorities priorities_;
+  Time priorities_asked_{};
   bool winding_up_ = false;
 };
 

@@ -19,6 +19,9 @@ void DecisionLog::decided(const Plan& plan) {
         d.supply.waiting, d.supply.unmatched, d.supply.claimed, d.supply.broken,
         glidepod::quoted(d.reason()));
   }
+  if (plan.equal_shares && plan.equal_shares != equal_shares_)
+    spdlog::warn("event=equal_shares why={}", glidepod::quoted(*plan.equal_shares));
+  equal_shares_ = plan.equal_shares;
   const auto& nodes = plan.history.nodes;
   for (const auto& node : plan.avoid) {
     const auto& memory = nodes.at(node);

@@ -15,6 +15,7 @@ class DecisionLog {
  private:
   std::map<std::string, Time> avoided_;        // nodes, since when
   std::map<std::string, std::string> unseen_;  // places, why
+  std::optional<std::string> equal_shares_;
 };
 
 }  // namespace glidepod::provisioner

@@ -106,6 +106,7 @@ Json report(const Observation& seen, const Plan& plan, const Applied* applied, c
                  {"removals", Json::array()},
                  {"pods", pods_json(seen.pods, seen.slots, naming)},
                  {"problems", Json::array()}};
+  if (plan.equal_shares) result["equal_shares"] = *plan.equal_shares;
   for (const auto& decision : plan.decisions) {
     auto entry = decision_json(decision, naming);
     const auto breaker = plan.history.breakers.find({decision.group, decision.image});
@@ -178,6 +179,8 @@ Result<std::string> table(const Json& report) {
       result += fmt::format("node avoided until {}: {}: {} pilots failed in a row\n",
                             time_text(Time(Seconds(node.at("until").get<std::int64_t>()))),
                             node.at("node").get<std::string>(), node.at("failed").get<std::int64_t>());
+    if (const auto why = report.value("equal_shares", ""); !why.empty())
+      result += fmt::format("equal shares, without the pool's priorities: {}\n", why);
     for (const auto& problem : report.at("problems"))
       result += fmt::format("problem: {}\n", problem.get<std::string>());
     return result;

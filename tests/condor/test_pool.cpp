@@ -52,6 +52,8 @@ TEST_CASE("pool: the command lines") {
         Argv{"condor_q", "-pool", "cm:9618", "-name", "ap1@", "-allusers", "12.0", "-json"});
   CHECK(runner.commands[4].front() == "condor_history");
   CHECK(runner.commands[4][5] == "12.0");
+  there.accounting(log.answer());
+  CHECK(runner.commands[5][5] == "MyType == \"Accounting\"");
 }
 
 TEST_CASE("pool: of several collectors one is asked, the next where it does not answer, and then that one") {

@@ -55,10 +55,12 @@ struct Scene {
   FakeRunner runner;
   std::string startds;
   bool startds_fail = false;
+  FakeRunner::Reply accounting;
   Cycle cycle;
 
   Scene() : cycle(demand, runner, backend, {}, "wn", policy()) {
     runner.answer = [this](const Command& command) -> FakeRunner::Reply {
+      if (command.argv[1] == "-any") return accounting;
       CHECK(command.argv[2] == "(MyPilots) && (GlidepodOffline =!= true)");
       return {startds,
               startds_fail ? condor::CommandEnd(error("condor_status: exit code 1")) : condor::CommandEnd()};
@@ -122,6 +124,26 @@ TEST_CASE("cycle: without the pods or their ads it is blind and learns nothing")
   // The pod did not vanish meanwhile.
   scene.backend.seen.blind.reset();
   CHECK(scene.observe().supply.groups.at(group(1)).used == 0);
+}
+
+TEST_CASE("cycle: the pool's priorities are asked for every three minutes, and missing ones are told") {
+  Scene scene;
+  scene.accounting = {"[\n{\"Name\": \"alice@x\", \"Priority\": 7.5, \"AccountingGroup\": \"<none>\"}\n]\n",
+                      {}};
+  CHECK(scene.observe().demand.priorities.of_owner("alice") == 7.5);
+  CHECK(scene.runner.commands.size() == 2);
+  scene.accounting = {"", error("condor_status: communication error")};
+  CHECK(scene.observe(k_now + Seconds(179)).demand.priorities.of_owner("alice") == 7.5);
+  CHECK(scene.runner.commands.size() == 3);
+  auto seen = scene.observe(k_now + Seconds(180));
+  CHECK(seen.demand.priorities.unknown == "accounting ads: condor_status: communication error");
+  CHECK(seen.demand.priorities.of.empty());
+  // Nothing else suffers from it.
+  const auto plan = scene.cycle.decide(seen);
+  CHECK(!plan.blind);
+  CHECK(report(seen, plan, nullptr)["equal_shares"] == *plan.equal_shares);
+  CHECK(table(report(seen, plan, nullptr)).value().find("equal shares, without the pool's priorities: acc") !=
+        std::string::npos);
 }
 
 TEST_CASE("cycle: pods of the groups are made in turn, with names of their own") {
@@ -192,6 +214,7 @@ TEST_CASE("report: what a cycle saw and did, as JSON and as a table") {
   scene.demand.demand.groups[group(1)] = {.idle = 40, .owners = {{"alice", 40}}};
   scene.demand.demand.problems = {"ap1: condor_q: no answer"};
   scene.startds = "";
+  scene.accounting = {"{\"Name\": \"alice@x\", \"Priority\": 7.5}\n", {}};
   const auto seen = scene.observe();
   const auto plan = scene.cycle.decide(seen);
   const auto planned = report(seen, plan, nullptr);

@@ -41,7 +41,8 @@ struct World {
   std::optional<std::string> blind_demand, blind_pods;
   bool recalled = false;
   std::vector<std::string> demand_problems;
-  std::int64_t others_idle = 0, schedds_failed = 0;
+  std::int64_t others_idle = 0, schedds_failed = 0, bobs_idle = 0;
+  Priorities priorities;
   std::optional<Offers> offers;
   Seconds last_cycle{10};
   bool has_status = true;
@@ -106,6 +107,9 @@ std::vector<Finding> ask(World world) {
     if (world.offers->limits()) jobs.idle = world.offers->matched;
     if (world.offers->state == Offers::State::no_pilot) jobs.idle = 1;
   }
+  if (world.bobs_idle > 0)
+    seen.demand.groups[world.others] = {world.bobs_idle, 0, {{"bob", world.bobs_idle}}};
+  seen.demand.priorities = world.priorities;
   Tracker tracker;
   if (scene.group)
     for (std::size_t i = 0; i < world.pods.size(); ++i)
@@ -232,6 +236,12 @@ const std::vector<Case> k_cases = {
      },
      "schedd", "stops", "the pool's operator", "other.*"},
     // What is decided.
+    {"an accounting group whose quota is used up",
+     [](World& w) {
+       w.priorities.quota_left["physics"] = 0;
+       w.priorities.group_of["alice"] = "physics";
+     },
+     "quota", "stops", "the pool's operator", "group_quota physics: 0 of 1"},
     {"no collector", [](World& w) { w.look.blind = "list of schedds: condor_status: exit code 1"; }, "blind",
      "stops", "the pool's operator", "list of schedds"},
     {"no cluster", [](World& w) { w.blind_pods = "503 Service Unavailable"; }, "blind", "stops",
@@ -429,6 +439,22 @@ TEST_CASE("why: a rule that only lowers the number is no reason") {
   CHECK(all.front().key == "pilot-pulls");
   REQUIRE(find(all, "cap"));
   CHECK(find(all, "cap")->weight == Finding::Weight::note);
+}
+
+TEST_CASE("why: that others have a better priority in the pool is told beside the limit") {
+  World world;
+  world.others.cpus = 2;
+  world.bobs_idle = 400;
+  world.policy.settings.max_pods = 1;
+  world.history.cycle = 1;  // it is bob's turn, were they equal
+  world.priorities.of = {{"alice", 9000}, {"bob", 500}};
+  const auto all = ask(world);
+  CHECK(all.front().key == "cap");
+  REQUIRE(find(all, "priority"));
+  CHECK(find(all, "priority")->seen == "priorities: the best of its owners' is 9000.0, of all 500.0");
+  CHECK(find(all, "priority")->weight == Finding::Weight::note);
+  world.priorities.of["alice"] = 500;
+  CHECK(!find(ask(world), "priority"));
 }
 
 TEST_CASE("why: free pods that are not for such a job are told of, with the setting") {
