@@ -74,7 +74,9 @@ trouble_token() {
     put_token "$(token_for 1)"
     check "an expired token: status names it" wait_until 150 "that" eval \
         'nudge; status_says "problem: the token provisioner has expired at"'
-    check "  blind, with HTCondor's words" status_says "BLIND: .*Failed to authenticate using IDTOKENS"
+    # The look before, at the same token, may have been in time.
+    check "  blind, with HTCondor's words" wait_until 60 "that" eval \
+        'nudge; status_says "BLIND: .*Failed to authenticate using IDTOKENS"'
     put_token "$good"
     check "  with a good one it sees again" wait_until 150 "that" eval 'nudge; sees_all'
 }
@@ -94,9 +96,10 @@ trouble_memory() {
     # A kubelet of 1.20 ends a pod with an image that it cannot pull when its pilot is given up.
     check "the pods end" wait_until 300 "the end of the pods" no_pilots
     job=$(small_job bob busybox:1 "x=\`yes | head -c 3000000000\`")
-    small_job bob busybox:1 "sleep 90" >/dev/null  # after which the pilot goes
+    small_job bob busybox:1 "sleep 400" >/dev/null  # after which the pilot goes
     check "out of memory: the job's hold has request and peak" wait_until 180 "a hold" held_with "$job" "memory"
-    check "  and so has an event of the pod" wait_until 60 "that" event_says "^OutOfResources put on hold: job $job.0: .*over memory limit"
+    # The startd looks every 20 s, and the collector hears of it by the next update, 60 s later at most.
+    check "  and so has an event of the pod" wait_until 150 "that" event_says "^OutOfResources put on hold: job $job.0: .*over memory limit"
     env_in_pool condor_rm -all >/dev/null
     configure
     check "the usual pods are configured" wait_until 120 "that" eval 'nudge; leader_says "change=.*- .*memory_buckets = 1024"'
