@@ -67,9 +67,13 @@ void Pool::slots(const std::string& constraint, const std::vector<std::string>& 
   ask_collector(std::move(argv), std::move(answer));
 }
 
-void Pool::cycles(Answer answer) {
-  ask_collector({"condor_status", "-subsystem", "accounting", "-json", "-attributes", "LastUpdate"},
+void Pool::ask_accountant(std::string attributes, Answer answer) {
+  ask_collector({"condor_status", "-subsystem", "accounting", "-json", "-attributes", std::move(attributes)},
                 std::move(answer));
+}
+
+void Pool::cycles(Answer answer) {
+  ask_accountant("LastUpdate", std::move(answer));
 }
 
 void Pool::advertise_slots(std::string text, std::function<void(Result<void>)> done) {
@@ -80,9 +84,8 @@ void Pool::advertise_slots(std::string text, std::function<void(Result<void>)> d
 }
 
 void Pool::accounting(Answer answer) {
-  ask_collector(
-      {"condor_status", "-any", "-constraint", "MyType == \"Accounting\"", "-json", "-attributes",
-       "Name,AccountingGroup,Priority,PriorityFactor,ConfigQuota,SurplusPolicy,WeightedResourcesUsed"},
+  ask_accountant(
+      "Name,AccountingGroup,Priority,PriorityFactor,ConfigQuota,SurplusPolicy,WeightedResourcesUsed",
       std::move(answer));
 }
 

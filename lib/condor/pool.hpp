@@ -61,6 +61,8 @@ class Pool {
  private:
   void ask_collector(const std::vector<std::string>& argv, Answer answer);
   void ask_collector(const std::vector<std::string>& argv, std::size_t asked, Answer answer);
+  // The accounting ads that the negotiator sends to the collector.
+  void ask_accountant(std::string attributes, Answer answer);
   Command command(std::vector<std::string> argv) const;
   void ask(std::vector<std::string> argv, Answer answer);
 

@@ -53,7 +53,8 @@ TEST_CASE("pool: the command lines") {
   CHECK(runner.commands[4].front() == "condor_history");
   CHECK(runner.commands[4][5] == "12.0");
   there.accounting(log.answer());
-  CHECK(runner.commands[5][5] == "MyType == \"Accounting\"");
+  CHECK(runner.commands[5][4] == "accounting");
+  CHECK(runner.commands[5].back().find("Priority,PriorityFactor") != std::string::npos);
 }
 
 TEST_CASE("pool: of several collectors one is asked, the next where it does not answer, and then that one") {

@@ -60,7 +60,7 @@ struct Scene {
 
   Scene() : cycle(demand, runner, backend, {}, "wn", policy()) {
     runner.answer = [this](const Command& command) -> FakeRunner::Reply {
-      if (command.argv[1] == "-any") return accounting;
+      if (command.argv[1] == "-subsystem") return accounting;
       CHECK(command.argv[2] == "(MyPilots) && (GlidepodOffline =!= true)");
       return {startds,
               startds_fail ? condor::CommandEnd(error("condor_status: exit code 1")) : condor::CommandEnd()};

@@ -71,7 +71,7 @@ struct Scene {
   Scene() : cycle(demand, runner, backend, {}, "wn", policy()) {
     demand.demand.groups[group(1)] = {.idle = 40, .owners = {{"alice", 40}}};
     runner.answer = [this](const Command& command) -> FakeRunner::Reply {
-      if (command.argv[1] == "-any") return {};
+      if (command.argv[1] == "-subsystem") return {};
       CHECK(command.argv.back().find(",Where") != std::string::npos);
       return {startds, {}};
     };
