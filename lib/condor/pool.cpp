@@ -64,7 +64,7 @@ void Pool::slots(const std::string& constraint, const std::vector<std::string>& 
   std::vector<std::string> argv = {"condor_status", "-constraint", constraint, "-json"};
   if (!attributes.empty())
     argv.insert(argv.end(), {"-attributes", fmt::format("{}", fmt::join(attributes, ","))});
-  ask_collector(std::move(argv), std::move(answer));
+  ask_collector(argv, std::move(answer));
 }
 
 void Pool::ask_accountant(std::string attributes, Answer answer) {
