@@ -12,6 +12,7 @@ constexpr Seconds k_settling{2 * 3600};
 // What each gets if nobody can have more without somebody who has no more than that having less.
 std::map<std::string, double> max_min(const std::map<std::string, double>& wants, double all) {
   std::vector<std::pair<double, std::string>> order;
+  order.reserve(wants.size());
   for (const auto& [owner, want] : wants) order.emplace_back(want, owner);
   std::ranges::sort(order);
   std::map<std::string, double> result;

@@ -140,8 +140,8 @@ TEST_CASE("simulate: one section is many groups, of several sizes and owners") {
 TEST_CASE("simulate: nodes hold what they have room for") {
   const auto most = [](const std::string& node, const std::string& jobs) {
     std::int64_t result = 0;
-    for (const auto& s :
-         simulate(scenario("[scenario]\nlength = 4h\n[nodes n]\n" + node + "[jobs a]\nburst = 400\n" + jobs)))
+    for (const auto& s : simulate(scenario(
+             fmt::format("[scenario]\nlength = 4h\n[nodes n]\n{}[jobs a]\nburst = 400\n{}", node, jobs))))
       result = std::max(result, s.claimed);
     return result;
   };
