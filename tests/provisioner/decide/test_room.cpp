@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/provisioner/decide/inputs.hpp"
 #include "tests/provisioner/group.hpp"
 
 using namespace glidepod;
@@ -9,14 +10,7 @@ using namespace glidepod::provisioner;
 
 namespace {
 
-struct Scene {
-  Demand demand;
-  Supply supply;
-  Policy policy;
-  History history;
-  Time now{Seconds(1'000'000)};
-
-  Scene() { policy.image = "img"; }
+struct Scene : Inputs {
   // Jobs that ask for little memory and disk.
   GroupDemand& jobs(const Group& group, std::int64_t idle) {
     auto& d = demand.groups[group];
@@ -33,9 +27,7 @@ struct Scene {
   }
   Decision look(const Group& of, Seconds later = Seconds(0)) {
     now += later;
-    auto plan = decide(demand, supply, {}, policy, now, history);
-    history = plan.history;
-    for (const auto& decision : plan.decisions)
+    for (const auto& decision : plan().decisions)
       if (decision.group == of) return decision;
     FAIL("no decision");
     return {};
@@ -210,7 +202,7 @@ TEST_CASE("room: pods that wait are not taken back for jobs that may fit elsewhe
   scene.policy.settings.free_capacity_limit = Seconds(100'000);
   for (int i = 0; i < 4; ++i) {
     scene.now += Seconds(400);
-    const auto plan = decide(scene.demand, scene.supply, {}, scene.policy, scene.now, scene.history);
+    const auto plan = scene.decided();
     scene.history = plan.history;
     CHECK(plan.removals.empty());
   }

@@ -18,6 +18,14 @@ struct Scene : Inputs {
     demand.groups[group(cpus)].idle += idle;
     demand.groups[group(cpus)].owners[owner] += idle;
   }
+  // With groups 1 and 2, the first with a third of the other's priority, and 40 pods for both.
+  void two_owners() {
+    jobs(1, "alice");
+    jobs(2, "bob");
+    priority("alice", 500);
+    priority("bob", 1500);
+    policy.settings.max_pods = 40;
+  }
   void priority(const std::string& owner, double number) { demand.priorities.of[owner] = number; }
   void quota(double left, std::initializer_list<const char*> owners) {
     demand.priorities.quota_left["physics"] = left;
@@ -34,11 +42,7 @@ struct Scene : Inputs {
 
 TEST_CASE("share: who has a third of another's priority gets three times as many pods") {
   Scene scene;
-  scene.jobs(1, "alice");
-  scene.jobs(2, "bob");
-  scene.priority("alice", 500);
-  scene.priority("bob", 1500);
-  scene.policy.settings.max_pods = 40;
+  scene.two_owners();
   auto got = scene.decisions();
   CHECK(got[1].submit == 30);
   CHECK(got[2].submit == 10);
@@ -62,11 +66,7 @@ TEST_CASE("share: priorities hold over several places") {
   set_places(scene.policy,
              {{.name = "east", .image = "east/img", .weight = 3, .max_pods_per_cluster = 1000},
               {.name = "west", .image = "west/img", .weight = 1, .max_pods_per_cluster = 1000}});
-  scene.jobs(1, "alice");
-  scene.jobs(2, "bob");
-  scene.priority("alice", 500);
-  scene.priority("bob", 1500);
-  scene.policy.settings.max_pods = 40;
+  scene.two_owners();
   auto got = scene.decisions();
   CHECK(got[1].submit == 30);
   CHECK(got[2].submit == 10);
