@@ -193,7 +193,7 @@ env_start_provisioner() {  # SETTINGS TEMPLATE [API_HOST API_PORT]
    "volumes": [{"name": "configuration", "configMap": {"name": "provisioner"}}, {"name": "status", "emptyDir": {}},
                {"name": "token", "secret": {"secretName": "provisioner-token", "defaultMode": 288}}]}}
 END
-    wait_until 60 "the provisioner" env_provisioner_works
+    wait_until 60 "the provisioner" env_provisioner_works || { env_kubectl logs provisioner | tail -n 20 >&2; return 1; }
 }
 env_provisioner_works() { env_kubectl logs provisioner | grep "event=cycle " >/dev/null; }
 
