@@ -133,7 +133,8 @@ class Storm {
   void known(const Result<std::string>& answer) {
     if (!answer) fail(answer.error().message());
     std::map<std::string, kube::Pod> all;
-    for (const auto& item : json_from(*answer).at("items")) {
+    const Json list = json_from(*answer);
+    for (const auto& item : list.at("items")) {
       auto pod = kube::pod_from(item);
       if (!pod) fail(pod.error().message());
       all[pod->name] = *std::move(pod);
