@@ -13,8 +13,8 @@
 #include "lib/base/text.hpp"
 #include "pilot-agent/bind_plan.hpp"
 #include "pilot-agent/core/words.hpp"
-#include "pilot-agent/glue_process.hpp"
 #include "pilot-agent/image_rules.hpp"
+#include "pilot-agent/peer_process.hpp"
 
 namespace glidepod::agent {
 namespace {
@@ -80,6 +80,7 @@ Result<void> Agent::start() {
   client_listener_ = TRY(wire::listen_at(settings_.exec_socket, 0666));
   TRY(loop_.watch(glue_listener_.get(), EPOLLIN, [this](std::uint32_t) { accept_glue(); }));
   TRY(loop_.watch(client_listener_.get(), EPOLLIN, [this](std::uint32_t) { accept_client(); }));
+  if (settings_.pilot_jobs == 1) TRY(listen_to_pilots());
   get_first_pod();
   return {};
 }
@@ -149,8 +150,10 @@ void Agent::end_leave() {
 void Agent::finish() {
   loop_.forget(glue_listener_.get());
   loop_.forget(client_listener_.get());
+  if (pilot_listener_) loop_.forget(pilot_listener_.get());
   glue_listener_.reset();
   client_listener_.reset();
+  pilot_listener_.reset();
   core_.finish();
   pump();
   // Best effort: a peer that is gone needs no message.
@@ -163,7 +166,7 @@ void Agent::accept_glue() {
   if (!socket) return spdlog::error("event=accept_failed reason={}", quoted(socket.error().message()));
   if (!socket->valid()) return;
   const GlueId id = ++last_id_;
-  GlueProcess process = find_glue_process(*socket);
+  PeerProcess process = find_peer_process(*socket);
   auto channel = wire::Channel::create(loop_, std::move(*socket),
                                        {[this, id](const wire::Frame& frame) { glue_frame(id, frame); },
                                         [this, id](const Error& reason) { close_glue(id, reason); }});
@@ -180,8 +183,12 @@ void Agent::accept_client() {
   if (!socket->valid()) return;
   auto peer = wire::peer_of(*socket);
   if (!peer) return spdlog::error("event=accept_failed reason={}", quoted(peer.error().message()));
+  open_link(std::move(*socket), *std::move(peer), {});
+}
+
+void Agent::open_link(Fd socket, wire::Peer peer, std::string instance) {
   const ClientId id = ++last_id_;
-  auto channel = wire::Channel::create(loop_, std::move(*socket),
+  auto channel = wire::Channel::create(loop_, std::move(socket),
                                        {[this, id](wire::Frame frame) { client_frame(id, std::move(frame)); },
                                         [this, id](const Error&) {
                                           close_client(id);
@@ -191,7 +198,8 @@ void Agent::accept_client() {
   if (!channel) return spdlog::error("event=accept_failed reason={}", quoted(channel.error().message()));
   ClientLink& link = clients_[id];
   link.channel = std::move(*channel);
-  link.peer = std::move(*peer);
+  link.peer = std::move(peer);
+  link.instance = std::move(instance);
 }
 
 void Agent::glue_frame(GlueId glue, const wire::Frame& frame) {
@@ -235,10 +243,13 @@ Result<void> Agent::take_glue_frame(GlueId glue, const wire::Frame& frame) {
 void Agent::client_frame(ClientId client, wire::Frame frame) {
   const auto found = clients_.find(client);
   if (found == clients_.end()) return;
-  if ((frame.type == wire::Type::bind || frame.type == wire::Type::enter) && !found->second.asked) {
+  const bool inner = !found->second.instance.empty();
+  if ((frame.type == wire::Type::bind || (frame.type == wire::Type::enter && !inner)) &&
+      !found->second.asked) {
     found->second.asked = true;
-    const auto taken = frame.type == wire::Type::bind ? take_bind(client, std::move(frame))
-                                                      : take_enter(client, std::move(frame));
+    const auto taken = inner                            ? take_inner_bind(client, std::move(frame))
+                       : frame.type == wire::Type::bind ? take_bind(client, std::move(frame))
+                                                        : take_enter(client, std::move(frame));
     if (!taken) {
       spdlog::warn("event=refused uid={} reason={}", found->second.peer.uid, quoted(taken.error().message()));
       tell(client, wire::Fault::user, taken.error().message());
@@ -281,6 +292,9 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
         request.disk_kib = job->disk_kib;
         request.slot = job->slot;
         request.slot_size = job->slot_size;
+        request.pilot = settings_.pilot_jobs == 1 && job->identity.pilot;
+        link.pilot = request.pilot;
+        if (request.pilot) find_our_programs(link.launch->environment);
       }
       // Slots serve one owner after another under one uid: whoever is not known gets nobody's container.
       request.owner =
@@ -312,6 +326,7 @@ void Agent::close_client(ClientId client) {
   const auto found = clients_.find(client);
   if (found == clients_.end()) return;
   loop_.cancel(found->second.vacate_timer);
+  if (const auto loan = found->second.loan; loan && !loan->launched) give_back(loan);
   clients_.erase(found);
   questions_.erase(client);
 }
@@ -380,6 +395,14 @@ void Agent::run(const Launch& action) {
   if (glue == glues_.end()) return core_.on_glue_lost(action.glue, now());
   wire::Launch launch = *std::exchange(client->second.launch, std::nullopt);
   launch.job = action.job;
+  if (const auto& loan = client->second.loan) {
+    loan->launched = true;
+    loans_[action.job] = loan;
+  }
+  if (client->second.pilot) {
+    pilots_[action.job] = launch.uid;
+    open_to_pilots();
+  }
   if (!action.argv.empty()) launch.argv = action.argv;
   std::vector<int> fds;
   for (const Fd& fd : client->second.fds) fds.push_back(fd.get());
@@ -421,16 +444,23 @@ void Agent::run(const SignalJob& action) {
 }
 
 void Agent::run(const Answer& action) {
-  const auto client = clients_.find(action.client);
-  if (client == clients_.end()) return;
-  (void)client->second.channel->send(wire::Ended{action.status, action.ran});
+  when_returned(action.client, [this, action] {
+    const auto client = clients_.find(action.client);
+    if (client != clients_.end()) (void)client->second.channel->send(wire::Ended{action.status, action.ran});
+  });
 }
 
 void Agent::run(const Fail& action) {
+  when_returned(action.client, [this, action] { fail(action); });
+}
+
+void Agent::fail(const Fail& action) {
   const auto client = clients_.find(action.client);
   if (client == clients_.end()) return;
   auto parent = find_parent(client->second.peer.pid);
-  if (on_failure(action.of_job, action.fault, parent ? parent->name : "") == OnFailure::tell)
+  // A pilot job has starters of its own, and can signal no other processes by them.
+  const bool may_ask = parent && (client->second.instance.empty() || parent->uid == client->second.peer.uid);
+  if (on_failure(action.of_job, action.fault, may_ask ? parent->name : "") == OnFailure::tell)
     return tell(action.client, action.fault, action.message);
   const auto starter = std::make_shared<Parent>(std::move(parent.value()));
   if (!asked_to_vacate(*starter, Vacating::fast)) return tell(action.client, action.fault, action.message);

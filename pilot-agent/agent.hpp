@@ -10,6 +10,7 @@
 
 #include "lib/base/child.hpp"
 #include "lib/base/loop.hpp"
+#include "lib/base/workers.hpp"
 #include "lib/kube/client.hpp"
 #include "lib/kube/pod_images.hpp"
 #include "lib/registry/client.hpp"
@@ -18,11 +19,15 @@
 #include "pilot-agent/bind_plan.hpp"
 #include "pilot-agent/core/core.hpp"
 #include "pilot-agent/known_jobs.hpp"
+#include "pilot-agent/lending.hpp"
 #include "pilot-agent/settings.hpp"
 #include "pilot-agent/starter.hpp"
 #include "pilot-agent/status.hpp"
 
 namespace glidepod::agent {
+
+// Of a pilot job: apptainer is found first.
+void find_our_programs(std::vector<std::string>& environment);
 
 // Connects the core with the world: sockets, the API, the clock, the log.
 class Agent {
@@ -69,10 +74,21 @@ class Agent {
     Fd process;            // a pidfd
     std::string instance;  // the id of its container; empty: it cannot be told
   };
+  // A folder of a pilot job's, while one of its own jobs has it.
+  struct Loan {
+    Lent what;
+    bool launched = false;   // a process of the borrower's may be left
+    bool returning = false;  // or returned
+    bool returned = false;
+    std::vector<std::function<void()>> after;  // what waits for that
+  };
   struct ClientLink {
     std::unique_ptr<wire::Channel> channel;
     wire::Peer peer;
-    std::optional<wire::Launch> launch;           // until it goes to glue
+    std::string instance;                // of a pilot job's process: the id of its container
+    std::shared_ptr<Loan> loan;          // of the same
+    bool pilot = false;                  // its job is one, and may ask for containers once it is launched
+    std::optional<wire::Launch> launch;  // until it goes to glue
     std::optional<wire::SessionRequest> session;  // until it goes to glue
     std::vector<Fd> fds;
     bool asked = false;
@@ -87,6 +103,17 @@ class Agent {
 
   void accept_glue();
   void accept_client();
+  // agent_inner.cpp: pilot jobs, and what their own jobs need
+  Result<void> listen_to_pilots();
+  void accept_pilot();
+  Result<void> take_inner_bind(ClientId client, wire::Frame frame);
+  void lend_to(ClientId client, Request request, const Core::Pilot& pilot);
+  std::vector<uid_t> pilot_users(const Core::Pilot& pilot) const;
+  void open_to_pilots();
+  void give_back(const std::shared_ptr<Loan>& loan);
+  // Now or, where the client has a loan, when that is given back.
+  void when_returned(ClientId client, std::function<void()> act);
+  void open_link(Fd socket, wire::Peer peer, std::string instance);
   void glue_frame(GlueId glue, const wire::Frame& frame);
   void client_frame(ClientId client, wire::Frame frame);
   Result<void> take_glue_frame(GlueId glue, const wire::Frame& frame);
@@ -116,11 +143,13 @@ class Agent {
   void run(const DropGlue& action);
   void run(const KillGlue& action);
   void run(const SendBeat& action);
+  void run(const JobOver& action);
   void run(const GiveUp& action);
   void run(const Note& action);
   void run(const OpenSession& action);
   void run(const CloseSession& action);
   void run(const Refuse& action);
+  void fail(const Fail& action);
   void tell(ClientId client, wire::Fault fault, const std::string& message);
   // False, and said in the log, if the starter cannot be signalled.
   static bool asked_to_vacate(const Parent& starter, Vacating how);
@@ -136,6 +165,7 @@ class Agent {
   kube::PodName pod_;
   std::chrono::seconds pod_grace_{30};
   uid_t trusted_uid_ = 0;
+  uid_t last_inner_ = 0;  // the last user or group made up
   KnownJobs jobs_{"", 0};
   std::unique_ptr<kube::Client> api_;
   std::unique_ptr<kube::PodImages> images_;
@@ -148,10 +178,13 @@ class Agent {
   registry::Client registry_;
   std::map<ClientId, std::unique_ptr<registry::Client::Operation>> questions_;
   std::string version_;  // to watch from; empty: from the present state
-  Fd glue_listener_, client_listener_;
+  Fd glue_listener_, client_listener_, pilot_listener_;
   std::map<GlueId, GlueLink> glues_;
   std::map<ClientId, ClientLink> clients_;
-  std::map<ClientId, Child> holders_;  // hold-job, at work; may outlive the client
+  std::map<JobId, std::shared_ptr<Loan>> loans_;  // of jobs that were launched
+  std::map<JobId, uid_t> pilots_;                 // pilot jobs that run, and their users
+  std::map<JobId, gid_t> families_;               // by pilot job
+  std::map<ClientId, Child> holders_;             // hold-job, at work; may outlive the client
   std::uint64_t last_id_ = 0;
   std::map<uid_t, std::string> user_names_;
   std::set<pid_t> begun_;
@@ -165,6 +198,8 @@ class Agent {
   std::function<void(const std::vector<std::string>& missing)> left_;
   Loop::TimerId leave_timer_ = 0;
   bool given_up_ = false;
+  std::unique_ptr<Inbox> inbox_;
+  Workers lender_{1};  // in order; ends before what it uses
 };
 
 }  // namespace glidepod::agent

@@ -22,7 +22,9 @@ void Agent::run(const Vacate& action) {
   if (client == clients_.end()) return;
   const auto starter = find_parent(client->second.peer.pid);
   // Nobody else sends its signal to a job that no starter has.
-  if (!starter || starter.value().name != k_starter)
+  const bool inner = !client->second.instance.empty();
+  if (!starter || starter.value().name != k_starter ||
+      (inner && starter.value().uid != client->second.peer.uid))
     return core_.on_client_signal(action.client, SIGTERM, std::chrono::steady_clock::now());
   if (!asked_to_vacate(starter.value(), Vacating::softly)) return;
   spdlog::info("event=vacate starter={} reason=\"the payload container is being stopped\"",
@@ -32,6 +34,8 @@ void Agent::run(const Vacate& action) {
 void Agent::run(const Hold& action) {
   const auto client = clients_.find(action.client);
   if (client == clients_.end()) return;
+  // The starter of a pilot job's own job is not ours to talk to.
+  if (!client->second.instance.empty()) return run(Answer{action.client, action.status});
   const auto begun = [&]() -> Result<void> {
     const Parent starter = TRY(find_parent(client->second.peer.pid));
     if (starter.name != k_starter) return error("no starter has this job");

@@ -20,6 +20,11 @@ void Settings::declare(Config& config) {
   config.text("exec_socket", &exec_socket, "where apptainer connects");
   config.text("agent_socket", &agent_socket,
               "where glue connects, on the volume shared with the payload containers");
+  config.choice(
+      "pilot_jobs", &pilot_jobs, {"false", "true"},
+      "true: a job with GlidepodPilot = True has its own jobs run in the pod's other payload containers");
+  config.text("pilot_socket", &pilot_socket,
+              "where the apptainer of such jobs connects, beside agent_socket");
   config.text("scratch", &scratch, "the folder of the job sandboxes, the same in every container");
   config.text("service_account", &service_account,
               "folder with api.sock, or with token and ca.crt; and namespace");

@@ -14,6 +14,8 @@ namespace glidepod::agent {
 struct Settings {
   std::string exec_socket = "/run/glidepod/exec.sock";
   std::string agent_socket = "/glidepod/run/agent.sock";
+  int pilot_jobs = 0;
+  std::string pilot_socket = "/glidepod/run/pilots.sock";
   std::string scratch = "/glidepod/scratch";
   std::string service_account = "/var/run/secrets/kubernetes.io/serviceaccount";
   std::string pod_name;

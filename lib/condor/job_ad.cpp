@@ -84,6 +84,8 @@ JobIdentity parse_job_ad(std::string_view ad) {
   if (!cluster.empty() && !process.empty()) identity.id = cluster + "." + process;
   identity.memory_mib = amount(attributes, "RequestMemory");
   identity.request_disk_kib = amount(attributes, "RequestDisk");
+  const auto pilot = value_of(attributes, "GlidepodPilot");
+  identity.pilot = pilot.size() == 4 && ::strncasecmp(pilot.data(), "true", 4) == 0;
   return identity;
 }
 
@@ -106,7 +108,7 @@ std::string slot_name(std::string_view machine_ad) {
 std::string identity_lines(const JobAttributes& job) {
   std::string result;
   for (const char* name :
-       {"User", "Owner", "UidDomain", "ClusterId", "ProcId", "RequestMemory", "RequestDisk"})
+       {"User", "Owner", "UidDomain", "ClusterId", "ProcId", "RequestMemory", "RequestDisk", "GlidepodPilot"})
     result += fmt::format("{} = {}\n", name, value_of(job, name));
   return result;
 }

@@ -33,6 +33,7 @@ struct JobIdentity {
   std::string id;                     // "12.0"; empty if the ad does not say
   std::int64_t memory_mib = 0;        // RequestMemory; 0 if the ad does not say, or not by a number
   std::int64_t request_disk_kib = 0;  // RequestDisk, likewise
+  bool pilot = false;                 // GlidepodPilot: it has jobs of its own; false likewise
 };
 
 JobIdentity parse_job_ad(std::string_view text);

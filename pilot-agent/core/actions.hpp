@@ -49,6 +49,10 @@ struct SendBeat {  // on_beat() is told the same number when glue has sent it ba
   GlueId glue = 0;
   std::uint64_t number = 0;
 };
+// Nothing of this job is left in its container; what became of it, its client is told after that.
+struct JobOver {
+  JobId job = 0;
+};
 struct Answer {
   ClientId client = 0;
   ExitStatus status;
@@ -105,7 +109,7 @@ struct Note {
   std::string text;
 };
 using Action =
-    std::variant<Patch, Resize, Want, Launch, AskImage, SignalJob, SendBeat, Answer, Fail, Vacate, Hold,
-                 OpenSession, CloseSession, Refuse, FinishGlue, DropGlue, KillGlue, GiveUp, Note>;
+    std::variant<Patch, Resize, Want, Launch, AskImage, SignalJob, SendBeat, JobOver, Answer, Fail, Vacate,
+                 Hold, OpenSession, CloseSession, Refuse, FinishGlue, DropGlue, KillGlue, GiveUp, Note>;
 
 }  // namespace glidepod::agent

@@ -84,6 +84,9 @@ void Core::give_up(std::string why) {
 void Core::on_bind(Request request, Time now) {
   if (draining_) return fail(request, wire::Fault::infrastructure, std::string(k_ending));
   if (given_up_) return fail(request, wire::Fault::infrastructure, "this pilot has given up");
+  if (request.outer != 0)
+    if (const auto room = check_inner(request); !room)
+      return fail(request, wire::Fault::infrastructure, room.error().message());
   queue_.push_back({std::move(request), now, {}, {}});
   settle(now);
 }

@@ -53,6 +53,15 @@ class Core {
   void on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now);
   void on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time now);
 
+  // The pilot job that runs as this user in the container of this id. Only its processes may ask for
+  // containers from there.
+  struct Pilot {
+    JobId id = 0;
+    Request request;
+  };
+  std::optional<Pilot> pilot_in(std::string_view instance, uid_t uid) const;
+  std::optional<Pilot> pilot_of(JobId job) const;
+
   void on_enter(const Visit& visit);
   // Whose session it is; 0 if they are gone.
   ClientId on_session_started(GlueId glue, JobId job, SessionId session);
@@ -134,6 +143,7 @@ class Core {
   void dispatch(Time now);
   bool place(Waiting& waiting, Time now);
   Container* reserved_for(const Request& request);
+  bool has_reserved_for(const Request& request) const;
   std::string goal_of(const Request& request) const;
   Container* warm_for(const Request& request);
   Container* coldest(State state);
@@ -235,6 +245,11 @@ class Core {
   void kill_job(Container& container, EventKind event, Time now);
   void finish_job(Container& container, EventKind event, Time now);
   void check_job(Container& container, Time now);
+  // inner.cpp: jobs of pilot jobs
+  Result<void> check_inner(const Request& request) const;
+  bool has_inner(JobId outer) const;
+  void end_inner(JobId outer, Time now);
+  void release_outer(JobId outer, Time now);
   void give_up_glue(Container& container, std::string_view why, Time now);
   // lost.cpp: jobs whose glue vanished
   void lose_job(Container& container, EventKind event, Time now);

@@ -84,7 +84,7 @@ void Core::on_goodbye(GlueId glue, Time now) {
     const auto* draining = std::get_if<Draining>(&container->state);
     if (draining == nullptr || !draining->ended) return;
     // The end that was in doubt was not the job's own.
-    job->stopped = true;
+    if (!draining->meant) job->stopped = true;
   } else {
     note("event=goodbye container={} state={}", container->name, name_of(container->kind()));
   }

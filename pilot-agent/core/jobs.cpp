@@ -59,8 +59,10 @@ void Core::on_exited(GlueId glue, const wire::Exited& exited, Time now) {
 
 void Core::drain(Container& container, EventKind event, Time now) {
   container.job()->digest = kube::digest_of(container.shown);
-  Draining draining{std::move(*container.job()), false, now + policy_.ending_patience};
-  become(container, std::move(draining), event);
+  const JobId id = container.job()->id;
+  become(container, Draining{std::move(*container.job()), false, now + policy_.ending_patience, false},
+         event);
+  end_inner(id, now);
 }
 
 void Core::kill_job(Container& container, EventKind event, Time now) {
@@ -88,16 +90,25 @@ void Core::on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now) {
   if (job.goodbye || finishing_ || own_end(job, job.exited->status))
     finish_job(*container, EventKind::ended, now);
   else  // until it is known whether its container goes away
-    become(*container, Draining{std::move(job), true, now + k_doubt}, EventKind::ended);
+    become(*container, Draining{std::move(job), true, now + k_doubt, false}, EventKind::ended);
   settle(now);
 }
 
 // Nothing of it is left, and its meaning is known.
 void Core::finish_job(Container& container, EventKind event, Time now) {
+  const bool waited = std::get<Draining>(container.state).meant;
+  if (!waited && !container.job()->goodbye && !finishing_ && has_inner(container.job()->id)) {
+    // Its end is known to be its own. It is told when nothing of its own jobs is left either.
+    Draining draining{std::move(*container.job()), true, now + policy_.ending_patience, true};
+    draining.job.signalled = true;
+    return become(container, std::move(draining), event);
+  }
   const Job job = std::move(*container.job());
   become(container, Idle{}, event);
+  act(JobOver{job.id});
   conclude(job);
   if (job.goodbye) part(container, EventKind::goodbye, now);
+  release_outer(job.request.outer, now);
 }
 
 // Of a job that exited is known of.
@@ -149,8 +160,10 @@ void Core::on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time 
     count_failure(failed.message);
   }
   become(*container, Idle{}, EventKind::no_launch);
+  act(JobOver{job.id});
   if (job.request.client != 0) fail(job.request, failed.fault, failed.message);
   if (job.goodbye) part(*container, EventKind::goodbye, now);
+  release_outer(job.request.outer, now);
   settle(now);
 }
 

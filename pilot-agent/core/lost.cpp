@@ -15,6 +15,8 @@ using kube::ContainerStatus;
 void Core::lose_job(Container& container, EventKind event, Time now) {
   const Job job = std::move(*container.job());
   end_visits(job);
+  end_inner(job.id, now);
+  act(JobOver{job.id});
   if (job.request.client == 0) {
     // Nobody wants to know.
   } else if (job.exited && (job.stopped || own_end(job, job.exited->status))) {
@@ -31,10 +33,12 @@ void Core::lose_job(Container& container, EventKind event, Time now) {
   // Nobody here stops a container that has a job.
   if (event == EventKind::goodbye) {
     unsettle(container, now);
-    return become(container, Absent{now + policy_.calm}, event);
+    become(container, Absent{now + policy_.calm}, event);
+  } else {
+    // The kubelet would start the same image string again, each time after a longer pause.
+    begin(container, {}, std::nullopt, event, now);
   }
-  // The kubelet would start the same image string again, each time after a longer pause.
-  begin(container, {}, std::nullopt, event, now);
+  release_outer(job.request.outer, now);
 }
 
 namespace {

@@ -19,16 +19,28 @@ void Core::dispatch(Time now) {
   }
 }
 
+namespace {
+bool is_reserved_for(const Container& container, const Request& request) {
+  const auto* reserved = std::get_if<Reserved>(&container.state);
+  if (reserved == nullptr) return false;
+  // At the test the job's ad may not have been there yet, so the owner may be known better now.
+  const Request& by = reserved->request;
+  const bool for_owner = container.owner.empty() || container.owner == request.owner;
+  // Each job of a pilot job has a user of its own, from its launch on.
+  const bool of_user = by.outer == request.outer && (by.uid == request.uid || by.outer != 0);
+  return of_user && by.image == request.image && for_owner;
+}
+}  // namespace
+
 Container* Core::reserved_for(const Request& request) {
-  for (Container& container : containers_) {
-    const auto* reserved = std::get_if<Reserved>(&container.state);
-    if (reserved == nullptr) continue;
-    // At the test the job's ad may not have been there yet, so the owner may be known better now.
-    const Request& by = reserved->request;
-    const bool for_owner = container.owner.empty() || container.owner == request.owner;
-    if (by.uid == request.uid && by.image == request.image && for_owner) return &container;
-  }
-  return nullptr;
+  const auto found = std::ranges::find_if(
+      containers_, [&](const Container& container) { return is_reserved_for(container, request); });
+  return found == containers_.end() ? nullptr : &*found;
+}
+
+bool Core::has_reserved_for(const Request& request) const {
+  return std::ranges::any_of(containers_,
+                             [&](const Container& container) { return is_reserved_for(container, request); });
 }
 
 // The image that its container is to have, as Container::image says it. A job that asks for the pilot's own

@@ -119,8 +119,9 @@ struct Running {
 // A job is being killed or cleaned up after, or it is being found out why it ended.
 struct Draining {
   Job job;
-  bool ended = false;  // glue has nothing of it left; only its meaning is open
+  bool ended = false;  // glue has nothing of it left; only its meaning is open, or its own jobs' ends
   Time until;
+  bool meant = false;  // only those are
 };
 
 using AnyState = std::variant<Absent, Idle, Switching, Reserved, Asking, Running, Draining, Broken>;

@@ -79,6 +79,7 @@ std::span<const Transition> transitions() {
       {draining, E::ended, draining},
       {draining, E::no_launch, idle},
       {draining, E::time, idle},
+      {draining, E::time, draining},
       {draining, E::goodbye, absent},
       {draining, E::lost, switching},
       {broken, E::goodbye, switching},

@@ -60,6 +60,8 @@ struct Request {
   std::int64_t disk_kib = 0;                // what its slot has; 0: not known
   std::string slot = {};                    // HTCondor's name of it, for people
   kube::Amount slot_size = {};              // its CPUs and memory; 0: not known
+  bool pilot = false;  // its job may have jobs of its own run in further payload containers of this pod
+  JobId outer = 0;     // the pilot job whose job this is; 0: HTCondor's own
 };
 
 // A request that has no container yet.

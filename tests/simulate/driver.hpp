@@ -68,6 +68,7 @@ class Driver {
   void run(const agent::DropGlue& action);
   void run(const agent::KillGlue& action);
   void run(const agent::SendBeat& action);
+  void run(const agent::JobOver&) {}
   void run(const agent::GiveUp& action);
   void run(const agent::Note& action);
   void run(const agent::OpenSession&) {}

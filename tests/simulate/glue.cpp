@@ -77,6 +77,7 @@ void Glue::take_launch(JobId job, ClientId client) {
   }
   world_.properties.launched(world_.kubelet.box(box_), client);
   job_ = Job{job, client, {}};
+  world_.starters.runs(client, job);
   world_.tempt();
   world_.driver.from_glue(link_, "started",
                           [link = link_, job](Core& core, Time now) { core.on_started(link, job, 1, now); });

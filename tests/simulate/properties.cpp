@@ -77,8 +77,10 @@ void Properties::agent_died() {
 void Properties::launch(ClientId id) {
   if (++world_.starters.client(id).launches > 1)
     broken("a client gets at most one launch", std::to_string(id));
-  if (world_.starters.client(id).request.verb == wire::Verb::test)
-    broken("a test launches nothing", std::to_string(id));
+  const Client& client = world_.starters.client(id);
+  if (client.request.verb == wire::Verb::test) broken("a test launches nothing", std::to_string(id));
+  if (client.outer != 0 && world_.starters.client(client.outer).told)
+    broken("a pilot job that has ended starts nothing", std::to_string(id));
 }
 
 void Properties::launched(const Box& box, ClientId id) {
@@ -154,6 +156,8 @@ void Properties::ended(ClientId id, ExitStatus status, std::string_view cause, b
   client.end = status;
   client.cause = cause;
   client.after_goodbye = after_goodbye;
+  client.ended_at = world_.now();
+  world_.starters.ended(id);
 }
 
 void Properties::noted(std::string_view line) {
@@ -190,6 +194,11 @@ void Properties::answered(ClientId id, ExitStatus status) {
     return;
   }
   if (!client.end) return wrong("its job has not ended");
+  const bool in_time = world_.now() < client.ended_at + world_.weather.policy.ending_patience;
+  for (const ClientId inner : client.inner)
+    if (world_.weather.calm() && in_time && world_.starters.client(inner).ran &&
+        !world_.starters.client(inner).end)
+      wrong("a job of its own still runs");
   if (*client.end != status) return wrong("it ended with " + client.end->to_string());
   // After a signal of its own, it is not known which of both it ended by.
   if (client.after_goodbye && client.cause == "stop" && !client.signalled)

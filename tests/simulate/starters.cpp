@@ -14,7 +14,8 @@ using agent::Time;
 
 namespace {
 constexpr std::array<const char*, 3> k_owners = {"alice", "bob", "carol"};
-}
+constexpr int k_no_slot = -1;  // of a pilot job's own job
+}  // namespace
 
 void Starters::begin() {
   slots_.resize(static_cast<std::size_t>(world_.weather.slots));
@@ -22,7 +23,7 @@ void Starters::begin() {
 }
 
 void Starters::next_job(int slot) {
-  if (!world_.storm) return;
+  if (!world_.storm || slot == k_no_slot) return;
   world_.clock.after(world_.random.delay(1, 10'000), [this, slot] { start_job(slot); });
 }
 
@@ -63,10 +64,11 @@ ClientId Starters::ask(int slot, wire::Verb verb, const std::string& image, cons
   // Slots share what the pod has. At a test the slot may not be known yet.
   Random size = random.aside(id);
   const bool unknown = verb == wire::Verb::test && size.chance(200);
-  const std::int64_t most = 4 * std::max(world_.weather.slots, world_.weather.containers);
+  const std::int64_t most = std::int64_t{4} * std::max(world_.weather.slots, world_.weather.containers);
   const std::int64_t part = size.between(1, 4);
   if (world_.weather.policy.resize && !probe && !unknown)
     client.request.slot_size = {World::k_room.cpu * part / most, World::k_room.memory * part / most};
+  client.request.pilot = world_.weather.pilot_jobs && !probe && random.aside(id + 40).chance(400);
   client.asked = world_.now();
   client.takes = random.delay(1, 40'000);
   client.ends = random.chance(900) ? ExitStatus::exited(static_cast<int>(random.between(0, 3)))
@@ -90,6 +92,47 @@ ClientId Starters::ask(int slot, wire::Verb verb, const std::string& image, cons
   return id;
 }
 
+void Starters::runs(ClientId id, agent::JobId job) {
+  Client& client = clients_.at(id);
+  if (!client.request.pilot || !world_.storm) return;
+  Random chance = world_.random.aside(id + 41);
+  for (auto left = chance.between(1, 4); left > 0; --left) {
+    const std::string image = chance.pick(world_.images.wanted());
+    const auto verb = chance.chance(400) ? wire::Verb::test : wire::Verb::exec;
+    world_.clock.after(chance.delay(1, client.takes.count()),
+                       [this, id, job, image, verb] { ask_inner(id, job, image, verb); });
+  }
+}
+
+void Starters::ask_inner(ClientId outer, agent::JobId job, const std::string& image, wire::Verb verb) {
+  if (clients_.at(outer).end || !world_.storm) return;
+  const ClientId id = world_.driver.next_client();
+  if (id == 0) return;
+  Random chance = world_.random.aside(id + 42);
+  Client& client = clients_[id];
+  const agent::Request& by = clients_.at(outer).request;
+  const uid_t uid = verb == wire::Verb::test ? by.uid : static_cast<uid_t>(100'000 + id);
+  const std::string owner = by.owner + (chance.chance(500) ? "+x" : "+y");
+  client.request = {id, verb, false, image, owner, by.job + "+1", uid};
+  client.request.outer = job;
+  client.request.pilot = chance.chance(200);
+  client.slot = k_no_slot;
+  client.outer = outer;
+  client.asked = world_.now();
+  client.takes = chance.delay(1, 40'000);
+  client.ends = ExitStatus::exited(static_cast<int>(chance.between(0, 3)));
+  clients_.at(outer).inner.push_back(id);
+  world_.say("job: of client {} asks as client {}", outer, id);
+  if (world_.fault(world_.weather.vanishing))
+    world_.clock.after(chance.delay(0, 30'000), [this, id] { leaves(id); });
+  world_.driver.bind(client.request);
+}
+
+void Starters::ended(ClientId id) {
+  for (const ClientId inner : clients_.at(id).inner)
+    world_.clock.after(world_.random.aside(inner + 43).delay(0, 30), [this, inner] { leaves(inner); });
+}
+
 // Its process ends, answered or not.
 void Starters::leaves(ClientId id) {
   Client& client = clients_.at(id);
@@ -104,6 +147,13 @@ void Starters::answered(ClientId id, ExitStatus status) {
   client.answered = true;
   world_.clock.after(world_.takes(0, 30), [this, id] { leaves(id); });
   if (!world_.storm) return;
+  if (client.slot == k_no_slot) {
+    if (client.request.verb != wire::Verb::test || !status.success()) return;
+    world_.clock.after(world_.random.aside(id + 44).delay(5, 3000),
+                       [this, outer = client.outer, job = client.request.outer,
+                        image = client.request.image] { ask_inner(outer, job, image, wire::Verb::exec); });
+    return;
+  }
   Slot& slot = slots_[static_cast<std::size_t>(client.slot)];
   const bool ready = slot.testing == id && status.success() && !world_.fault(world_.weather.vanishing);
   if (slot.testing == id) slot.testing = 0;

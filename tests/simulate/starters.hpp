@@ -25,11 +25,15 @@ struct Client {
   int launches = 0;              // that the core asked for
   bool ran = false;
   std::optional<ExitStatus> end;  // how the job really ended
-  std::string_view cause;         // itself, signal, memory, stop, lost, killed, finish
-  bool after_goodbye = false;     // it ended after glue had said that it goes
-  bool told = false;              // the agent was told of the end
-  bool astray = false;            // it ran in what its image does not name
-  bool blamed = false;            // glue or the registry said that it cannot be
+  SteadyTime ended_at{};
+  std::string_view cause;      // itself, signal, memory, stop, lost, killed, finish
+  bool after_goodbye = false;  // it ended after glue had said that it goes
+  bool told = false;           // the agent was told of the end
+  bool astray = false;         // it ran in what its image does not name
+  bool blamed = false;         // glue or the registry said that it cannot be
+
+  agent::ClientId outer = 0;           // the pilot job that asks
+  std::vector<agent::ClientId> inner;  // of a pilot job: who asked for it
 };
 
 // HTCondor's side: slots that run one job after another, each a test (mostly) and then the job itself.
@@ -42,6 +46,9 @@ class Starters {
   Client& client(agent::ClientId id) { return clients_.at(id); }
   agent::ClientId ask(int slot, wire::Verb verb, const std::string& image, const std::string& owner,
                       bool probe);
+  // A pilot job runs, and has jobs of its own; it has ended, and its processes with it.
+  void runs(agent::ClientId id, agent::JobId job);
+  void ended(agent::ClientId id);
   void answered(agent::ClientId id, ExitStatus status);
   void failed(agent::ClientId id);
   void agent_gone(agent::ClientId id);
@@ -53,6 +60,7 @@ class Starters {
     std::string image, owner;
     agent::ClientId testing = 0;
   };
+  void ask_inner(agent::ClientId outer, agent::JobId job, const std::string& image, wire::Verb verb);
   void next_job(int slot);
   void start_job(int slot);
   void leaves(agent::ClientId id);

@@ -36,6 +36,7 @@ Weather::Weather(Random& random) {
   policy.resize = sizes.chance(400);
   resize_served = policy.resize && sizes.chance(900);
   born_ready = containers > 1 && random.aside(16).chance(400);
+  pilot_jobs = containers > 1 && random.aside(19).chance(300);
   if (!faults) return;
   if (policy.resize && sizes.chance(600)) resize_astray = static_cast<int>(sizes.between(50, 900));
   if (policy.resize && sizes.chance(300)) residue = static_cast<int>(sizes.between(50, 500));

@@ -24,6 +24,7 @@ struct Weather {
   bool provisioner = false;  // one that has images pulled beside the pod
   bool resize_served = false;  // by the cluster
   bool born_ready = false;     // the pod is made with jobs' images for all of its containers but one
+  bool pilot_jobs = false;     // some jobs have jobs of their own
   bool lively_reuse = false;   // owners come back with the same image
   agent::Policy policy;
   Milliseconds storm{0};  // how long faults and jobs go on

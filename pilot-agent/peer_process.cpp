@@ -1,4 +1,4 @@
-#include "pilot-agent/glue_process.hpp"
+#include "pilot-agent/peer_process.hpp"
 
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t k_longest = 65536;
 }
 
-GlueProcess find_glue_process(const Fd& connection) {
-  GlueProcess result;
+PeerProcess find_peer_process(const Fd& connection) {
+  PeerProcess result;
   ucred peer{};
   socklen_t length = sizeof peer;
   if (::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return result;

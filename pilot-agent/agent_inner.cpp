@@ -1,0 +1,184 @@
+// The driver's part of pilot jobs: who asks from within a payload container, as which user the job runs that
+// they ask for, and the folder that both need.
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "lib/base/log.hpp"
+#include "lib/base/text.hpp"
+#include "pilot-agent/acl.hpp"
+#include "pilot-agent/agent.hpp"
+#include "pilot-agent/core/words.hpp"
+#include "pilot-agent/peer_process.hpp"
+
+namespace glidepod::agent {
+namespace {
+
+// Users and groups of pilot jobs' own jobs; each job has one that no other had for this many jobs.
+constexpr uid_t k_first_inner = 100'000;
+constexpr uid_t k_inner_users = 100'000;
+constexpr std::size_t k_most_links = 256;  // of all pilot jobs, waiting or running
+constexpr std::string_view k_bin = "/glidepod/bin";
+constexpr std::string_view k_path = "PATH=";
+
+}  // namespace
+
+// In front of what the image or the job has; as apptainer passes it where the job says nothing of PATH.
+void find_our_programs(std::vector<std::string>& environment) {
+  const auto path =
+      std::ranges::find_if(environment, [](const auto& each) { return each.starts_with(k_path); });
+  if (path != environment.end())
+    path->insert(k_path.size(), fmt::format("{}:", k_bin));
+  else
+    environment.push_back(fmt::format("SING_USER_DEFINED_PREPEND_PATH={}", k_bin));
+}
+
+Result<void> Agent::listen_to_pilots() {
+  // So that pilot jobs can reach the one socket in it that is opened to them; glue's is root's alone.
+  const auto folder = std::filesystem::path(settings_.pilot_socket).parent_path().string();
+  if (::chmod(folder.c_str(), 0711) != 0) return Error::system("set the mode of {}", folder);
+  inbox_ = TRY(Inbox::create(loop_));
+  pilot_listener_ = TRY(wire::listen_at(settings_.pilot_socket, 0600));
+  return loop_.watch(pilot_listener_.get(), EPOLLIN, [this](std::uint32_t) { accept_pilot(); });
+}
+
+// The kernel lets nobody else connect.
+void Agent::open_to_pilots() {
+  std::vector<uid_t> users;
+  for (const auto& [job, uid] : pilots_) users.push_back(uid);
+  if (const auto opened = open_to(settings_.pilot_socket, users); !opened)
+    spdlog::error("event=pilot_socket reason={}", quoted(opened.error().message()));
+}
+
+// Whoever is no pilot job's process is not listened to, whatever its user.
+void Agent::accept_pilot() {
+  auto socket = wire::accept_from(pilot_listener_);
+  if (!socket || !socket->valid()) return;
+  auto peer = wire::peer_of(*socket);
+  std::string instance = find_peer_process(*socket).container_id;
+  if (!peer || !core_.pilot_in(instance, peer->uid)) return;
+  const auto links =
+      std::ranges::count_if(clients_, [](const auto& each) { return !each.second.instance.empty(); });
+  if (static_cast<std::size_t>(links) >= k_most_links) return;
+  open_link(std::move(*socket), *std::move(peer), std::move(instance));
+}
+
+// An Error is the caller's fault.
+Result<void> Agent::take_inner_bind(ClientId client, wire::Frame frame) {
+  ClientLink& link = clients_.at(client);
+  auto bind = TRY(frame.decode<wire::Bind>());
+  if (bind.protocol != wire::k_protocol)
+    return error("protocol {} instead of {}", bind.protocol, wire::k_protocol);
+  if (bind.program_attached || frame.fds.size() != 3) return error("standard streams are missing");
+  const auto pilot = core_.pilot_in(link.instance, link.peer.uid);
+  if (!pilot) return error("the pilot job that asks has ended");
+  while (bind.work_directory.ends_with('/')) bind.work_directory.pop_back();
+
+  const Request& outer = pilot->request;
+  Request request{client, bind.verb, false, {}, {}, {}, link.peer.uid};
+  request.outer = pilot->id;
+  request.sandbox = bind.work_directory;
+  request.image = TRY(pod_image(bind.image, rules_));
+  if (bind.verb == wire::Verb::run) request.arguments = bind.argv;
+  // Its ad is the inner starter's, who runs as the pilot job's user: it says who shares containers, and no
+  // more.
+  const auto job = read_job(settings_.scratch, bind.work_directory, link.peer.uid);
+  const auto id = job && !job->identity.id.empty() ? job->identity.id : std::to_string(client);
+  request.job = fmt::format("{}+{}", outer.job, id);
+  request.owner = job && !job->identity.owner.empty() ? fmt::format("{}+{}", outer.owner, job->identity.owner)
+                                                      : fmt::format("{}+#{}", outer.owner, client);
+  if (job) {
+    request.memory_mib = job->identity.memory_mib;
+    request.pilot = job->identity.pilot;
+  }
+  wire::Launch launch = TRY(plan_launch(bind, {link.peer.uid, link.peer.gid, {}, ""}, shared_));
+  launch.about =
+      fmt::format("job={} owner={} image={}", word(request.job), word(request.owner), word(request.image));
+  // Of its groups it has that by which HTCondor knows the pilot job's processes.
+  for (const gid_t group : link.peer.groups)
+    if (group != link.peer.gid) launch.groups.push_back(group);
+  link.pilot = request.pilot;
+  if (request.pilot) find_our_programs(launch.environment);
+  link.launch = std::move(launch);
+  link.fds = std::move(frame.fds);
+  if (bind.verb == wire::Verb::test) {
+    core_.on_bind(std::move(request), std::chrono::steady_clock::now());
+    return {};
+  }
+  lend_to(client, std::move(request), *pilot);
+  return {};
+}
+
+void Agent::lend_to(ClientId client, Request request, const Core::Pilot& pilot) {
+  ClientLink& link = clients_.at(client);
+  const auto next = [this] { return k_first_inner + last_inner_++ % k_inner_users; };
+  const auto [family, first] = families_.try_emplace(pilot.id, 0);
+  if (first) family->second = next();
+  request.uid = next();
+  link.launch->uid = link.launch->gid = request.uid;
+  link.launch->user_name = fmt::format("inner{}", request.uid);
+  link.launch->groups.push_back(family->second);
+
+  auto loan = std::make_shared<Loan>();
+  loan->what = {settings_.scratch, pilot.request.sandbox, request.sandbox, link.peer.uid,
+                link.peer.gid,     request.uid,           family->second,  pilot_users(pilot)};
+  link.loan = loan;
+  lender_.run([this, client, loan, request] {
+    const auto lent = lend(loan->what);
+    inbox_->post([this, client, request, lent] {
+      if (!clients_.contains(client)) return;
+      if (lent) {
+        core_.on_bind(request, std::chrono::steady_clock::now());
+      } else {
+        const auto why = lent.error().in("the job's folder (-W) cannot be shared with its user").message();
+        spdlog::warn("event=refused uid={} reason={}", request.uid, quoted(why));
+        run(Fail{client, false, wire::Fault::user, why});
+      }
+      pump();
+    });
+  });
+}
+
+// The pilot job's, and those of the pilot jobs that it is a job of.
+std::vector<uid_t> Agent::pilot_users(const Core::Pilot& pilot) const {
+  std::vector<uid_t> users{pilot.request.uid};
+  for (auto outer = core_.pilot_of(pilot.request.outer); outer; outer = core_.pilot_of(outer->request.outer))
+    users.push_back(outer->request.uid);
+  return users;
+}
+
+void Agent::give_back(const std::shared_ptr<Loan>& loan) {
+  if (std::exchange(loan->returning, true)) return;
+  lender_.run([this, loan] {
+    const auto taken = take_back(loan->what);
+    inbox_->post([this, loan, taken] {
+      if (!taken)
+        spdlog::warn("event=not_taken_back folder={} reason={}", quoted(loan->what.folder),
+                     quoted(taken.error().message()));
+      loan->returned = true;
+      for (const auto& act : std::exchange(loan->after, {})) act();
+      pump();
+    });
+  });
+}
+
+void Agent::when_returned(ClientId client, std::function<void()> act) {
+  const auto found = clients_.find(client);
+  const auto loan = found == clients_.end() ? nullptr : found->second.loan;
+  if (!loan || loan->returned) return act();
+  loan->after.push_back(std::move(act));
+  if (!loan->launched) give_back(loan);
+}
+
+void Agent::run(const JobOver& action) {
+  families_.erase(action.job);
+  if (pilots_.erase(action.job) > 0) open_to_pilots();
+  if (const auto found = loans_.find(action.job); found != loans_.end()) {
+    give_back(found->second);
+    loans_.erase(found);
+  }
+}
+
+}  // namespace glidepod::agent

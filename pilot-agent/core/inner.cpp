@@ -1,0 +1,99 @@
+// Jobs of pilot jobs: a job that is itself a pilot has its own jobs run in further payload containers of this
+// pod.
+
+#include <algorithm>
+
+#include "pilot-agent/core/core.hpp"
+#include "pilot-agent/core/words.hpp"
+
+namespace glidepod::agent {
+namespace {
+
+const Request* waiting_in(const Container& container) {
+  if (const auto* step = std::get_if<Switching>(&container.state))
+    return step->waiting ? &step->waiting->request : nullptr;
+  const auto* asking = std::get_if<Asking>(&container.state);
+  return asking != nullptr ? &asking->waiting.request : nullptr;
+}
+
+bool is_taken(const Container& container) {
+  return container.job() != nullptr || waiting_in(container) != nullptr ||
+         container.kind() == State::reserved;
+}
+
+}  // namespace
+
+std::optional<Core::Pilot> Core::pilot_in(std::string_view instance, uid_t uid) const {
+  if (instance.empty()) return std::nullopt;
+  const auto found = std::ranges::find(containers_, instance, &Container::instance);
+  if (found == containers_.end() || found->kind() != State::running) return std::nullopt;
+  const Job& job = *found->job();
+  if (!job.request.pilot || job.request.uid != uid || job.request.client == 0) return std::nullopt;
+  return Pilot{job.id, job.request};
+}
+
+std::optional<Core::Pilot> Core::pilot_of(JobId id) const {
+  const auto found = std::ranges::find_if(containers_, [id](const Container& container) {
+    return container.job() != nullptr && container.job()->id == id && id != 0;
+  });
+  if (found == containers_.end()) return std::nullopt;
+  return Pilot{id, found->job()->request};
+}
+
+// A pilot job has the pod's payload containers for itself: what is not there now, no other job will give
+// back.
+Result<void> Core::check_inner(const Request& request) const {
+  const auto is_outer = [&](const Container& container) {
+    return container.kind() == State::running && container.job()->id == request.outer;
+  };
+  if (std::ranges::none_of(containers_, is_outer)) return error("the pilot job that asks has ended");
+  // One that was made ready for just this is not taken.
+  if (request.verb != wire::Verb::test && has_reserved_for(request)) return {};
+  const auto taken = static_cast<std::size_t>(std::ranges::count_if(containers_, is_taken));
+  if (taken + queue_.size() < containers_.size()) return {};
+  return error(
+      "each of this pod's {} payload containers has a job, the pilot jobs' own among them; "
+      "have the inner pilot run fewer at a time",
+      containers_.size());
+}
+
+bool Core::has_inner(JobId outer) const {
+  return std::ranges::any_of(containers_, [outer](const Container& container) {
+    return container.job() != nullptr && container.job()->request.outer == outer;
+  });
+}
+
+// The pilot job is over, or about to be.
+void Core::end_inner(JobId outer, Time now) {
+  std::vector<Request> waiting;
+  const auto add = [&](const Request& request) {
+    if (request.outer == outer) waiting.push_back(request);
+  };
+  for (const Waiting& queued : queue_) add(queued.request);
+  for (Container& container : containers_) {
+    if (const Request* request = waiting_in(container)) add(*request);
+    const auto* reserved = std::get_if<Reserved>(&container.state);
+    if (reserved != nullptr && reserved->request.outer == outer) become(container, Idle{}, EventKind::time);
+    if (container.kind() != State::running || container.job()->request.outer != outer) continue;
+    note("event=abandoned job={} container={} action=kill", word(container.job()->request.job),
+         container.name);
+    container.job()->signalled = true;
+    kill_job(container, EventKind::gone, now);
+  }
+  for (const Request& request : waiting) {
+    drop_waiting(request.client, EventKind::gone);
+    fail(request, wire::Fault::infrastructure, "the pilot job that asked has ended");
+  }
+}
+
+// One of its jobs is over. If it was the last that the pilot job's own end waited for, that is told now.
+void Core::release_outer(JobId outer, Time now) {
+  if (outer == 0 || has_inner(outer)) return;
+  for (Container& container : containers_) {
+    const auto* draining = std::get_if<Draining>(&container.state);
+    if (draining != nullptr && draining->meant && draining->job.id == outer)
+      return finish_job(container, EventKind::ended, now);
+  }
+}
+
+}  // namespace glidepod::agent

@@ -1,0 +1,130 @@
+#include "pilot-agent/lending.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+
+#include "lib/base/file.hpp"
+#include "lib/base/text.hpp"
+#include "pilot-agent/acl.hpp"
+#include "pilot-agent/bind_plan.hpp"
+
+namespace glidepod::agent {
+namespace {
+
+constexpr int k_deepest = 256;
+constexpr int k_most_entries = 2'000'000;
+
+Result<Fd> hold(int folder, const char* name) {
+  Fd fd(::openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd) return Error::system("open {}", name);
+  return fd;
+}
+
+Result<struct stat> look(const Fd& fd) {
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) return Error::system("stat");
+  return info;
+}
+
+// Everything in a folder, folders before what is in them. What is gone meanwhile is passed over.
+using Visit = std::function<Result<void>(const Fd& held, const struct stat& info)>;
+Result<void> each_below(const Fd& folder, const Visit& visit, int depth, int& entries) {
+  if (depth > k_deepest) return error("folders are nested more than {} deep", k_deepest);
+  const int readable = ::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (readable < 0) return Error::system("open a folder");
+  DIR* raw = ::fdopendir(readable);
+  if (raw == nullptr) {
+    ::close(readable);
+    return Error::system("read a folder");
+  }
+  const std::unique_ptr<DIR, int (*)(DIR*)> list(raw, ::closedir);
+  while (const dirent* entry = ::readdir(list.get())) {
+    const std::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    if (++entries > k_most_entries) return error("more than {} files", k_most_entries);
+    const auto held = hold(folder.get(), entry->d_name);
+    if (!held) continue;
+    const auto info = TRY(look(*held));
+    TRY(visit(*held, info));
+    if (S_ISDIR(info.st_mode)) TRY(each_below(*held, visit, depth + 1, entries));
+  }
+  return {};
+}
+
+// The folder; above is called with each on the way from the pilot job's sandbox on, that included.
+Result<Fd> walk(const Lent& lent, const Visit& above) {
+  if (!inside(lent.sandbox, lent.scratch) || !inside(lent.folder, lent.sandbox))
+    return error("'{}' is not inside the pilot job's folder {}", lent.folder, lent.sandbox);
+  Fd folder = TRY(open_file(lent.scratch, O_PATH | O_DIRECTORY));
+  std::string path = lent.scratch;
+  for (const std::string& part : split(lent.folder.substr(lent.scratch.size()), '/')) {
+    if (part.empty() || part == ".") continue;
+    if (part == "..") return error("folder '{}' goes up", lent.folder);
+    if (path.size() >= lent.sandbox.size()) TRY(above(folder, TRY(look(folder))));
+    folder = TRY(hold(folder.get(), part.c_str()).in(path));
+    if (!S_ISDIR(TRY(look(folder)).st_mode)) return error("{} in {} is no folder", part, path);
+    path += "/" + part;
+  }
+  if (path == lent.sandbox) return error("the pilot job's own folder {} cannot be lent", lent.sandbox);
+  return folder;
+}
+
+// Both may do with it what either may.
+Result<void> share(const Lent& lent, const Fd& held, const struct stat& info) {
+  const bool is_folder = S_ISDIR(info.st_mode);
+  // A file with a second name may be one that was never meant to be lent.
+  if (info.st_uid != lent.owner || (!is_folder && (!S_ISREG(info.st_mode) || info.st_nlink > 1))) return {};
+  Acl acl = TRY(Acl::of(held, info.st_mode));
+  const unsigned rights = Acl::k_read | Acl::k_write | (acl.rights(Acl::Tag::owner) & Acl::k_pass);
+  acl.grant(Acl::Tag::user, lent.owner, rights);
+  acl.grant(Acl::Tag::user, lent.borrower, rights);
+  TRY(acl.write(held, Acl::Kind::access));
+  if (!is_folder) return {};
+  Acl all = Acl::from_mode(0700);
+  all.grant(Acl::Tag::user, lent.owner, 7);
+  all.grant(Acl::Tag::user, lent.borrower, 7);
+  return all.write(held, Acl::Kind::of_new);
+}
+
+}  // namespace
+
+Result<void> lend(const Lent& lent) {
+  const Fd folder = TRY(walk(lent, [&](const Fd& held, const struct stat& info) -> Result<void> {
+    if (std::ranges::find(lent.above, info.st_uid) == lent.above.end())
+      return error("a folder above it belongs to user {}", info.st_uid);
+    Acl acl = TRY(Acl::of(held, info.st_mode));
+    acl.grant(Acl::Tag::group, lent.family, Acl::k_pass);
+    return acl.write(held, Acl::Kind::access);
+  }));
+  const auto info = TRY(look(folder));
+  if (info.st_uid != lent.owner) return error("{} belongs to user {}", lent.folder, info.st_uid);
+  TRY(share(lent, folder, info));
+  Acl acl = TRY(Acl::of(folder, info.st_mode));
+  acl.close_to_others();
+  TRY(acl.write(folder, Acl::Kind::access));
+  int entries = 0;
+  return each_below(
+      folder, [&](const Fd& held, const struct stat& each) { return share(lent, held, each); }, 0, entries);
+}
+
+Result<void> take_back(const Lent& lent) {
+  const Fd folder = TRY(walk(lent, [](const Fd&, const struct stat&) -> Result<void> { return {}; }));
+  int entries = 0;
+  return each_below(
+      folder,
+      [&](const Fd& held, const struct stat& info) -> Result<void> {
+        if (info.st_uid != lent.borrower) return {};
+        if (::fchownat(held.get(), "", lent.owner, lent.group, AT_EMPTY_PATH) != 0)
+          return Error::system("change the owner of a file");
+        return {};
+      },
+      0, entries);
+}
+
+}  // namespace glidepod::agent
