@@ -17,6 +17,17 @@ Result<void> make_folder(const std::string& path, mode_t mode) {
   return {};
 }
 
+// What a job that is itself a pilot starts its own jobs by. Where the pilot does not run as root, it cannot
+// be read, and there are no such jobs.
+Result<void> install_apptainer(const std::string& folder) {
+  const auto program = read_file("/usr/bin/apptainer");
+  if (!program) return {};
+  TRY(replace_file(folder + "/apptainer", *program, 0711));
+  const std::string link = folder + "/singularity";
+  if (::symlink("apptainer", link.c_str()) != 0 && errno != EEXIST) return Error::system("create {}", link);
+  return {};
+}
+
 }  // namespace
 
 Result<void> install(const std::string& directory) {
@@ -30,7 +41,7 @@ Result<void> install(const std::string& directory) {
   const std::string program = TRY(read_file("/proc/self/exe"));
   TRY(replace_file(path, program, 0555));
   if (TRY(read_file(path)) != program) return error("{} does not hold what was written", path);
-  return {};
+  return install_apptainer(directory + "/bin");
 }
 
 }  // namespace glidepod::glue
