@@ -41,7 +41,7 @@ class Kubernetes : public Backend {
   std::string slot_constraint() const override;
   std::string slot_pod_attribute() const override { return "K8SPodName"; }
   std::string jobs_taken() const override {
-    return maker_.has_payloads() ? container_jobs(settings_.default_image) : "";
+    return maker_.has_payloads() ? container_jobs(settings_.default_image, settings_.pilot_jobs) : "";
   }
 
  private:

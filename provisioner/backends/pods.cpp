@@ -181,6 +181,7 @@ void PodMaker::set_environment(Json& pod, const Group& group) const {
   if (!payloads_.empty()) all.emplace_back("GLIDEPOD_PAYLOAD_CONTAINERS", payload_names(pod));
   if (s.pullers) all.emplace_back("GLIDEPOD_PULLERS", "true");
   if (!s.default_image.empty()) all.emplace_back("GLIDEPOD_DEFAULT_IMAGE", s.default_image);
+  if (s.pilot_jobs) all.emplace_back("GLIDEPOD_PILOT_JOBS", "true");
   if (!s.gpu_jobs_only) all.emplace_back("GLIDEPOD_GPU_JOBS_ONLY", "no");
   if (s.least_fill > 0) all.emplace_back("GLIDEPOD_LEAST_FILL", std::to_string(s.least_fill));
   if (!s.force_namespace_matching.empty())

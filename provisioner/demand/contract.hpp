@@ -5,9 +5,9 @@
 namespace glidepod::provisioner {
 
 // Which jobs pilots with payload containers take, as an expression over the job: what START of
-// images/pilot/config.d says of the job alone (GLIDEPOD_START_NATIVE and GLIDEPOD_START_IMAGE) and of the
-// slot's GlidepodDefaultImage. A test compares the two, so that what is counted and what is taken are the
-// same.
+// images/pilot/config.d says of the job alone (GLIDEPOD_START_NATIVE, GLIDEPOD_START_IMAGE and
+// GLIDEPOD_START_PILOT) and of the slot's GlidepodDefaultImage and GlidepodPilotJobs. A test compares the
+// two, so that what is counted and what is taken are the same.
 inline constexpr const char* k_container_jobs =
     R"((JobUniverse =?= 5) && (PreCmd =?= undefined) && )"
     R"((PostCmd =?= undefined) && (ToolDaemonCmd =?= undefined) && (TransferPlugins =?= undefined) && )"
@@ -18,9 +18,11 @@ inline constexpr const char* k_container_jobs =
     R"((JobStarterDebug =?= undefined || JobStarterDebug =?= false) && )"
     R"x(regexp("^(docker://|/cvmfs/singularity[.]opensciencegrid[.]org/)", )x"
     R"x((isString(SingularityImage) ? SingularityImage : )x"
-    R"((ContainerImage =!= undefined ? ContainerImage : GlidepodDefaultImage))) =?= True)";
+    R"((ContainerImage =!= undefined ? ContainerImage : GlidepodDefaultImage))) =?= True && )"
+    R"((GlidepodPilot =!= True || GlidepodPilotJobs))";
 
-// The same of pilots with this image for jobs that name none; empty: they have none.
-std::string container_jobs(const std::string& default_image);
+// The same of pilots with this image for jobs that name none (empty: they have none), and that take jobs
+// which are pilots, or do not.
+std::string container_jobs(const std::string& default_image, bool pilot_jobs);
 
 }  // namespace glidepod::provisioner

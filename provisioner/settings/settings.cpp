@@ -238,6 +238,7 @@ class Table {
           s.default_image = value;
           return {};
         });
+    yes_or_no(k, "pilot_jobs", &s.pilot_jobs, "pilots take jobs that are pilots themselves");
     yes_or_no(k, "gpu_jobs_only", &s.gpu_jobs_only, "pods with GPUs take only jobs that request GPUs");
     integer(k, "least_fill", &s.least_fill, 0,
             "free pods take only jobs that request so many percent of their CPUs or memory", 100);

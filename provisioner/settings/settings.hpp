@@ -64,6 +64,7 @@ struct KubernetesSettings : PilotSettings {
   Seconds pod_lifetime{0};                                // activeDeadlineSeconds; 0: none
   List image_pull_secrets;
   std::string default_image;    // of jobs that name none; empty: these are no demand
+  bool pilot_jobs = false;      // pilots take jobs that are pilots themselves
   bool gpu_jobs_only = true;    // pilots with GPUs take only jobs that ask for GPUs
   std::int64_t least_fill = 0;  // percent of a free pod's CPUs or memory that a job must ask for
   bool pullers = false;         // images of jobs that are not on a node are pulled by pods of their own

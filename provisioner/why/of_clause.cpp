@@ -70,6 +70,11 @@ Finding of_image(const Ad& job) {
 }
 
 Finding of_contract(const Clause& clause, const Ad& job) {
+  if (clause.expression.find("GlidepodPilot") != std::string::npos)
+    return {.key = "pilot-job",
+            .what = "it is a pilot itself, and these pilots take no such jobs",
+            .change = "the operator's [k8s] pilot_jobs=yes; or leave +GlidepodPilot out",
+            .who = Who::pool_operator};
   if (clause.expression.find("ContainerImage") != std::string::npos) return of_image(job);
   for (const auto& refused : k_refused)
     if (clause.expression.find(refused.attribute) != std::string::npos)

@@ -273,7 +273,7 @@ def resized(ad, name, shape):
 
 def query(site, demand, image, more):
     taken = "".join(text for _, text in re.findall(r'R"(x?)\((.*)\)\1"', read(demand, "contract.hpp")))
-    parts = ["JobStatus == 1", "JobUniverse == 5", taken.replace("GlidepodDefaultImage", f'"{image}"' if image else "undefined")]
+    parts = ["JobStatus == 1", "JobUniverse == 5", taken.replace("GlidepodPilotJobs", "False").replace("GlidepodDefaultImage", f'"{image}"' if image else "undefined")]
     parts += ['RequestK8SNamespace =?= "default"'] if site == "b" else []
     if site == "c":
         patterns = re.search('k_namespace_patterns =\\s+"(.*)";', read(demand, "name_space.hpp"))[1]

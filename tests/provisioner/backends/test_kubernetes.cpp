@@ -258,12 +258,13 @@ TEST_CASE("kubernetes: its pilots' ads, and which jobs they take") {
   const auto pod =
       Json::parse(R"({"kind": "Pod", "spec": {"containers": [{"name": "pilot"}, {"name": "payload-0"}]}})");
   CHECK(Kubernetes(*scene.client, {}, PodMaker::create({}, &pod).value(), PodFeed::Mode::once).jobs_taken() ==
-        container_jobs(""));
+        container_jobs("", false));
   KubernetesSettings with_default;
   with_default.default_image = "docker://a:1";
+  with_default.pilot_jobs = true;
   auto maker = PodMaker::create(with_default, &pod).value();
   CHECK(Kubernetes(*scene.client, with_default, maker, PodFeed::Mode::once).jobs_taken() ==
-        container_jobs("docker://a:1"));
+        container_jobs("docker://a:1", true));
   CHECK(scene.kubernetes->slot_constraint() ==
         "(K8SProvisionerType =?= \"PRPHTCondorProvisioner\") && (K8SProvisionerName =?= \"wn\") && "
         "(K8SNamespace =?= \"ns\") && (K8SDomain =?= \"optiputer.net\")");

@@ -190,25 +190,30 @@ std::map<std::string, std::string> read_macros(const std::string& file) {
 TEST_CASE("demand: what is counted for pilots with payload containers is what their START takes") {
   auto macros = read_macros(GLIDEPOD_PILOT_CONFIG "/50-containers.config");
   macros.merge(read_macros(GLIDEPOD_PILOT_CONFIG "/57-native.config"));
-  auto start = macro(macros, "GLIDEPOD_START_NATIVE") + " && " + macro(macros, "GLIDEPOD_START_IMAGE");
+  macros.merge(read_macros(GLIDEPOD_PILOT_CONFIG "/59-pilot-jobs.config"));
+  auto start = macro(macros, "GLIDEPOD_START_NATIVE") + " && " + macro(macros, "GLIDEPOD_START_IMAGE") +
+               " && " + macro(macros, "GLIDEPOD_START_PILOT");
   for (const std::string scope : {"TARGET.", "MY."})
     for (auto at = start.find(scope); at != std::string::npos; at = start.find(scope))
       start.erase(at, scope.size());
   CHECK(start == k_container_jobs);
   // And START has no other clause that is about the job alone.
   CHECK(read_macros(GLIDEPOD_PILOT_CONFIG "/60-start.config").at("START") ==
-        "$(GLIDEPOD_START_NATIVE) && $(GLIDEPOD_START_IMAGE) && $(GLIDEPOD_START_CONTAINER) && "
-        "$(GLIDEPOD_START_LIFETIME) && $(GLIDEPOD_START_NAMESPACE) && $(GLIDEPOD_START_GPUS) && "
+        "$(GLIDEPOD_START_NATIVE) && $(GLIDEPOD_START_IMAGE) && $(GLIDEPOD_START_PILOT) && "
+        "$(GLIDEPOD_START_WHOLE) && $(GLIDEPOD_START_CONTAINER) && $(GLIDEPOD_START_LIFETIME) && "
+        "$(GLIDEPOD_START_NAMESPACE) && $(GLIDEPOD_START_GPUS) && "
         "$(GLIDEPOD_START_FILL) && $(GLIDEPOD_START_HEARD) && ($ENV(ADDITIONAL_REQUIREMENTS:True))");
-  const auto jobs = container_jobs("");
+  const auto jobs = container_jobs("", false);
   CHECK(jobs.find("? ContainerImage : undefined)") != std::string::npos);
   const auto query = job_query({}, "ns", CondorDemand::Namespace::ignored, jobs).value();
   CHECK(query.first == fmt::format("(JobStatus == 1) && (JobUniverse == 5) && ({})", jobs));
   for (const auto* name : {"PreCmd", "JobStarterDebug", "SingularityImage", "ContainerImage"})
     CHECK(std::count(query.second.begin(), query.second.end(), name) == 1);
+  CHECK(jobs.ends_with("(GlidepodPilot =!= True || False)"));
+  CHECK(container_jobs("", true).ends_with("(GlidepodPilot =!= True || True)"));
   for (const auto& name : query.second) CHECK(name.find("docker") == std::string::npos);
   // Jobs without an image are counted with what the pods' slots say is theirs.
-  const auto with_default = container_jobs("docker://a/b:1");
+  const auto with_default = container_jobs("docker://a/b:1", false);
   CHECK(with_default.find(R"(? ContainerImage : "docker://a/b:1"))") != std::string::npos);
   CHECK(with_default.find("GlidepodDefaultImage") == std::string::npos);
   CHECK(job_query({}, "ns", CondorDemand::Namespace::ignored, with_default).value().second == query.second);

@@ -81,8 +81,8 @@ std::vector<Finding> ask(World world) {
   scene.job = std::move(world.look);
   scene.job.ad = condor::ad_from_json(world.job.dump()).value();
   const JobRules rules{
-      query_parts(world.htcondor, "ns", CondorDemand::Namespace::matched, container_jobs("")), world.start,
-      world.name_space};
+      query_parts(world.htcondor, "ns", CondorDemand::Namespace::matched, container_jobs("", false)),
+      world.start, world.name_space};
   scene.job.clauses = clauses_of(rules, scene.job.ad);
   for (auto& clause : scene.job.clauses)
     if (clause.of_job) clause.holds = holds(clause.expression, scene.job.ad);
@@ -203,6 +203,8 @@ const std::vector<Case> k_cases = {
      "strcat(Nothing, 1)"},
     {"PreCmd", alone("PreCmd", "/bin/true"), "not-taken", "stops", "the job's owner",
      "PreCmd = \"/bin/true\""},
+    {"a pilot itself", alone("GlidepodPilot", true), "pilot-job", "stops", "the pool's operator",
+     "GlidepodPilot = true"},
     {"docker universe", alone("WantDocker", true), "not-taken", "stops", "the job's owner",
      "WantDocker = true"},
     {"its own transfer plugins", alone("TransferPlugins", "x=y"), "not-taken", "stops", "the job's owner",
