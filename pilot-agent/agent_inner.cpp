@@ -2,6 +2,7 @@
 // they ask for, and the folder that both need.
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -36,6 +37,8 @@ void find_our_programs(std::vector<std::string>& environment) {
 }
 
 Result<void> Agent::listen_to_pilots() {
+  if (::geteuid() != 0)
+    return error("pilot_jobs: their jobs need users of their own, so this pilot must run as root");
   // So that pilot jobs can reach the one socket in it that is opened to them; glue's is root's alone.
   const auto folder = std::filesystem::path(settings_.pilot_socket).parent_path().string();
   if (::chmod(folder.c_str(), 0711) != 0) return Error::system("set the mode of {}", folder);
