@@ -28,7 +28,7 @@ std::optional<Core::Pilot> Core::pilot_in(std::string_view instance, uid_t uid) 
   const auto found = std::ranges::find(containers_, instance, &Container::instance);
   if (found == containers_.end() || found->kind() != State::running) return std::nullopt;
   const Job& job = *found->job();
-  if (!job.request.pilot || job.request.uid != uid || job.request.client == 0) return std::nullopt;
+  if (!job.request.pilot || job.request.uid != uid) return std::nullopt;
   return Pilot{job.id, job.request};
 }
 

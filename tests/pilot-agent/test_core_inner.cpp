@@ -76,11 +76,19 @@ TEST_CASE("pilot jobs: only the job's own user in its own container is believed"
   }
 }
 
-TEST_CASE("pilot jobs: a container that cannot be told has no pilot") {
+TEST_CASE("pilot jobs: a pilot whose container cannot be told is not believed") {
   Harness h(2);
   h.ids_known = false;
-  h.goodbye(0);
-  h.hello(0);
+  Request request;
+  request.client = ++h.last_id;
+  request.image = k_image_a;
+  request.owner = "alice";
+  request.uid = k_slot;
+  request.pilot = true;
+  h.core.on_bind(request, h.now);
+  h.take();
+  h.switch_to(0, k_image_a, k_digest_a);
+  REQUIRE(h.state(0) == State::running);
   CHECK_FALSE(h.core.pilot_in("", k_slot));
 }
 

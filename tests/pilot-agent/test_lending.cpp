@@ -102,6 +102,7 @@ TEST_CASE("lending: nobody else, and nothing else") {
   const Tree tree;
   tree.write("public", "x", 0644);
   tree.write("execute/dir_2/open", "x", 0666);
+  REQUIRE(::chmod(tree.folder.c_str(), 0755) == 0);
   REQUIRE(lend(tree.lent).ok());
   // Of the pilot job's own files its job sees only what anybody may, and only by name.
   CHECK_FALSE(opens(k_inner, tree.sandbox + "/token", O_RDONLY));
@@ -127,8 +128,9 @@ TEST_CASE("lending: what is not the owner's is left alone, and no link is follow
   fs::create_hard_link(tree.scratch + "/dir_9/victim", tree.folder + "/hard");
   REQUIRE(::mkfifo((tree.folder + "/pipe").c_str(), 0600) == 0);
   REQUIRE(::chown((tree.folder + "/pipe").c_str(), k_pilot, k_pilot) == 0);
+  fs::create_hard_link(tree.sandbox + "/token", tree.folder + "/token");
   REQUIRE(lend(tree.lent).ok());
-  for (const char* name : {"strange", "link", "hard", "links/victim"})
+  for (const char* name : {"strange", "link", "hard", "links/victim", "token"})
     CHECK_FALSE(opens(k_inner, tree.folder + "/" + name, O_RDONLY));
   REQUIRE(take_back(tree.lent).ok());
   CHECK(tree.owner_of("execute/dir_2/strange") == k_stranger);
@@ -150,8 +152,8 @@ TEST_CASE("lending: only a folder of the owner's inside the pilot job's own") {
   for (const std::string& folder :
        {std::string(), tree.sandbox, tree.sandbox + "/", tree.sandbox + "/.", tree.scratch,
         std::string("/tmp"), tree.scratch + "/dir_9/mine", tree.sandbox + "/../dir_9/mine",
-        tree.sandbox + "/away", tree.sandbox + "/execute/strange", tree.sandbox + "/absent",
-        tree.sandbox + "/token", tree.sandbox + "x"}) {
+        tree.sandbox + "/execute/..", tree.sandbox + "/away", tree.sandbox + "/execute/strange",
+        tree.sandbox + "/absent", tree.sandbox + "/token", tree.sandbox + "x"}) {
     CAPTURE(folder);
     CHECK(refused(folder));
   }
