@@ -22,7 +22,9 @@ struct Settings {
   std::string pod_namespace;
   std::string payload_containers;
   std::vector<std::string> image_rules = {
-      "/cvmfs/singularity.opensciencegrid.org/{path} -> docker.io/{path}"};
+      "/cvmfs/singularity.opensciencegrid.org/{path} -> docker.io/{path}",
+      "/cvmfs/unpacked.cern.ch/registry.hub.docker.com/{path} -> docker.io/{path}",
+      "/cvmfs/unpacked.cern.ch/{path} -> {path}"};
   std::vector<std::string> shared_paths = {"/etc/hosts", "/etc/resolv.conf", "/dev", "/proc", "/sys"};
   int reuse = 0;
   std::chrono::seconds bind_deadline{600};

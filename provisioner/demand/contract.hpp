@@ -16,7 +16,7 @@ inline constexpr const char* k_container_jobs =
     R"((EncryptExecuteDirectory =?= undefined || EncryptExecuteDirectory =?= false) && )"
     R"((StarterWaitForDebug =?= undefined || StarterWaitForDebug =?= 0) && )"
     R"((JobStarterDebug =?= undefined || JobStarterDebug =?= false) && )"
-    R"x(regexp("^(docker://|/cvmfs/singularity[.]opensciencegrid[.]org/)", )x"
+    R"x(regexp("^(docker://|/cvmfs/(singularity[.]opensciencegrid[.]org|unpacked[.]cern[.]ch)/)", )x"
     R"x((isString(SingularityImage) ? SingularityImage : )x"
     R"((ContainerImage =!= undefined ? ContainerImage : GlidepodDefaultImage))) =?= True && )"
     R"((GlidepodPilot =!= True || GlidepodPilotJobs))";

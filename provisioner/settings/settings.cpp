@@ -231,10 +231,12 @@ class Table {
     add(k, "default_image", "", "image of jobs that name none; empty: such jobs do not count",
         [&s](const std::string& value) -> Result<void> {
           static const std::regex image(
-              "(docker://|/cvmfs/singularity[.]opensciencegrid[.]org/)[A-Za-z0-9][A-Za-z0-9._:@/-]*");
+              "(docker://|/cvmfs/(singularity[.]opensciencegrid[.]org|unpacked[.]cern[.]ch)/"
+              ")[A-Za-z0-9][A-Za-z0-9._:@/-]*");
           if (!value.empty() && !std::regex_match(value, image))
             return error(
-                "must be docker://NAME or a path below /cvmfs/singularity.opensciencegrid.org/, or empty");
+                "must be docker://NAME or a path below /cvmfs/singularity.opensciencegrid.org/ or "
+                "/cvmfs/unpacked.cern.ch/, or empty");
           s.default_image = value;
           return {};
         });

@@ -62,7 +62,9 @@ Finding of_image(const Ad& job) {
   } else if (image.ends_with(".sif")) {
     finding.what = "its image is a file, and pilots switch to a registry's only";
   } else if (image.starts_with("/")) {
-    finding.what = "its image is a path that is not below /cvmfs/singularity.opensciencegrid.org/";
+    finding.what =
+        "its image is a path that is not below /cvmfs/singularity.opensciencegrid.org/ or "
+        "/cvmfs/unpacked.cern.ch/";
   } else {
     finding.what = "its image's name has no docker:// before it";
   }

@@ -22,6 +22,9 @@ TEST_CASE("image rules: what an image of a command line is in a pod") {
            Row{"docker://alpine:3.19" + digest, "docker.io/library/alpine" + digest},
            Row{"/cvmfs/singularity.opensciencegrid.org/org/name:tag", "docker.io/org/name:tag"},
            Row{"/cvmfs/singularity.opensciencegrid.org/org/name:tag/", "docker.io/org/name:tag"},
+           Row{"/cvmfs/unpacked.cern.ch/registry.hub.docker.com/org/name:tag", "docker.io/org/name:tag"},
+           Row{"/cvmfs/unpacked.cern.ch/gitlab-registry.cern.ch/group/name:tag",
+               "gitlab-registry.cern.ch/group/name:tag"},
        }) {
     CAPTURE(row.image);
     const auto image = pod_image(row.image, rules);

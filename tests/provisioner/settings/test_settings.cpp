@@ -149,7 +149,8 @@ TEST_CASE("settings: a wrong value names the key, the value and what is allowed"
        {"a:1", "oras://a:1", "Docker://a", "docker://", "docker://a\"b", "/cvmfs/other/a"})
     CHECK(failure("[k8s]\ndefault_image = " + image + "\n") ==
           "[k8s] default_image = '" + image +
-              "': must be docker://NAME or a path below /cvmfs/singularity.opensciencegrid.org/, or empty");
+              "': must be docker://NAME or a path below /cvmfs/singularity.opensciencegrid.org/ or "
+              "/cvmfs/unpacked.cern.ch/, or empty");
   CHECK(load("[k8s]\ndefault_image = docker://r.example:5000/a/b:1@sha256:00\n").ok());
   CHECK(load("[k8s]\ndefault_image =\n").ok());
   CHECK(failure("[k8s]\nrequest_fuse = maybe\n") == "[k8s] request_fuse = 'maybe': must be one of: yes, no");

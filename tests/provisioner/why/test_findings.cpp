@@ -72,7 +72,8 @@ bool holds(const std::string& expression, const condor::Ad& job) {
   if (!expression.starts_with("regexp(")) return job.evaluate_expression(expression).to_string() == "true";
   const auto special = job.evaluate("SingularityImage");
   const auto image = special.is(condor::Value::Type::string) ? special.text : job.text("ContainerImage");
-  return std::regex_search(image, std::regex("^(docker://|/cvmfs/singularity[.]opensciencegrid[.]org/)"));
+  return std::regex_search(
+      image, std::regex("^(docker://|/cvmfs/(singularity[.]opensciencegrid[.]org|unpacked[.]cern[.]ch)/)"));
 }
 
 std::vector<Finding> ask(World world) {
