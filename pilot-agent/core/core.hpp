@@ -147,6 +147,7 @@ class Core {
   std::string goal_of(const Request& request) const;
   Container* warm_for(const Request& request);
   Container* coldest(State state);
+  Container* smallest_idle();
   Container* for_probe();
   void ready(Container& container, Waiting waiting, std::string_view how, std::chrono::microseconds before,
              EventKind event, Time now);

@@ -69,6 +69,17 @@ Container* Core::coldest(State state) {
   return found;
 }
 
+// A pilot job needs little itself; its own jobs are to have the larger ones.
+Container* Core::smallest_idle() {
+  const auto memory = [](const Container& container) {
+    return container.memory_limit_kib > 0 ? container.memory_limit_kib : INT64_MAX;
+  };
+  Container* found = least_wanted_idle();
+  for (Container& container : containers_)
+    if (container.kind() == State::idle && memory(container) < memory(*found)) found = &container;
+  return found;
+}
+
 // A probe runs a program of the pilot's, in whatever container nobody's job has used.
 Container* Core::for_probe() {
   Container* found = nullptr;
@@ -117,7 +128,7 @@ bool Core::place(Waiting& waiting, Time now) {
   }
   // Nobody has: a container pulls it.
   if (pulls_.all().contains(goal_of(request))) waiting.beside = false;
-  Container* container = least_wanted_idle();
+  Container* container = request.pilot ? smallest_idle() : least_wanted_idle();
   if (container == nullptr) container = coldest(State::broken);
   if (container == nullptr) return false;
   const Fit fit = fit_of(*container, request);

@@ -129,6 +129,27 @@ TEST_CASE("pilot jobs: what was made ready by a test is for the same pilot's nex
   }
 }
 
+TEST_CASE("pilot jobs: they have the smallest container, and leave their jobs the others") {
+  const auto sizes = [](kube::Pod& pod) {
+    for (std::size_t i = 1; i <= 3; ++i)
+      pod.containers[i].size.limit.memory = std::int64_t{i == 2 ? 1 : 8} << 30;
+  };
+  Harness h(3, {}, 0, Core::Earlier::none, sizes);
+  const auto bind = [&h](bool pilot) {
+    Request request;
+    request.client = ++h.last_id;
+    request.image = k_image_a;
+    request.owner = "alice";
+    request.uid = k_slot;
+    request.pilot = pilot;
+    h.core.on_bind(request, h.now);
+    h.take();
+    return h.last<Patch>().container;
+  };
+  CHECK(bind(true) == "payload-1");
+  CHECK(bind(false) == "payload-0");
+}
+
 TEST_CASE("pilot jobs: no more jobs than there are containers") {
   Pilots h;
   h.ask_inner();
