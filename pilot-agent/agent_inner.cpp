@@ -18,8 +18,9 @@ namespace glidepod::agent {
 namespace {
 
 // Users and groups of pilot jobs' own jobs; each job has one that no other had for this many jobs.
-constexpr uid_t k_first_inner = 100'000;
-constexpr uid_t k_inner_users = 100'000;
+// Below 65536, which is all that a pod with a user namespace of its own has.
+constexpr uid_t k_first_inner = 40'000;
+constexpr uid_t k_inner_users = 20'000;
 constexpr std::size_t k_most_links = 256;  // of all pilot jobs, waiting or running
 constexpr std::string_view k_bin = "/glidepod/bin";
 constexpr std::string_view k_path = "PATH=";
