@@ -32,8 +32,21 @@ Result<struct stat> look(const Fd& fd) {
   return info;
 }
 
+// Something in a folder, or that folder.
+struct Found {
+  const Fd& held;
+  const struct stat& info;
+  std::string_view name = {};
+  int depth = 0;
+};
+using Visit = std::function<Result<void>(const Found&)>;
+
+// The starter's word for who the job is: in force for its next run in this folder, too.
+bool is_ad(const Found& found) {
+  return found.depth == 0 && (found.name == ".job.ad" || found.name == ".machine.ad");
+}
+
 // Everything in a folder, folders before what is in them. What is gone meanwhile is passed over.
-using Visit = std::function<Result<void>(const Fd& held, const struct stat& info)>;
 Result<void> each_below(const Fd& folder, const Visit& visit, int depth, int& entries) {
   if (depth > k_deepest) return error("folders are nested more than {} deep", k_deepest);
   const int readable = ::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -51,7 +64,7 @@ Result<void> each_below(const Fd& folder, const Visit& visit, int depth, int& en
     const auto held = hold(folder.get(), entry->d_name);
     if (!held) continue;
     const auto info = TRY(look(*held));
-    TRY(visit(*held, info));
+    TRY(visit({*held, info, name, depth}));
     if (S_ISDIR(info.st_mode)) TRY(each_below(*held, visit, depth + 1, entries));
   }
   return {};
@@ -66,7 +79,7 @@ Result<Fd> walk(const Lent& lent, const Visit& above) {
   for (const std::string& part : split(lent.folder.substr(lent.scratch.size()), '/')) {
     if (part.empty() || part == ".") continue;
     if (part == "..") return error("folder '{}' goes up", lent.folder);
-    if (path.size() >= lent.sandbox.size()) TRY(above(folder, TRY(look(folder))));
+    if (path.size() >= lent.sandbox.size()) TRY(above({folder, TRY(look(folder))}));
     folder = TRY(hold(folder.get(), part.c_str()).in(path));
     if (!S_ISDIR(TRY(look(folder)).st_mode)) return error("{} in {} is no folder", part, path);
     path += "/" + part;
@@ -75,52 +88,56 @@ Result<Fd> walk(const Lent& lent, const Visit& above) {
   return folder;
 }
 
-// Both may do with it what either may.
-Result<void> share(const Lent& lent, const Fd& held, const struct stat& info) {
-  const bool is_folder = S_ISDIR(info.st_mode);
+// Both may do with it what either may, but for the ads, which the borrower reads.
+Result<void> share(const Lent& lent, const Found& found) {
+  const bool is_folder = S_ISDIR(found.info.st_mode);
   // A file with a second name may be one that was never meant to be lent.
-  if (info.st_uid != lent.owner || (!is_folder && (!S_ISREG(info.st_mode) || info.st_nlink > 1))) return {};
-  Acl acl = TRY(Acl::of(held, info.st_mode));
+  if (found.info.st_uid != lent.owner ||
+      (!is_folder && (!S_ISREG(found.info.st_mode) || found.info.st_nlink > 1)))
+    return {};
+  Acl acl = TRY(Acl::of(found.held, found.info.st_mode));
   const unsigned rights = Acl::k_read | Acl::k_write | (acl.rights(Acl::Tag::owner) & Acl::k_pass);
   acl.grant(Acl::Tag::user, lent.owner, rights);
-  acl.grant(Acl::Tag::user, lent.borrower, rights);
-  TRY(acl.write(held, Acl::Kind::access));
+  acl.grant(Acl::Tag::user, lent.borrower, is_ad(found) ? Acl::k_read : rights);
+  TRY(acl.write(found.held, Acl::Kind::access));
   if (!is_folder) return {};
   Acl all = Acl::from_mode(0700);
   all.grant(Acl::Tag::user, lent.owner, 7);
   all.grant(Acl::Tag::user, lent.borrower, 7);
-  return all.write(held, Acl::Kind::of_new);
+  return all.write(found.held, Acl::Kind::of_new);
 }
 
 }  // namespace
 
 Result<void> lend(const Lent& lent) {
-  const Fd folder = TRY(walk(lent, [&](const Fd& held, const struct stat& info) -> Result<void> {
-    if (std::ranges::find(lent.above, info.st_uid) == lent.above.end())
-      return error("a folder above it belongs to user {}", info.st_uid);
-    Acl acl = TRY(Acl::of(held, info.st_mode));
+  const Fd folder = TRY(walk(lent, [&](const Found& found) -> Result<void> {
+    if (std::ranges::find(lent.above, found.info.st_uid) == lent.above.end())
+      return error("a folder above it belongs to user {}", found.info.st_uid);
+    Acl acl = TRY(Acl::of(found.held, found.info.st_mode));
     acl.grant(Acl::Tag::group, lent.family, Acl::k_pass);
-    return acl.write(held, Acl::Kind::access);
+    return acl.write(found.held, Acl::Kind::access);
   }));
   const auto info = TRY(look(folder));
   if (info.st_uid != lent.owner) return error("{} belongs to user {}", lent.folder, info.st_uid);
-  TRY(share(lent, folder, info));
+  TRY(share(lent, {folder, info}));
   Acl acl = TRY(Acl::of(folder, info.st_mode));
   acl.close_to_others();
   TRY(acl.write(folder, Acl::Kind::access));
   int entries = 0;
   return each_below(
-      folder, [&](const Fd& held, const struct stat& each) { return share(lent, held, each); }, 0, entries);
+      folder, [&](const Found& found) { return share(lent, found); }, 0, entries);
 }
 
 Result<void> take_back(const Lent& lent) {
-  const Fd folder = TRY(walk(lent, [](const Fd&, const struct stat&) -> Result<void> { return {}; }));
+  const Fd folder = TRY(walk(lent, [](const Found&) -> Result<void> { return {}; }));
   int entries = 0;
   return each_below(
       folder,
-      [&](const Fd& held, const struct stat& info) -> Result<void> {
-        if (info.st_uid != lent.borrower) return {};
-        if (::fchownat(held.get(), "", lent.owner, lent.group, AT_EMPTY_PATH) != 0)
+      [&](const Found& found) -> Result<void> {
+        if (found.info.st_uid != lent.borrower) return {};
+        // Put in the place of the starter's: it stays what it is, and is not believed.
+        if (is_ad(found) && !S_ISDIR(found.info.st_mode)) return {};
+        if (::fchownat(found.held.get(), "", lent.owner, lent.group, AT_EMPTY_PATH) != 0)
           return Error::system("change the owner of a file");
         return {};
       },

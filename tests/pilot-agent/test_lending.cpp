@@ -163,6 +163,31 @@ TEST_CASE("lending: only a folder of the owner's inside the pilot job's own") {
   CHECK(refused(tree.sandbox + "/execute/strange/mine"));
 }
 
+TEST_CASE("lending: who the job is stays the starter's word") {
+  if (::getuid() != 0) return;
+  const Tree tree;
+  const std::string ad = tree.folder + "/.job.ad";
+  tree.write("execute/dir_2/.job.ad", "User = \"carol@inner\"", 0600);
+  tree.write("execute/dir_2/.machine.ad", "Disk = 1", 0600);
+  fs::create_directories(tree.folder + "/sub");
+  REQUIRE(::chown((tree.folder + "/sub").c_str(), k_pilot, k_pilot) == 0);
+  REQUIRE(lend(tree.lent).ok());
+  CHECK(opens(k_inner, ad, O_RDONLY));
+  CHECK_FALSE(opens(k_inner, ad, O_WRONLY));
+  CHECK_FALSE(opens(k_inner, tree.folder + "/.machine.ad", O_WRONLY));
+  CHECK(opens(k_pilot, ad, O_RDWR));
+  // It can put another in its place, and elsewhere, where the name means nothing.
+  CHECK(as(k_inner, {k_family}, [&] {
+    return ::unlink(ad.c_str()) == 0 && ::open(ad.c_str(), O_CREAT | O_WRONLY, 0644) >= 0 &&
+           ::open((tree.folder + "/sub/.job.ad").c_str(), O_CREAT | O_WRONLY, 0644) >= 0;
+  }));
+  REQUIRE(take_back(tree.lent).ok());
+  CHECK(tree.owner_of("execute/dir_2/.job.ad") == k_inner);
+  CHECK(as(k_pilot, {}, [&] { return ::unlink(ad.c_str()) == 0; }));
+  CHECK(tree.owner_of("execute/dir_2/.machine.ad") == k_pilot);
+  CHECK(tree.owner_of("execute/dir_2/sub/.job.ad") == k_pilot);
+}
+
 TEST_CASE("lending: a program does not keep rights that were its maker's") {
   if (::getuid() != 0) return;
   const Tree tree;
