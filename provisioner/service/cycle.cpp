@@ -124,6 +124,12 @@ void Cycle::finish_look(const std::shared_ptr<Look>& look) {
   result.capacity = std::move(look->seen.capacity);
   result.demand = backend_.fit(std::move(result.demand), result.capacity);
   result.demand.priorities = priorities_;
+  // To the accountant a pod that was offered and matched is in use; and the negotiator has kept to the
+  // quotas.
+  if (htcondor_.demand != "query") {
+    result.demand.priorities.quota_left.clear();
+    result.demand.priorities.group_of.clear();
+  }
   if (look->seen.blind || look->slots_failed) {
     // The tracker must not learn from half a view: pilots would seem to have vanished.
     result.supply.blind = look->seen.blind ? look->seen.blind : look->slots_failed;

@@ -58,7 +58,8 @@ struct Scene {
   FakeRunner::Reply accounting;
   Cycle cycle;
 
-  Scene() : cycle(demand, runner, backend, {}, "wn", policy()) {
+  explicit Scene(const HtcondorSettings& htcondor = {})
+      : cycle(demand, runner, backend, htcondor, "wn", policy()) {
     runner.answer = [this](const Command& command) -> FakeRunner::Reply {
       if (command.argv[1] == "-subsystem") return accounting;
       CHECK(command.argv[2] == "(MyPilots) && (GlidepodOffline =!= true)");
@@ -124,6 +125,27 @@ TEST_CASE("cycle: without the pods or their ads it is blind and learns nothing")
   // The pod did not vanish meanwhile.
   scene.backend.seen.blind.reset();
   CHECK(scene.observe().supply.groups.at(group(1)).used == 0);
+}
+
+TEST_CASE("cycle: quotas are the negotiator's where it is asked by offline ads, which it counts as used") {
+  for (const auto& [demand, left] :
+       {std::pair("query", 2.0), std::pair("offline", -1.0), std::pair("both", -1.0)}) {
+    CAPTURE(demand);
+    HtcondorSettings htcondor;
+    htcondor.demand = demand;
+    Scene scene(htcondor);
+    scene.accounting = {
+        "[\n{\"Name\": \"physics\", \"ConfigQuota\": 10, \"WeightedResourcesUsed\": 8, \"SurplusPolicy\": "
+        "\"no\"}\n,\n{\"Name\": \"physics.alice@x\", \"Priority\": 7.5, \"AccountingGroup\": "
+        "\"physics\"}\n]\n",
+        {}};
+    scene.demand.demand.groups[group(1)] = {40, 0, {{"alice", 40}}};
+    const auto all = scene.observe();
+    const auto& seen = all.demand.priorities;
+    CHECK(scene.cycle.decide(all).submissions() == (left < 0 ? 11 : 1));
+    CHECK((seen.quota_left.contains("physics") ? seen.quota_left.at("physics") : -1) == left);
+    CHECK(seen.of_owner("alice") == 7.5);
+  }
 }
 
 TEST_CASE("cycle: the pool's priorities are asked for every three minutes, and missing ones are told") {
