@@ -128,11 +128,14 @@ TEST_CASE("cycle: without the pods or their ads it is blind and learns nothing")
 }
 
 TEST_CASE("cycle: quotas are the negotiator's where it is asked by offline ads, which it counts as used") {
-  for (const auto& [demand, left] :
-       {std::pair("query", 2.0), std::pair("offline", -1.0), std::pair("both", -1.0)}) {
-    CAPTURE(demand);
+  struct Row {
+    std::string demand;
+    double left;
+  };
+  for (const Row& row : {Row{"query", 2}, Row{"offline", -1}, Row{"both", -1}}) {
+    CAPTURE(row.demand);
     HtcondorSettings htcondor;
-    htcondor.demand = demand;
+    htcondor.demand = row.demand;
     Scene scene(htcondor);
     scene.accounting = {
         "[\n{\"Name\": \"physics\", \"ConfigQuota\": 10, \"WeightedResourcesUsed\": 8, \"SurplusPolicy\": "
@@ -142,8 +145,8 @@ TEST_CASE("cycle: quotas are the negotiator's where it is asked by offline ads, 
     scene.demand.demand.groups[group(1)] = {40, 0, {{"alice", 40}}};
     const auto all = scene.observe();
     const auto& seen = all.demand.priorities;
-    CHECK(scene.cycle.decide(all).submissions() == (left < 0 ? 11 : 1));
-    CHECK((seen.quota_left.contains("physics") ? seen.quota_left.at("physics") : -1) == left);
+    CHECK(scene.cycle.decide(all).submissions() == (row.left < 0 ? 11 : 1));
+    CHECK((seen.quota_left.contains("physics") ? seen.quota_left.at("physics") : -1) == row.left);
     CHECK(seen.of_owner("alice") == 7.5);
   }
 }
