@@ -9,7 +9,8 @@
 namespace glidepod::agent {
 namespace {
 constexpr std::string_view k_ending = "the pilot is ending";
-}
+constexpr auto k_everybody = [](const Request&) { return true; };
+}  // namespace
 
 Core::Core(Policy policy, const std::vector<std::string>& containers)
     : policy_(std::move(policy)), names_given_(!containers.empty()) {
@@ -244,7 +245,7 @@ void Core::on_patched(std::uint64_t attempt, const kube::Failure& failure, Time 
 
 void Core::drain(Time now) {
   if (std::exchange(draining_, true)) return;
-  refuse_waiting();
+  refuse_waiting(k_everybody, std::string(k_ending));
   settle(now);
 }
 
@@ -270,7 +271,7 @@ std::vector<std::string> Core::missing() const {
 
 void Core::finish() {
   draining_ = finishing_ = true;
-  refuse_waiting();
+  refuse_waiting(k_everybody, std::string(k_ending));
   for (const LostJob& lost : std::exchange(lost_jobs_, {})) settle_lost(lost, nullptr);
   for (Container& container : containers_) {
     if (container.job() != nullptr) act(SignalJob{container.glue, container.job()->id, SIGKILL});
@@ -279,18 +280,17 @@ void Core::finish() {
 }
 
 // The switches that they waited for go on.
-void Core::refuse_waiting() {
+void Core::refuse_waiting(const std::function<bool(const Request&)>& which, const std::string& why) {
   std::vector<Request> refused;
-  for (const Waiting& waiting : queue_) refused.push_back(waiting.request);
-  for (const Container& container : containers_) {
-    if (const auto* step = std::get_if<Switching>(&container.state); step != nullptr && step->waiting)
-      refused.push_back(step->waiting->request);
-    if (const auto* asking = std::get_if<Asking>(&container.state))
-      refused.push_back(asking->waiting.request);
-  }
+  const auto add = [&](const Request& request) {
+    if (which(request)) refused.push_back(request);
+  };
+  for (const Waiting& waiting : queue_) add(waiting.request);
+  for (const Container& container : containers_)
+    if (const Request* request = container.waiting()) add(*request);
   for (const Request& request : refused) {
     drop_waiting(request.client, EventKind::gone);
-    fail(request, wire::Fault::infrastructure, std::string(k_ending));
+    fail(request, wire::Fault::infrastructure, why);
   }
 }
 

@@ -134,7 +134,7 @@ class Core {
   Container* find_glue(GlueId glue);
   Container* find_job(GlueId glue, JobId job);
   Container* find_client(ClientId client);
-  void refuse_waiting();
+  void refuse_waiting(const std::function<bool(const Request&)>& which, const std::string& why);
   void fail(const Request& request, wire::Fault fault, std::string message);
   void count_failure(const std::string& reason);
   void act(Action action) { actions_.push_back(std::move(action)); }

@@ -9,16 +9,8 @@
 namespace glidepod::agent {
 namespace {
 
-const Request* waiting_in(const Container& container) {
-  if (const auto* step = std::get_if<Switching>(&container.state))
-    return step->waiting ? &step->waiting->request : nullptr;
-  const auto* asking = std::get_if<Asking>(&container.state);
-  return asking != nullptr ? &asking->waiting.request : nullptr;
-}
-
 bool is_taken(const Container& container) {
-  return container.job() != nullptr || waiting_in(container) != nullptr ||
-         container.kind() == State::reserved;
+  return container.job() != nullptr || container.waiting() != nullptr || container.kind() == State::reserved;
 }
 
 }  // namespace
@@ -65,13 +57,7 @@ bool Core::has_inner(JobId outer) const {
 
 // The pilot job is over, or about to be.
 void Core::end_inner(JobId outer, Time now) {
-  std::vector<Request> waiting;
-  const auto add = [&](const Request& request) {
-    if (request.outer == outer) waiting.push_back(request);
-  };
-  for (const Waiting& queued : queue_) add(queued.request);
   for (Container& container : containers_) {
-    if (const Request* request = waiting_in(container)) add(*request);
     const auto* reserved = std::get_if<Reserved>(&container.state);
     if (reserved != nullptr && reserved->request.outer == outer) become(container, Idle{}, EventKind::time);
     if (container.kind() != State::running || container.job()->request.outer != outer) continue;
@@ -80,10 +66,8 @@ void Core::end_inner(JobId outer, Time now) {
     container.job()->signalled = true;
     kill_job(container, EventKind::gone, now);
   }
-  for (const Request& request : waiting) {
-    drop_waiting(request.client, EventKind::gone);
-    fail(request, wire::Fault::infrastructure, "the pilot job that asked has ended");
-  }
+  refuse_waiting([outer](const Request& request) { return request.outer == outer; },
+                 "the pilot job that asked has ended");
 }
 
 // One of its jobs is over. If it was the last that the pilot job's own end waited for, that is told now.

@@ -36,4 +36,11 @@ Job* Container::job() {
   return nullptr;
 }
 
+const Request* Container::waiting() const {
+  if (const auto* step = std::get_if<Switching>(&state))
+    return step->waiting ? &step->waiting->request : nullptr;
+  const auto* asking = std::get_if<Asking>(&state);
+  return asking != nullptr ? &asking->waiting.request : nullptr;
+}
+
 }  // namespace glidepod::agent

@@ -175,6 +175,8 @@ struct Container {
   }
   // The job that it has, or is getting rid of.
   Job* job();
+  // Who waits for it, while its image or what that runs is not ready; null: nobody.
+  const Request* waiting() const;
   const Job* job() const { return const_cast<Container*>(this)->job(); }
 };
 

@@ -7,29 +7,34 @@ namespace {
 
 constexpr uid_t k_slot = 20001;
 
+ClientId ask_with(Harness& h, const std::function<void(Request&)>& more, const std::string& image = k_image_a,
+                  wire::Verb verb = wire::Verb::exec) {
+  Request request;
+  request.client = ++h.last_id;
+  request.verb = verb;
+  request.image = image;
+  request.owner = "alice";
+  request.uid = k_slot;
+  request.job = "1.0";
+  more(request);
+  h.core.on_bind(request, h.now);
+  h.take();
+  return request.client;
+}
+void be_pilot(Request& request) {
+  request.pilot = true;
+}
+
 // A pod of three payload containers, in the first of which a pilot job runs.
 struct Pilots : Harness {
   explicit Pilots(int count = 3, const Policy& policy = {}) : Harness(count, policy) {
-    outer = ask_with([](Request& request) { request.pilot = true; }, k_image_a);
+    outer = ask_with(*this, be_pilot);
     switch_to(0, k_image_a, k_digest_a);
     outer_job = last<Launch>().job;
   }
-  ClientId ask_with(const std::function<void(Request&)>& more, const std::string& image,
-                    wire::Verb verb = wire::Verb::exec) {
-    Request request;
-    request.client = ++last_id;
-    request.verb = verb;
-    request.image = image;
-    request.owner = "alice";
-    request.uid = k_slot;
-    request.job = "1.0";
-    more(request);
-    core.on_bind(request, now);
-    take();
-    return request.client;
-  }
   ClientId ask_inner(const std::string& image = k_image_b, wire::Verb verb = wire::Verb::exec, JobId of = 0) {
     return ask_with(
+        *this,
         [&](Request& request) {
           request.outer = of != 0 ? of : outer_job;
           request.uid = verb == wire::Verb::test ? k_slot : ++inner_user;
@@ -79,14 +84,7 @@ TEST_CASE("pilot jobs: only the job's own user in its own container is believed"
 TEST_CASE("pilot jobs: a pilot whose container cannot be told is not believed") {
   Harness h(2);
   h.ids_known = false;
-  Request request;
-  request.client = ++h.last_id;
-  request.image = k_image_a;
-  request.owner = "alice";
-  request.uid = k_slot;
-  request.pilot = true;
-  h.core.on_bind(request, h.now);
-  h.take();
+  ask_with(h, be_pilot);
   h.switch_to(0, k_image_a, k_digest_a);
   REQUIRE(h.state(0) == State::running);
   CHECK_FALSE(h.core.pilot_in("", k_slot));
@@ -135,19 +133,10 @@ TEST_CASE("pilot jobs: they have the smallest container, and leave their jobs th
       pod.containers[i].size.limit.memory = std::int64_t{i == 2 ? 1 : 8} << 30;
   };
   Harness h(3, {}, 0, Core::Earlier::none, sizes);
-  const auto bind = [&h](bool pilot) {
-    Request request;
-    request.client = ++h.last_id;
-    request.image = k_image_a;
-    request.owner = "alice";
-    request.uid = k_slot;
-    request.pilot = pilot;
-    h.core.on_bind(request, h.now);
-    h.take();
-    return h.last<Patch>().container;
-  };
-  CHECK(bind(true) == "payload-1");
-  CHECK(bind(false) == "payload-0");
+  ask_with(h, be_pilot);
+  CHECK(h.last<Patch>().container == "payload-1");
+  ask_with(h, [](Request&) {});
+  CHECK(h.last<Patch>().container == "payload-0");
 }
 
 TEST_CASE("pilot jobs: no more jobs than there are containers") {
@@ -237,7 +226,8 @@ TEST_CASE("pilot jobs: its jobs end with it, and its end is told when nothing of
 
 TEST_CASE("pilot jobs: a pilot in a pilot, until no container is left") {
   Pilots h;
-  const ClientId middle = h.ask_with(
+  const ClientId middle = ask_with(
+      h,
       [&](Request& request) {
         request.outer = h.outer_job;
         request.uid = 100001;
