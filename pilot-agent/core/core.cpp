@@ -210,6 +210,7 @@ void Core::on_pod(const kube::Pod& pod, Time now) {
     const bool running = status->state == kube::ContainerStatus::State::running;
     if (container.glue != 0 && (container.instance.empty() ? running : is_of(*status, container.instance)))
       container.shown_running = true;
+    look_at_earlier(container);
     const auto* step = std::get_if<Switching>(&container.state);
     if (step != nullptr && step->leg != Switching::Leg::size)
       judge(container, EventKind::status, now);

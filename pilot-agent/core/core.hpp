@@ -207,7 +207,9 @@ class Core {
   void part(Container& container, EventKind event, Time now);
   void look_at(Container& container, Time now);
   void await_digest(Container& container, Time now);
-  void learn(Container& container, const kube::ContainerStatus& status);
+  void learn(const std::string& image, const std::string& admitted_image,
+             const kube::ContainerStatus& status);
+  void look_at_earlier(Container& container);
   bool owes_first() const;
   void check_first(Time now);
 

@@ -157,7 +157,7 @@ void Core::look_at(Container& container, Time now) {
   container.shown = status.image_id;
   switch (check(container, status, home_)) {
     case Check::as_told:
-      return learn(container, status);
+      return learn(container.image, container.admitted, status);
     case Check::unknown:
       return;
     case Check::doubtful:
@@ -187,9 +187,9 @@ void Core::await_digest(Container& container, Time now) {
   container.learning_until = now + until_told + 3 * policy_.status_patience;
 }
 
-void Core::learn(Container& container, const ContainerStatus& status) {
-  const auto asked = ImageReference::parse(container.image);
-  const auto admitted = ImageReference::parse(container.admitted);
+void Core::learn(const std::string& image, const std::string& admitted_image, const ContainerStatus& status) {
+  const auto asked = ImageReference::parse(image);
+  const auto admitted = ImageReference::parse(admitted_image);
   const auto shown = ImageReference::parse(kube::repository_of(status.image_id));
   const std::string digest = kube::digest_of(status.image_id);
   // An image that the node also has under another name may be shown by that one, which the registry asked for
@@ -198,8 +198,15 @@ void Core::learn(Container& container, const ContainerStatus& status) {
   if (shown->full_repository() != admitted->full_repository() &&
       shown->full_repository() != asked->full_repository())
     return;
-  if (!known_.emplace(container.image, Known{asked->repository, digest}).second) return;
-  note("event=digest image={} digest={}", word(container.image), digest);
+  if (!known_.emplace(image, Known{asked->repository, digest}).second) return;
+  note("event=digest image={} digest={}", word(image), digest);
+}
+
+void Core::look_at_earlier(Container& container) {
+  if (!container.unlearnt || !is_of(*container.status, container.unlearnt->instance)) return;
+  const auto earlier = *std::exchange(container.unlearnt, {});
+  if (shows_image(*container.status, earlier.admitted))
+    learn(earlier.image, earlier.admitted, *container.status);
 }
 
 bool Core::owes_first() const {

@@ -163,6 +163,11 @@ struct Container {
   std::optional<Time> calm_at;
   std::optional<kube::ContainerStatus> status;  // the last one told; old unless the pod is watched
   std::optional<Time> learning_until;           // its imageID is awaited
+  // The container before it, if that was to be gone before the status had told of it.
+  struct Earlier {
+    std::string instance, image, admitted;
+  };
+  std::optional<Earlier> unlearnt;
   Time last_used{};
   AnyState state;
 

@@ -61,6 +61,10 @@ void Core::next_step(Container& container, Switching& step, Time now) {
   // What ran before is worth knowing: a job that finds it again did not get its image.
   if (container.status && is_of(*container.status, container.instance))
     container.shown = container.status->image_id;
+  container.unlearnt.reset();
+  // After a short job it is told while the kubelet ends it.
+  if (container.learning_until && !container.instance.empty())
+    container.unlearnt = {container.instance, container.image, container.admitted};
   container.learning_until.reset();
   container.last_used = now;
   note("event=switch container={} image={} job={} proof={}", container.name, word(step.reference),

@@ -111,6 +111,43 @@ TEST_CASE("core: a test reserves the container for its caller, for a while") {
   }
 }
 
+TEST_CASE("core: what a container ran is learnt after its next switch has begun, too") {
+  // A job of a moment: the kubelet tells of its container only when it ends that.
+  Harness h;
+  h.ask(k_image_a);
+  h.patched();
+  h.goodbye();
+  h.hello();
+  h.end_job();
+  const std::string of_a = "test://" + h.id(0);
+  h.ask(k_image_b);
+  h.patched();
+  const auto told = [&](const std::string& id, const std::string& image) {
+    h.status(0).state = ContainerStatus::State::running;
+    h.status(0).container_id = id;
+    h.status(0).image = image;
+    h.status(0).image_id = "docker.io/library/a@" + k_digest_a;
+    h.tell();
+  };
+  SUBCASE("by its own status") {
+    told(of_a, k_image_a);
+    CHECK(h.noted("event=digest image=" + k_image_a + " digest=" + k_digest_a));
+    h.goodbye();
+    h.hello();
+    h.end_job();
+    h.ask(k_image_a);
+    CHECK(h.last<Patch>().image == "docker.io/library/a:g-1@" + k_digest_a);
+  }
+  SUBCASE("not by another container's") {
+    told("test://other", k_image_a);
+    CHECK_FALSE(h.noted("event=digest"));
+  }
+  SUBCASE("not by one that names another image") {
+    told(of_a, "docker.io/library/c:1");
+    CHECK_FALSE(h.noted("event=digest"));
+  }
+}
+
 TEST_CASE("core: requests wait in order and take the coldest container") {
   Harness h(2);
   const ClientId first = h.ask(k_image_a);
