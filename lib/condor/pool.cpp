@@ -73,7 +73,7 @@ void Pool::ask_accountant(std::string attributes, Answer answer) {
 }
 
 void Pool::cycles(Answer answer) {
-  ask_accountant("LastUpdate", std::move(answer));
+  ask_accountant("LastUpdate,LastHeardFrom", std::move(answer));
 }
 
 void Pool::advertise_slots(std::string text, std::function<void(Result<void>)> done) {

@@ -102,8 +102,10 @@ bool asks_pool(Decision& decision, const Offers& offers) {
     decision.keep = decision.supply.unclaimed();
   }
   if (offers.limits())
-    decision.steps.push_back(fmt::format("negotiator: would use {} of {} pods offered: {} -> {}",
-                                         offers.matched, offers.offered, offers.queried, idle));
+    decision.steps.push_back(
+        fmt::format("negotiator: would use {} of {} pods offered{}: {} -> {}", offers.matched, offers.offered,
+                    offers.begun > 0 ? fmt::format(", before {} more jobs began", offers.begun) : "",
+                    offers.queried, idle));
   return false;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -17,7 +19,12 @@ struct Offers {
   std::int64_t offered = 0, matched = 0;
   std::int64_t queried = 0;  // idle jobs by the query
   bool decides = false;      // the idle jobs that count follow from this; else it is only told
+  // When that cycle was over, and how many slots of the group's pods have been claimed since. To it their jobs
+  // were ones that offered pods would run.
+  std::chrono::sys_seconds over{};
+  std::int64_t begun = 0;
 
+  std::int64_t left() const { return std::max<std::int64_t>(matched - begun, 0); }
   // Whether fewer jobs count than the query has.
   bool limits() const { return state == State::answered && matched < offered && matched < queried; }
   // Both numbers, for people.

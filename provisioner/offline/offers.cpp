@@ -36,8 +36,9 @@ std::string Offers::to_string() const {
       return fmt::format("{} idle jobs by the query; no negotiation cycle has seen the pods that are offered",
                          queried);
     case State::answered:
-      return fmt::format("{} idle jobs by the query; of {} pods offered the negotiator would use {}", queried,
-                         offered, matched);
+      return fmt::format("{} idle jobs by the query; of {} pods offered the negotiator would use {}{}",
+                         queried, offered, matched,
+                         begun > 0 ? fmt::format(", before {} more jobs began", begun) : "");
   }
   return {};
 }
@@ -45,6 +46,7 @@ std::string Offers::to_string() const {
 Offers judge(const Group& group, std::int64_t queried, const Negotiation& seen) {
   Offers result;
   result.queried = queried;
+  result.over = seen.over;
   if (const auto found = seen.board.find(group.hash()); found != seen.board.end())
     for (const auto& offer : found->second) {
       if (!seen.cycle || *seen.cycle < offer.heard + k_fetch) continue;
@@ -65,6 +67,15 @@ void add_offers(Demand& demand, const Negotiation& seen, Offering offering) {
     if (offers.decides && offers.state == Offers::State::no_pilot) limit(jobs, 1);
     jobs.offers = offers;
   }
+}
+
+void begun_since(Demand& demand, const Group& group, std::int64_t claims) {
+  const auto found = demand.groups.find(group);
+  if (found == demand.groups.end() || !found->second.offers) return;
+  auto& offers = *found->second.offers;
+  if (!offers.decides || !offers.limits()) return;
+  offers.begun = claims;
+  limit(found->second, offers.left());
 }
 
 std::vector<std::pair<Group, std::int64_t>> missing_offers(const std::map<Group, std::int64_t>& queried,

@@ -14,6 +14,7 @@ struct Negotiation {
   Board board;
   // When the last cycle that is over looked at who uses what (condor::Pool::cycles); none: no cycle is known.
   std::optional<Time> cycle;
+  Time over{};                            // when the pool was told of it
   bool pilots[2] = {false, false};  // whether there is a pilot's ad to copy: without GPUs, with
 };
 
@@ -26,6 +27,9 @@ enum class Offering : std::uint8_t { told, decides };
 // pods were matched; all that the query has where every one of them was, since then nothing is known to limit
 // them; one at most where no pilot has joined yet.
 void add_offers(Demand& demand, const Negotiation& seen, Offering offering);
+
+// What has begun since counts no more.
+void begun_since(Demand& demand, const Group& group, std::int64_t claims);
 
 // The ads that are to be put into the collector now, by group and number: so many as jobs are idle by the
 // query, at most that many; those that are missing, or older than half of their lifetime.

@@ -64,6 +64,9 @@ void OfflineDemand::fetch(std::function<void(Demand)> done) {
                   if (!at.is(Value::Type::integer)) return;
                   const Time time{Seconds(at.integer)};
                   look->seen.cycle = std::max(look->seen.cycle.value_or(time), time);
+                  const auto heard = ad.evaluate("LastHeardFrom");
+                  if (heard.is(Value::Type::integer))
+                    look->seen.over = std::max(look->seen.over, Time(Seconds(heard.integer)));
                 },
                 ignore, ended("accounting ads")});
   read_pilots(look);

@@ -7,6 +7,7 @@
 #include "provisioner/backends/pods.hpp"
 #include "provisioner/decide/nodes.hpp"
 #include "provisioner/offline/ads.hpp"
+#include "provisioner/offline/offers.hpp"
 #include "provisioner/service/slots.hpp"
 #include "provisioner/supply/place.hpp"
 
@@ -25,6 +26,21 @@ std::string place_of_next(const Decision& decision, std::int64_t number) {
     number -= in.submit;
   }
   return {};
+}
+
+// The jobs for which the negotiator would have used pods, and which run meanwhile.
+void count_begun(Observation& seen) {
+  std::map<std::string_view, const Group*> groups;
+  for (const auto& pod : seen.pods) groups[pod.name] = &pod.group;
+  std::map<Group, std::int64_t> begun;
+  for (const auto& slot : seen.slots) {
+    const auto group = groups.find(slot.pod);
+    if (!slot.claimed || group == groups.end()) continue;
+    const auto demand = seen.demand.groups.find(*group->second);
+    if (demand == seen.demand.groups.end() || !demand->second.offers) continue;
+    if (slot.claimed_at > demand->second.offers->over) ++begun[*group->second];
+  }
+  for (const auto& [group, claims] : begun) begun_since(seen.demand, group, claims);
 }
 
 }  // namespace
@@ -137,6 +153,7 @@ void Cycle::finish_look(const std::shared_ptr<Look>& look) {
     result.supply = supply_of(*look);
     result.pods = std::move(look->seen.pods);
     result.slots = std::move(look->slots);
+    count_begun(result);
   }
   auto& problems = result.supply.problems;
   for (auto* list : {&look->seen.problems, &look->problems})

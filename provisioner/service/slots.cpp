@@ -100,6 +100,7 @@ void read_room(const condor::Ad& ad, Slot& slot) {
 std::vector<std::string> slot_attributes(const std::string& pod_attribute) {
   return {"Name",
           "State",
+          "EnteredCurrentState",
           "AuthenticatedIdentity",
           "RemoteOwner",
           pod_attribute,
@@ -138,6 +139,9 @@ std::optional<Slot> read_slot(const condor::Ad& ad, const std::string& pod_attri
   if (slot.pod.empty() || !std::regex_match(ad.text("AuthenticatedIdentity"), identities))
     return std::nullopt;
   slot.claimed = ad.text("State") == "Claimed";
+  if (const auto entered = ad.evaluate("EnteredCurrentState");
+      slot.claimed && entered.is(condor::Value::Type::integer))
+    slot.claimed_at = Time(std::chrono::seconds(entered.integer));
   slot.owner = ad.text("RemoteOwner");
   // "alice@domain" is the Owner "alice" of the job.
   slot.owner.resize(std::min(slot.owner.find('@'), slot.owner.size()));

@@ -51,6 +51,7 @@ struct Slot {
   // known.
   std::optional<Resources> room = {};
   Time room_until{};
+  Time claimed_at{};  // where it is claimed, and says since when
 };
 
 }  // namespace glidepod::provisioner

@@ -41,7 +41,7 @@ TEST_CASE("pool: the command lines") {
   there.slots("true", {}, log.answer());
   there.advertise_slots("Name = \"a\"\n\n", [](const Result<void>&) {});
   CHECK(runner.commands[3] == Argv{"condor_status", "-pool", "cm:9618", "-subsystem", "accounting", "-json",
-                                   "-attributes", "LastUpdate"});
+                                   "-attributes", "LastUpdate,LastHeardFrom"});
   CHECK(runner.commands[4] == Argv{"condor_status", "-pool", "cm:9618", "-constraint", "true", "-json"});
   CHECK(runner.commands[5] ==
         Argv{"condor_advertise", "-pool", "cm:9618", "-multiple", "UPDATE_STARTD_AD", "-"});

@@ -95,6 +95,30 @@ TEST_CASE("offers: a plan shows both numbers, whichever decides") {
   }
 }
 
+TEST_CASE("offers: jobs that have begun since the cycle need no pods any more") {
+  struct Row {
+    std::int64_t begun, idle;
+  };
+  for (const Row& row : {Row{0, 10}, Row{4, 6}, Row{10, 0}, Row{12, 0}}) {
+    Scene scene;
+    scene.ads(20, 10);
+    scene.add();
+    begun_since(scene.demand, group(1), row.begun);
+    CHECK(scene.demand.groups.at(group(1)).idle == row.idle);
+    const auto reason = decide(scene.demand, {}, {}, {}, k_cycle, {}).decisions.at(0).reason();
+    CHECK((reason.find(fmt::format(", before {} more jobs began: 40 -> {}", row.begun, row.idle)) !=
+           std::string::npos) == (row.begun > 0));
+  }
+  // Where the query's own count holds it has left them out already.
+  for (const auto offering : {Offering::told, Offering::decides}) {
+    Scene scene;
+    scene.ads(20, offering == Offering::told ? 10 : 20);
+    scene.add(offering);
+    begun_since(scene.demand, group(1), 4);
+    CHECK(scene.demand.groups.at(group(1)).idle == 40);
+  }
+}
+
 TEST_CASE("offers: where all were matched nothing limits the query") {
   Scene scene;
   scene.ads(20, 20);

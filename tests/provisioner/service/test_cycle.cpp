@@ -151,6 +151,35 @@ TEST_CASE("cycle: quotas are the negotiator's where it is asked by offline ads, 
   }
 }
 
+TEST_CASE("cycle: what was claimed after the negotiator's last cycle was over is among what it would use") {
+  Scene scene;
+  for (const auto* name : {"a", "b", "c"})
+    scene.backend.seen.pods.push_back({name, group(1), "img", PodState::unregistered, k_now});
+  const auto over = k_now - Seconds(30);
+  const auto slot = [](const char* pod, const char* state, Time since) {
+    return fmt::format(
+        "{{\"PodName\": \"{}\", \"State\": \"{}\", \"EnteredCurrentState\": {}, \"AuthenticatedIdentity\": "
+        "\"p\"}}",
+        pod, state, since.time_since_epoch().count());
+  };
+  scene.startds = fmt::format("[\n{}\n,\n{}\n,\n{}\n,\n{}\n]\n", slot("a", "Claimed", over),
+                              slot("b", "Claimed", over + Seconds(1)),
+                              slot("c", "Unclaimed", over + Seconds(1)), slot("d", "Claimed", k_now));
+  auto& jobs = scene.demand.demand.groups[group(1)];
+  jobs.idle = 2;
+  Offers offers;
+  offers.state = Offers::State::answered;
+  offers.offered = 8;
+  offers.matched = 2;
+  offers.queried = 8;
+  offers.decides = true;
+  offers.over = over;
+  jobs.offers = offers;
+  const auto seen = scene.observe();
+  CHECK(seen.demand.groups.at(group(1)).idle == 1);
+  CHECK(seen.demand.groups.at(group(1)).offers->begun == 1);
+}
+
 TEST_CASE("cycle: the pool's priorities are asked for every three minutes, and missing ones are told") {
   Scene scene;
   scene.accounting = {"[\n{\"Name\": \"alice@x\", \"Priority\": 7.5, \"AccountingGroup\": \"<none>\"}\n]\n",
