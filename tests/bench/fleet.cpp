@@ -19,6 +19,7 @@
 #include "lib/base/json.hpp"
 #include "lib/base/loop.hpp"
 #include "lib/kube/client.hpp"
+#include "lib/kube/pod_images.hpp"
 
 using namespace glidepod;
 using Json = nlohmann::json;
@@ -84,11 +85,14 @@ class Storm;
 class Pilot {
  public:
   Pilot(World& world, Storm& storm, kube::Client& node, int number)
-      : world_(world), storm_(storm), node_(node), api_(client(world.loop, world.pilots)) {
-    pod_ = {world.name_space, fmt::format("fleet-{}", number)};
-  }
+      : world_(world),
+        storm_(storm),
+        node_(node),
+        api_(client(world.loop, world.pilots)),
+        pod_{world.name_space, fmt::format("fleet-{}", number)},
+        images_(*api_, pod_) {}
   // It knows its pod, as an agent does from its start.
-  void know(const kube::Pod& pod) { before_ = pod.containers.at(1).image; }
+  void know(const kube::Pod& pod) { images_.saw(pod); }
   const std::string& name() const { return pod_.name; }
   void begin();
   void write_status(bool runs);
@@ -100,7 +104,8 @@ class Pilot {
   kube::Client& node_;
   std::unique_ptr<kube::Client> api_;
   kube::PodName pod_;
-  std::string before_, wanted_, digest_;
+  kube::PodImages images_;
+  std::string wanted_, digest_;
   SteadyTime began_;
   std::unique_ptr<http::Operation> patch_, watch_, over_;
   std::unique_ptr<http::Exchange> status_;
@@ -161,15 +166,14 @@ void Pilot::begin() {
   const auto nonce = std::chrono::system_clock::now().time_since_epoch().count();
   digest_ = fmt::format("sha256:{:064x}", nonce);
   wanted_ = fmt::format("registry.example.org/some/image:glidepod-{:x}@{}", nonce, digest_);
-  patch_ = api_->patch_image(pod_, {1, "payload-0", before_, wanted_}, Loop::now() + k_patience,
-                             [this](const Result<kube::Pod>& answer) {
-                               if (!answer) fail(answer.error().message());
-                               watch_ =
-                                   api_->watch(pod_, answer->resource_version,
-                                               {[this](const kube::Pod& pod) { changed(pod); }, [] {},
-                                                [](const kube::Failure& why) { fail(why.to_string()); }});
-                               write_status(false);
-                             });
+  patch_ = images_.change({"payload-0", wanted_, true}, Loop::now() + k_patience,
+                          [this](const Result<kube::Pod>& answer) {
+                            if (!answer) fail(answer.error().message());
+                            watch_ = api_->watch(pod_, answer->resource_version,
+                                                 {[this](const kube::Pod& pod) { changed(pod); }, [] {},
+                                                  [](const kube::Failure& why) { fail(why.to_string()); }});
+                            write_status(false);
+                          });
 }
 
 // As the kubelet does: once when the container has ended, once when it runs again.
@@ -197,7 +201,6 @@ void Pilot::changed(const kube::Pod& pod) {
   const auto* status = pod.status("payload-0");
   if (status == nullptr || status->state != kube::ContainerStatus::State::running || status->image != wanted_)
     return;
-  before_ = wanted_;
   over_ = std::move(watch_);  // this is called from inside it
   world_.loop.after(Milliseconds(0), [this] { over_.reset(); });
   storm_.done(Loop::now() - began_);

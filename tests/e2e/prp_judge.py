@@ -90,6 +90,8 @@ class Judge:
             return "storage" if as_said(one, other, size.disk) else None
         if path == "/affinity":
             return "affinity" if other is None else "kinds of GPUs" if size.memory == 6800 else None
+        if path == "/env/GLIDEPOD_GPU_TYPES":
+            return "kinds of GPUs" if one is None and size.memory == 6800 else None
         if self.branch == "ospool_pool_base" and path == "/env/DISK" and one and other and int(one) > int(other):
             return "ospool_pool_base"
         if self.branch == "osg_testing" and (one == "0" and path.endswith("/nvidia.com~gpu") or "&" in str(one) or path in OLDER):

@@ -1,0 +1,58 @@
+# shellcheck shell=bash
+# Part of tests/e2e/provisioner: what limits leave is shared as the pool shares its slots, by owners, their priorities
+# with a real negotiator, and the quota of an accounting group. Pods of the scene have no node, so only the queue decides.
+
+on_manager() { in_system exec -i central-manager-0 -- "$@"; }
+# The negotiator's accounting ads, which the provisioner reads.
+accounting_says() {  # NAME ATTRIBUTE VALUE: an extended regular expression
+    env_in_pool condor_status -subsystem accounting -constraint "Name == \"$1\"" -af "$2" | grep -xE -- "$3" >/dev/null
+}
+waiting_are() {  # PODS_OF_ONE_CPU PODS_OF_TWO
+    [[ $(pilots -o jsonpath='{range .items[*]}{.metadata.labels.PodCPUs}{"\n"}{end}' | sort | uniq -c | awk '{ print $2 ": " $1 }' | xargs) == "$*" ]]
+}
+# Jobs of one processor and of so many sizes of disk as there are jobs, or of two processors and one size.
+submit_sizes() { submit_shared "$1" "$2" 1 "\$(Process) * 1000000 + 9000000"; }  # USER COUNT
+submit_alike() { submit_shared "$1" "$2" 2 1MB; }  # USER COUNT
+submit_shared() {  # USER COUNT CPUS DISK [LINE...]
+    printf '%s\n' "universe = vanilla" "container_image = docker://$env_registry/demo/busybox:1" "executable = /bin/true" \
+        "transfer_executable = false" "request_cpus = $3" "request_memory = 100MB" "request_disk = $4" "${@:5}" "queue $2" |
+        env_as "$1" condor_submit -terse - >/dev/null
+}
+none_left() { env_in_pool condor_rm -all >/dev/null; wait_until 90 "the end of the pods" no_pilots; }
+
+test_shares() {
+    local used domain user physics=("accounting_group = physics" "accounting_group_user = carol")
+    domain=$(on_manager condor_config_val UID_DOMAIN </dev/null)
+    for user in carol dave; do
+        env_in_pool id "$user" >/dev/null 2>&1 || env_in_pool useradd --create-home --shell /bin/bash "$user"
+    done
+    printf '%s\n' "GROUP_NAMES = physics" "GROUP_QUOTA_physics = 3" "GROUP_ACCEPT_SURPLUS = False" "NEGOTIATOR_INTERVAL = 5" |
+        on_manager sh -c 'cat >/etc/condor/config.d/99-shares.config && condor_reconfig' >/dev/null
+    # Who has never had a slot, as dave, is not in the accountant's ads, and counts as a newcomer.
+    for user in alice bob; do submit_shared "$user" 1 1 1MB; done
+    submit_shared carol 1 1 1MB "${physics[@]}"
+    for user in "alice@$domain" "bob@$domain" "physics.carol@$domain"; do
+        check "the pool's accountant knows $user" wait_until 180 "that" accounting_says "$user" Priority "[0-9.]+"
+    done
+    check "their jobs end" wait_until 180 "that" jobs_ended
+    check "bob's priority gets three times worse" on_manager condor_userprio -setfactor "bob@$domain" 3000 </dev/null
+    used=$(read_count used)
+    configure "node_selectors_dict=example.org/room:none" "max_pods_per_cluster=20" \
+        "[glidepod]" "disk_buckets=" "unschedulable_limit=0" "max_idle=8"
+    check "no node takes pods, and eight may wait" wait_until 120 "that" settings_were used $((used + 1))
+    check "the pods from before end" wait_until 180 "that" no_pilots
+    submit_sizes alice 30 && submit_alike dave 30
+    check "alice's thirty sizes get what dave's one gets" wait_until 60 "that" waiting_are 1: 4 2: 4
+    none_left
+    submit_sizes alice 30 && submit_alike bob 30
+    check "bob gets a third of what alice gets" wait_until 240 "that" waiting_are 1: 6 2: 2
+    none_left
+    submit_shared carol 20 1 1MB "${physics[@]}"
+    check "of a group with a quota of three cores three jobs count" wait_until 60 "that" plan_says "group_quota physics: 3 of 20 idle jobs count"
+    check "and ask for one pod, not six" wait_until 60 "that" waiting_are 1: 1
+    none_left
+    on_manager condor_userprio -setfactor "bob@$domain" 1000 </dev/null >/dev/null
+    on_manager sh -c 'rm /etc/condor/config.d/99-shares.config; condor_reconfig' </dev/null >/dev/null
+    usual_settings
+    check "pods end" wait_until 180 "the end of the pods" no_pilots
+}
