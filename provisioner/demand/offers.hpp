@@ -19,8 +19,8 @@ struct Offers {
   std::int64_t offered = 0, matched = 0;
   std::int64_t queried = 0;  // idle jobs by the query
   bool decides = false;      // the idle jobs that count follow from this; else it is only told
-  // When that cycle was over, and how many slots of the group's pods have been claimed since. To it their jobs
-  // were ones that offered pods would run.
+  // When that cycle was over, and how many slots of the group's pods have been claimed since. To it their
+  // jobs were ones that offered pods would run.
   std::chrono::sys_seconds over{};
   std::int64_t begun = 0;
 

@@ -14,7 +14,7 @@ struct Negotiation {
   Board board;
   // When the last cycle that is over looked at who uses what (condor::Pool::cycles); none: no cycle is known.
   std::optional<Time> cycle;
-  Time over{};                            // when the pool was told of it
+  Time over{};                      // when the pool was told of it
   bool pilots[2] = {false, false};  // whether there is a pilot's ad to copy: without GPUs, with
 };
 
