@@ -253,6 +253,12 @@ void Core::drain(Time now) {
 void Core::call_home(Time now) {
   drain(now);
   for (Container& container : containers_) {
+    const auto* absent = std::get_if<Absent>(&container.state);
+    if (absent != nullptr && absent->unborn) {
+      unsettle(container, now);
+      begin(container, {}, std::nullopt, EventKind::time, now);
+      continue;
+    }
     const auto* step = std::get_if<Switching>(&container.state);
     if (step == nullptr || container.glue != 0 || step->leg != Switching::Leg::target ||
         step->trouble.empty())

@@ -84,8 +84,9 @@ class Core {
   // The pilot is about to end: whose job has not begun is refused, whoever waits now or asks later. Jobs that
   // run go on.
   void drain(Time now);
-  // The same, where no job is left. A container that cannot start what it was told is told the pilot's own
-  // image: its glue must come before it can be finished, and until it is the pod does not end.
+  // The same, where no job is left. A container that cannot start what it was told, or has yet to start what
+  // the pod was made with, is told the pilot's own image: its glue must come before it can be finished, and
+  // until it is the pod does not end.
   void call_home(Time now);
   // The containers whose glue is not connected.
   std::vector<std::string> missing() const;

@@ -142,7 +142,8 @@ class Storm {
     for (const auto& item : list.at("items")) {
       auto pod = kube::pod_from(item);
       if (!pod) fail(pod.error().message());
-      all[pod->name] = *std::move(pod);
+      const auto name = pod->name;
+      all[name] = *std::move(pod);
     }
     for (auto& pilot : pilots_) pilot->know(all.at(pilot->name()));
     began_ = Loop::now();

@@ -179,3 +179,14 @@ TEST_CASE("born: its image is on the node, so nobody is asked to pull it") {
   CHECK(s.count<Want>() == 0);
   CHECK(s.patches() == 1);
 }
+
+TEST_CASE("born: at the pilot's end one that is still being pulled is told the pilot's own image") {
+  Scene s;
+  s.waits(1, "ContainerCreating", "");
+  s.core.call_home(s.now);
+  s.take();
+  REQUIRE(s.patches() == 1);
+  CHECK(s.last<Patch>().container == "payload-1");
+  CHECK(s.last<Patch>().image.starts_with("reg.example/pilot:"));
+  CHECK(s.core.missing() == std::vector<std::string>{"payload-1"});
+}
