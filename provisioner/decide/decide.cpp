@@ -102,10 +102,9 @@ bool asks_pool(Decision& decision, const Offers& offers) {
     decision.keep = decision.supply.unclaimed();
   }
   if (offers.limits())
-    decision.steps.push_back(
-        fmt::format("negotiator: would use {} of {} pods offered{}: {} -> {}", offers.matched, offers.offered,
-                    offers.begun > 0 ? fmt::format(", before {} more jobs began", offers.begun) : "",
-                    offers.queried, idle));
+    decision.steps.push_back(fmt::format("negotiator: would use {} of {} pods offered{}: {} -> {}",
+                                         offers.matched, offers.offered, offers.since(), offers.queried,
+                                         idle));
   return false;
 }
 

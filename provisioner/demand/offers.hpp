@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -24,9 +23,10 @@ struct Offers {
   std::chrono::sys_seconds over{};
   std::int64_t begun = 0;
 
-  std::int64_t left() const { return std::max<std::int64_t>(matched - begun, 0); }
   // Whether fewer jobs count than the query has.
   bool limits() const { return state == State::answered && matched < offered && matched < queried; }
+  // What has begun since, for people, after what would be used; empty: nothing.
+  std::string since() const;
   // Both numbers, for people.
   std::string to_string() const;
 };

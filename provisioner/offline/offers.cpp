@@ -28,6 +28,10 @@ void limit(GroupDemand& demand, std::int64_t idle) {
 
 }  // namespace
 
+std::string Offers::since() const {
+  return begun > 0 ? fmt::format(", before {} more jobs began", begun) : "";
+}
+
 std::string Offers::to_string() const {
   switch (state) {
     case State::no_pilot:
@@ -37,8 +41,7 @@ std::string Offers::to_string() const {
                          queried);
     case State::answered:
       return fmt::format("{} idle jobs by the query; of {} pods offered the negotiator would use {}{}",
-                         queried, offered, matched,
-                         begun > 0 ? fmt::format(", before {} more jobs began", begun) : "");
+                         queried, offered, matched, since());
   }
   return {};
 }
@@ -75,7 +78,7 @@ void begun_since(Demand& demand, const Group& group, std::int64_t claims) {
   auto& offers = *found->second.offers;
   if (!offers.decides || !offers.limits()) return;
   offers.begun = claims;
-  limit(found->second, offers.left());
+  limit(found->second, std::max<std::int64_t>(offers.matched - claims, 0));
 }
 
 std::vector<std::pair<Group, std::int64_t>> missing_offers(const std::map<Group, std::int64_t>& queried,

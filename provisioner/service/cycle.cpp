@@ -1,5 +1,6 @@
 #include "provisioner/service/cycle.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <regex>
 #include <set>
@@ -30,6 +31,11 @@ std::string place_of_next(const Decision& decision, std::int64_t number) {
 
 // The jobs for which the negotiator would have used pods, and which run meanwhile.
 void count_begun(Observation& seen) {
+  const auto limited = [](const auto& entry) {
+    const auto& offers = entry.second.offers;
+    return offers && offers->decides && offers->limits();
+  };
+  if (std::ranges::none_of(seen.demand.groups, limited)) return;
   std::map<std::string_view, const Group*> groups;
   for (const auto& pod : seen.pods) groups[pod.name] = &pod.group;
   std::map<Group, std::int64_t> begun;
