@@ -116,7 +116,8 @@ env_start_registry() {
 }
 
 # The pool: central manager and access point in one pod; and the token for pilots, as
-# the secret that the pilot pod mounts.
+# the secret that the pilot pod mounts. Its queue has a name with @: no name server knows
+# the pod's own, by which others would look for it.
 env_start_pool() {
     env_kubectl apply -k "$env_manifests/base" >/dev/null || return
     env_kubectl create -f - >/dev/null <<END || return
@@ -128,7 +129,8 @@ env_start_pool() {
     "automountServiceAccountToken": false,
     "enableServiceLinks": false,
     "terminationGracePeriodSeconds": 1,
-    "containers": [{"name": "pool", "image": "$env_registry/$env_pool_image"}]
+    "containers": [{"name": "pool", "image": "$env_registry/$env_pool_image",
+                    "env": [{"name": "_CONDOR_SCHEDD_NAME", "value": "ap@pool"}]}]
   }
 }
 END
