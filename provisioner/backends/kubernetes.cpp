@@ -117,7 +117,7 @@ void Kubernetes::read_node_sizes(const std::shared_ptr<Look>& look) {
                      // The sizes from before are kept where they cannot be read this time; all are unknown
                      // where that is forbidden.
                      if (version) {
-                       nodes_ = read_nodes(*nodes);
+                       nodes_ = read_nodes(*nodes, settings_.gpus_on_nodes);
                        host_names_ = std::move(*hosts);
                      }
                      finish(look);

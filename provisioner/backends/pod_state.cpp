@@ -251,13 +251,14 @@ Result<Pod> read_pod(const Json& pod) {
   return result;
 }
 
-std::vector<Resources> read_nodes(const Json& list) {
+std::vector<Resources> read_nodes(const Json& list, bool list_gpus) {
   std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t>> sizes;
   for (const auto& node : member(list, "items")) {
     const auto& room = member(member(node, "status"), "allocatable");
     sizes.emplace(quantity(room, "cpu", 1, 0), quantity(room, "memory", 1000, 0),
                   quantity(room, "ephemeral-storage", 1000, k_unlimited),
-                  quantity(room, "nvidia.com/gpu", 1000, 0), quantity(room, "pods", 1000, k_unlimited));
+                  list_gpus ? quantity(room, "nvidia.com/gpu", 1000, 0) : k_unlimited,
+                  quantity(room, "pods", 1000, k_unlimited));
   }
   std::vector<Resources> result;
   result.reserve(sizes.size());

@@ -10,8 +10,9 @@ Result<Pod> read_pod(const Json& pod);
 // "2026-11-21T04:00:00Z"; the epoch where it is no such text.
 Time read_time(const Json& value);
 
-// What nodes can take, each distinct size once, from a NodeList.
-std::vector<Resources> read_nodes(const Json& list);
+// What nodes can take, each distinct size once, from a NodeList; GPUs without a limit where nodes do not list
+// them.
+std::vector<Resources> read_nodes(const Json& list, bool list_gpus);
 
 // The tightest of the quotas without scopes, hard and less what is used, from a ResourceQuotaList; what they
 // do not limit is practically unlimited. None where there is no quota.

@@ -241,6 +241,8 @@ class Table {
           return {};
         });
     yes_or_no(k, "pilot_jobs", &s.pilot_jobs, "pilots take jobs that are pilots themselves");
+    yes_or_no(k, "gpus_on_nodes", &s.gpus_on_nodes,
+              "no: GPUs come by DRA, and nodes do not list them: how many a node has is not asked");
     yes_or_no(k, "gpu_jobs_only", &s.gpu_jobs_only, "pods with GPUs take only jobs that request GPUs");
     integer(k, "least_fill", &s.least_fill, 0,
             "free pods take only jobs that request so many percent of their CPUs or memory", 100);

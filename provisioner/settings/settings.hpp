@@ -66,6 +66,7 @@ struct KubernetesSettings : PilotSettings {
   std::string default_image;    // of jobs that name none; empty: these are no demand
   bool pilot_jobs = false;      // pilots take jobs that are pilots themselves
   bool gpu_jobs_only = true;    // pilots with GPUs take only jobs that ask for GPUs
+  bool gpus_on_nodes = true;    // nodes list their GPUs, which those of a DRA driver are not
   std::int64_t least_fill = 0;  // percent of a free pod's CPUs or memory that a job must ask for
   bool pullers = false;         // images of jobs that are not on a node are pulled by pods of their own
   std::int64_t pullers_per_node = 8, pullers_in_all = 100, pullers_per_minute = 20;

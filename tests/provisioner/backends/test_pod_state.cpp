@@ -145,16 +145,24 @@ TEST_CASE("pod_state: what is no pod is an error") {
 }
 
 TEST_CASE("pod_state: nodes, each size once") {
-  const auto nodes = read_nodes(Json::parse(R"({"items": [
+  const auto list = Json::parse(R"({"items": [
     {"status": {"allocatable": {"cpu": "7910m", "memory": "32Gi", "ephemeral-storage": "100000000", "pods": "110"}}},
     {"status": {"allocatable": {"cpu": "7910m", "memory": "32Gi", "ephemeral-storage": "100000000", "pods": "110"}}},
     {"status": {"allocatable": {"cpu": "64", "memory": "256Gi", "nvidia.com/gpu": "8", "pods": "110"}}},
-    {}]})"));
+    {}]})");
+  const auto nodes = read_nodes(list, true);
   REQUIRE(nodes.size() == 3);
   CHECK(nodes[1].cpu_milli == 7910);
   CHECK(nodes[1].memory_bytes == 32LL << 30);
   CHECK(nodes[2].gpus == 8);
   CHECK(nodes[2].disk_bytes > 1'000'000'000'000'000);
+}
+
+TEST_CASE("pod_state: where GPUs come by DRA, no node has too few") {
+  const auto nodes =
+      read_nodes(Json::parse(R"({"items": [{"status": {"allocatable": {"cpu": "64"}}}]})"), false);
+  REQUIRE(nodes.size() == 1);
+  CHECK(nodes[0].gpus > 1'000'000);
 }
 
 TEST_CASE("pod_state: the tightest of the quotas counts, those with scopes do not") {
