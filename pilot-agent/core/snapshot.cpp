@@ -27,6 +27,8 @@ Snapshot Core::snapshot() const {
     };
     if (const Job* job = container.job()) {
       is_for(job->request);
+      // One that asked for the pilot's own.
+      if (one.image.empty() && !job->request.any_image) one.image = job->request.image;
       came(job->how, job->bound_in);
     }
     if (const auto* reserved = std::get_if<Reserved>(&container.state)) {

@@ -23,6 +23,7 @@ struct Bare : Harness {
 TEST_CASE("home: a job that asks for the pilot's own image gets what home is, at once") {
   Harness h;
   h.ask(k_home);
+  CHECK(h.core.snapshot().containers[0].image == k_home);
   CHECK(h.count<Patch>() == 0);
   CHECK(h.count<Launch>() == 1);
   CHECK(h.noted("how=warm"));
