@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <ctime>
 
 #include "lib/base/text.hpp"
 #include "lib/condor/ad_stream.hpp"
@@ -231,16 +232,16 @@ TEST_CASE("overview: 5,000 pods and their jobs are quickly told") {
     pods.push_back(pod(name));
     for (int j = 0; j < 2; ++j) slots.push_back(job(name, fmt::format("{}.{}", i, j), "running"));
   }
-  const auto began = std::chrono::steady_clock::now();
+  const auto began = std::clock();  // processor time, which does not grow with what runs beside it
   const Json report = {{"pods", pods_json(pods, slots)}};
   const auto text = overview(report, {120, 0, true}, k_now);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-  MESSAGE("in ", took.count(), " s");
+  const double took = static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC;
+  MESSAGE("in ", took, " s");
 #ifdef __SANITIZE_ADDRESS__
   constexpr double k_most = 15;
 #else
   constexpr double k_most = 3;
 #endif
-  CHECK(took.count() < k_most);  // without optimization, on a busy machine
+  CHECK(took < k_most);  // without optimization
   CHECK(std::count(text.begin(), text.end(), '\n') == 10002);
 }
