@@ -10,7 +10,7 @@ env_kind=podhost
 env_registry=127.0.0.1:5000
 env_pod_registry=10.88.0.1:5000  # the same, as pods reach it too
 env_pool_address=10.88.0.2
-env_provisioner_address=10.88.0.3
+env_provisioner_address=10.88.1.3  # not one of those that pods get one after the other
 env_not_found="manifest unknown"  # of a registry's answer, as this environment passes it on
 
 # Runs a command inside the environment.
