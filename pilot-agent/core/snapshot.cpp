@@ -21,20 +21,15 @@ Snapshot Core::snapshot() const {
       one.owner = request.owner;
       one.slot = request.slot;
     };
-    const auto came = [&one](const std::string& how, std::chrono::microseconds bound_in) {
-      one.how = how;
-      one.bound_in = bound_in;
+    const auto is_with = [&](const auto& holder) {
+      is_for(holder.request);
+      one.how = holder.how;
+      one.bound_in = holder.bound_in;
+      // It asked for the pilot's own.
+      if (one.image.empty() && !holder.request.any_image) one.image = holder.request.image;
     };
-    if (const Job* job = container.job()) {
-      is_for(job->request);
-      // One that asked for the pilot's own.
-      if (one.image.empty() && !job->request.any_image) one.image = job->request.image;
-      came(job->how, job->bound_in);
-    }
-    if (const auto* reserved = std::get_if<Reserved>(&container.state)) {
-      is_for(reserved->request);
-      came(reserved->how, reserved->bound_in);
-    }
+    if (const Job* job = container.job()) is_with(*job);
+    if (const auto* reserved = std::get_if<Reserved>(&container.state)) is_with(*reserved);
     if (const auto* asking = std::get_if<Asking>(&container.state)) is_for(asking->waiting.request);
     const auto* step = std::get_if<Switching>(&container.state);
     if (step == nullptr) continue;

@@ -18,7 +18,6 @@ namespace {
 
 // So many starts of a pilot in one pod, and it is not given more time after each.
 constexpr std::int64_t k_crash_loop = 5;
-constexpr std::int64_t k_unlimited = std::int64_t{1} << 60;
 
 // The container that the provisioner's settings are about.
 std::size_t pilot_index(const Json& containers) {

@@ -103,15 +103,18 @@ constexpr Rule k_rules[] = {
      Weight::waits},
 };
 
-// Of what a node does not list it has any amount.
+std::string amount_text(std::int64_t amount, const std::string& text) {
+  return amount < k_unlimited ? text : "any";
+}
+
 std::string size_text(const Resources& size) {
-  constexpr double k_gib = 1 << 30;
-  constexpr std::int64_t k_any = std::int64_t{1} << 59;
-  return fmt::format(
-      "{:g} CPUs, {:.1f} GiB memory, {} GiB disk, {} GPUs", static_cast<double>(size.cpu_milli) / 1000,
-      static_cast<double>(size.memory_bytes) / k_gib,
-      size.disk_bytes < k_any ? fmt::format("{:.1f}", static_cast<double>(size.disk_bytes) / k_gib) : "any",
-      size.gpus < k_any ? std::to_string(size.gpus) : "any");
+  const auto gib = [](std::int64_t bytes) {
+    return fmt::format("{:.1f}", static_cast<double>(bytes) / (1 << 30));
+  };
+  return fmt::format("{:g} CPUs, {} GiB memory, {} GiB disk, {} GPUs",
+                     static_cast<double>(size.cpu_milli) / 1000, gib(size.memory_bytes),
+                     amount_text(size.disk_bytes, gib(size.disk_bytes)),
+                     amount_text(size.gpus, std::to_string(size.gpus)));
 }
 
 // What a pod of the group asks for, and of the nodes the one with the most memory.
