@@ -228,8 +228,9 @@ submit_here() {  # USER
         cat
     } | submit "$1"
 }
-shell_job() {  # IMAGE SCRIPT
-    printf 'container_image = docker://%s\nexecutable = /bin/sh\ntransfer_executable = false\narguments = "-c '"'%s'"'"\n' "$1" "${2//\"/\"\"}"
+shell_job() { echo "container_image = docker://$1"; shell_lines "$2"; }  # IMAGE SCRIPT
+shell_lines() {  # SCRIPT
+    printf 'executable = /bin/sh\ntransfer_executable = false\narguments = "-c '"'%s'"'"\n' "${1//\"/\"\"}"
 }
 
 status_is() { env_job_has "$1" JobStatus "$2"; }

@@ -36,10 +36,13 @@ refuse_for_ever() {
         done
     done 2>/dev/null
 }
+# Nodes as they were.
 remove_bad_node() {
     [[ -z $refuser ]] || kill "$refuser" 2>/dev/null
     refuser=""
     as_named delete --ignore-not-found node "$bad_node" >/dev/null 2>&1
+    [[ -z $cordoned ]] || as_named uncordon "$cordoned" >/dev/null
+    cordoned=""
 }
 is_ready() { [[ $(as_named get node "$1" -o jsonpath='{.status.conditions[?(@.type=="Ready")].status}') == True ]]; }
 a_job_runs() { env_in_pool condor_q -allusers -af JobStatus | grep -x 2 >/dev/null; }
@@ -65,6 +68,7 @@ test_nodes() {
     good=$(nodes_of_pilots)
     check "on one node" test -n "$good"
     before=$(metric pods_created_total)
+    cordoned=$good
     as_named cordon "$good" >/dev/null
     check "there is a node that refuses each pod" make_bad_node
     check "  and seems ready" wait_until 30 "that" is_ready "$bad_node"

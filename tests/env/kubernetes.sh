@@ -197,6 +197,7 @@ env_start_provisioner() {  # SETTINGS TEMPLATE [API_HOST API_PORT]
 END
     wait_until 60 "the provisioner" env_provisioner_works || { env_kubectl logs provisioner | tail -n 20 >&2; return 1; }
 }
+env_end_provisioner() { env_kubectl delete --ignore-not-found pod/provisioner configmap/provisioner secret/provisioner-token >/dev/null; }
 env_provisioner_works() { env_kubectl logs provisioner | grep "event=cycle " >/dev/null; }
 
 # Everything; images/build has made the images.

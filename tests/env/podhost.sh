@@ -197,6 +197,7 @@ env_start_provisioner() {  # SETTINGS TEMPLATE
     wait_until 30 "the provisioner's first look" env_provisioner status || { env_podman logs provisioner >&2; return 1; }
     env_say "the provisioner watches the queue"
 }
+env_end_provisioner() { env_podman rm --force --ignore --time 5 provisioner >/dev/null; }
 env_provisioner() {  # status|why|plan ARGUMENT...
     env_podman exec provisioner provisioner "$1" --file /run/provisioner/status.json "${@:2}"
 }
