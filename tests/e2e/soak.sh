@@ -218,7 +218,14 @@ none_soon() {  # SECONDS COMMAND...
     wait_until "$1" "nothing of ${*:2}" prints_nothing "${@:2}" || { "${@:2}" | head -n 20 | sed 's/^/   /'; return 1; }
 }
 prints_nothing() { local said; said=$("$@") && [[ -z $said ]]; }
-processes_left() { in_env ps -e -o uid= -o pid= -o args= | awk '$1 >= 20001 && $1 <= 20064'; }
+# With the parent, which has to reap it.
+processes_left() {
+    local parent line
+    in_env ps -e -o uid= -o pid= -o stat= -o ppid= -o args= | awk '$1 >= 20001 && $1 <= 20064' | while read -r line; do
+        parent=$(awk '{ print $4 }' <<<"$line")
+        echo "$line, of $(in_env ps -o pid=,stat=,etimes=,args= "$parent")"
+    done
+}
 files_left() {
     in_env sh -c 'for pid in $(pgrep -x glue); do
         root=/proc/$pid/root
