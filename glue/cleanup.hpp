@@ -11,8 +11,9 @@
 
 namespace glidepod::glue {
 
-// Where a job may leave files outside of its sandbox. The last two are shared by all containers of the pod.
+// Where a job may leave files outside of its sandbox; and which of these all containers of the pod share.
 inline const std::vector<std::string> k_shared_folders = {"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"};
+inline const std::vector<std::string> k_folders_of_pod = {"/dev/shm", "/dev/mqueue"};
 
 // Removes what a user, who must have no process left, owns below the folders, and its System V IPC objects.
 // A child does it with the user's own rights (root has no CAP_DAC_OVERRIDE here), a second one looks again as
@@ -32,6 +33,8 @@ class Cleaning {
   bool done() const { return stage_ == Stage::done; }
   // When not done: the time until overdue() is due.
   Milliseconds limit() const;
+  // From the next stage on.
+  void limit_to(Limits limits) { limits_ = limits; }
   // A child of this process was reaped. True if it was one of these: limit() and done() are new.
   bool ended(pid_t pid);
   // The time is over: its child is killed, or, if it does not even die, left alone.

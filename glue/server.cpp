@@ -72,7 +72,18 @@ void Server::on_frame(wire::Frame frame) {
     case wire::Type::launch: {
       auto launch = frame.decode<wire::Launch>();
       if (!launch) return link_.drop(launch.error().message());
-      return on_launch(std::move(launch).value(), frame.fds);
+      if (const auto fit = check_launch(launch.value(), frame.fds.size()); !fit)
+        return refuse(launch.value(), fault_of(fit.error()), fit.error().message());
+      return take_on(std::move(launch).value(), std::move(frame.fds));
+    }
+    case wire::Type::clear: {
+      const auto clear = frame.decode<wire::Clear>();
+      if (!clear) return link_.drop(clear.error().message());
+      wire::Launch nothing;
+      nothing.job = clear->job;
+      nothing.uid = clear->uid;
+      nothing.gid = clear->gid;
+      return take_on(std::move(nothing), {});
     }
     case wire::Type::open_session: {
       const auto message = frame.decode<wire::OpenSession>();
@@ -92,30 +103,47 @@ void Server::on_frame(wire::Frame frame) {
   }
 }
 
-void Server::on_launch(wire::Launch launch, const std::vector<Fd>& fds) {
-  const auto refuse_with = [&](wire::Fault fault, const std::string& message) {
-    say("event=launch_refused {} reason={}", name_of(launch), value(message));
-    link_.send(wire::LaunchFailed{launch.job, fault, message});
-  };
-  if (leaving_) return refuse_with(wire::Fault::infrastructure, "the container is about to end");
+void Server::refuse(const wire::Launch& launch, wire::Fault fault, const std::string& message) {
+  say("event=launch_refused {} reason={}", name_of(launch), value(message));
+  link_.send(wire::LaunchFailed{launch.job, fault, message});
+}
+
+void Server::take_on(wire::Launch launch, std::vector<Fd> fds) {
+  const auto refused = [&](const std::string& why) { refuse(launch, wire::Fault::infrastructure, why); };
+  if (leaving_) return refused("the container is about to end");
   if (job_ && job_->stage >= Job::Stage::ending)
-    return refuse_with(wire::Fault::infrastructure, "the job before has not been cleaned up after yet");
-  if (job_) return refuse_with(wire::Fault::infrastructure, "another job runs in this container");
-  if (unclean_)
-    return refuse_with(wire::Fault::infrastructure, "an earlier job could not be cleaned up here");
-  if (const auto fit = check_launch(launch, fds.size()); !fit)
-    return refuse_with(fault_of(fit.error()), fit.error().message());
+    return refused("the job before has not been cleaned up after yet");
+  if (job_) return refused("another job runs in this container");
+  if (unclean_) return refused("an earlier job could not be cleaned up here");
   job_.emplace();
   job_->launch = std::move(launch);
   job_->account.job = job_->launch.job;
-  if (const auto begun = begin(fds); !begun) {
-    job_->failure = begun.error();
+  job_->fds = std::move(fds);
+  // A glue that was killed, with its container, has cleaned up after nobody; and the next job of that user,
+  // in any container of the pod, may be another owner's. What is in /tmp here is the image's.
+  job_->cleaning.emplace(user_of(job_->launch), options_.cleaning, k_folders_of_pod);
+  if (!job_->cleaning->done()) say("event=clearing {} uid={}", name_of(job_->launch), job_->launch.uid);
+  clean_some();
+}
+
+// Nothing of another job is left.
+void Server::begin() {
+  if (job_->launch.argv.empty()) {  // that was all
+    job_->status = ExitStatus::exited(0);
+    return finish_job();
+  }
+  job_->cleaning.reset();
+  job_->stage = Job::Stage::launching;
+  if (const auto forked = fork_main(); !forked) {
+    job_->failure = forked.error();
     return finish_job();
   }
   set_timer(options_.launch_limit, &Server::on_launch_overdue);
+  for (const int number : std::exchange(job_->early_signals, {})) act_on(number);
 }
 
-Result<void> Server::begin(const std::vector<Fd>& fds) {
+Result<void> Server::fork_main() {
+  const auto fds = std::exchange(job_->fds, {});
   TRY(job_->links.make(job_->launch.links, options_.scratch_directory));
   prepare_image(job_->launch);
   job_->memory = control_group_->read();
@@ -167,17 +195,21 @@ void Server::on_signal(const wire::Signal& signal) {
   if (!job_ || job_->launch.job != signal.job || job_->stage >= Job::Stage::ending) return;
   if (signal.number <= 0 || signal.number >= NSIG) return;
   say("event=signal {} number={}", name_of(job_->launch), signal.number);
-  switch (signal.number) {
-    case SIGKILL:
-      return begin_end();
+  if (signal.number == SIGKILL) return begin_end();
+  if (job_->stage == Job::Stage::clearing) return job_->early_signals.push_back(signal.number);
+  act_on(signal.number);
+}
+
+void Server::act_on(int number) {
+  switch (number) {
     case SIGSTOP:
     case SIGTSTP:
     case SIGCONT:
-      job_->suspended = signal.number != SIGCONT;
-      return pursue(signal.number);
+      job_->suspended = number != SIGCONT;
+      return pursue(number);
     default:
       job_->told = true;
-      signal_main(signal.number);
+      signal_main(number);
   }
 }
 

@@ -39,13 +39,16 @@ struct ServerOptions {
 // A job from its Launch to the message that ends it.
 struct Job {
   enum class Stage : std::uint8_t {
+    clearing,   // what an earlier job of its user has left, whose glue had no time to, is being removed
     launching,  // its child has not reported
     running,
     ending,    // what is left of it is being killed
     cleaning,  // what it left in shared places is being removed
   };
-  Stage stage = Stage::launching;
+  Stage stage = Stage::clearing;
   wire::Launch launch;
+  std::vector<Fd> fds;             // of the launch, until its child has them
+  std::vector<int> early_signals;  // that came before there was a child
   Links links;
   Launched main;
   Fd report;  // of main, until it has come to its program
@@ -73,7 +76,8 @@ std::string name_of(const wire::Launch& launch);
 std::int64_t now_ns();
 
 // Runs jobs for the agent, one at a time, and leaves nothing of them behind. Nothing in it waits but the
-// loop: launching, ending and cleaning are stages with a time limit each, and every step of them is short.
+// loop: clearing, launching, ending and cleaning are stages with a time limit each, and every step of them is
+// short.
 class Server {
  public:
   Server(Loop& loop, ServerOptions options);
@@ -84,15 +88,19 @@ class Server {
  private:
   bool on_agent_lost();
   void on_frame(wire::Frame frame);
-  void on_launch(wire::Launch launch, const std::vector<Fd>& fds);
+  void refuse(const wire::Launch& launch, wire::Fault fault, const std::string& message);
+  // A launch without a program is there to clear only.
+  void take_on(wire::Launch launch, std::vector<Fd> fds);
   void on_signal(const wire::Signal& signal);
+  void act_on(int number);
   void signal_main(int number);
   void on_beat(const wire::Beat& beat);
   void on_finish();
   void on_process_signal(const signalfd_siginfo& info);
   void on_terminate(int number);
 
-  Result<void> begin(const std::vector<Fd>& fds);
+  void begin();
+  Result<void> fork_main();
   // Reads the child's report: Started, or the launch has failed and its end begins.
   void on_report();
   void on_launch_overdue();

@@ -46,6 +46,10 @@ void Server::begin_end() {
   loop_.cancel(job_->timer);
   loop_.cancel(job_->pursuit_timer);
   if (job_->failure && job_->report) close_report();
+  if (job_->stage == Job::Stage::clearing) {
+    job_->failure = error("the job was ended before it was started");
+    job_->cleaning.reset();  // its child is ended with the rest
+  }
   forget_sessions();
   stop_count();
   job_->stage = Job::Stage::ending;
@@ -77,8 +81,14 @@ void Server::begin_cleaning() {
 }
 
 void Server::clean_some() {
-  if (job_->cleaning->done()) return finish_job();
-  set_timer(job_->cleaning->limit(), &Server::cleaning_overdue);
+  if (!job_->cleaning->done()) return set_timer(job_->cleaning->limit(), &Server::cleaning_overdue);
+  loop_.cancel(job_->timer);
+  if (job_->stage == Job::Stage::cleaning) return finish_job();
+  if (leaving_) return begin_end();
+  if (job_->cleaning->result().complete) return begin();
+  job_->failure =
+      error("what an earlier job of user {} has left in shared folders cannot be removed", job_->launch.uid);
+  finish_job();
 }
 
 void Server::cleaning_overdue() {
@@ -92,7 +102,9 @@ void Server::hurry() {
   hurry_ = true;
   if (!job_) return;
   if (job_->stage < Job::Stage::ending) return begin_end();
-  if (job_->stage == Job::Stage::cleaning) cleaning_overdue();
+  if (job_->stage != Job::Stage::cleaning) return;
+  job_->cleaning->limit_to(k_hurried);
+  cleaning_overdue();
 }
 
 void Server::finish_job() {
@@ -111,8 +123,12 @@ void Server::finish_job() {
     if (account.ended_ns == 0) account.ended_ns = now_ns();
     account.files_removed = job_->cleaning->result().removed;
     link_.send(account);
-    say("event=job_ended {} status={} killed={} removed={} clean={}", name_of(job_->launch),
-        value(account.status.to_string()), account.processes_killed, account.files_removed, account.clean);
+    if (job_->launch.argv.empty())
+      say("event=cleared {} uid={} removed={}", name_of(job_->launch), job_->launch.uid,
+          account.files_removed);
+    else
+      say("event=job_ended {} status={} killed={} removed={} clean={}", name_of(job_->launch),
+          value(account.status.to_string()), account.processes_killed, account.files_removed, account.clean);
   }
   unclean_ |= !account.clean;
   job_.reset();

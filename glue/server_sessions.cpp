@@ -17,7 +17,7 @@ void Server::on_open_session(const wire::OpenSession& message, const std::vector
   if (const auto good = check_session(message, fds.size()); !good) return refuse_with(good.error().message());
   if (!job_ || job_->launch.job != message.job || job_->stage >= Job::Stage::ending)
     return refuse_with("the job has ended");
-  if (job_->stage == Job::Stage::launching) return refuse_with("the job has not started yet");
+  if (job_->stage <= Job::Stage::launching) return refuse_with("the job has not started yet");
   if (leaving_) return refuse_with("the container is about to end");
   if (job_->sessions.contains(message.session)) return refuse_with("a session of this number exists");
   auto opened = open_session(job_->launch, message.request, fds, *filter_);

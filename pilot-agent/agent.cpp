@@ -278,6 +278,7 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
       shared_));
   link.fds = std::move(frame.fds);
   Request request{client, bind.verb, bind.program_attached, {}, fmt::format("uid:{}", uid), {}, uid};
+  request.gid = link.peer.gid;
   request.sandbox = bind.work_directory;
   if (bind.verb == wire::Verb::run) request.arguments = bind.argv;
   if (!request.any_image) {
@@ -410,6 +411,13 @@ void Agent::run(const Launch& action) {
   client->second.fds.clear();
   note_begun(client->second.peer.pid);
   if (!sent) close_glue(action.glue, sent.error().in("launch"));
+}
+
+void Agent::run(const Clear& action) {
+  const auto glue = glues_.find(action.glue);
+  if (glue == glues_.end()) return;
+  const auto sent = glue->second.channel->send(wire::Clear{action.job, action.uid, action.gid});
+  if (!sent) close_glue(action.glue, sent.error().in("clear"));
 }
 
 void Agent::note_begun(pid_t client) {

@@ -131,6 +131,7 @@ class Agent {
   void run(const Resize& action);
   void run(const Want& action);
   void run(const Launch& action);
+  void run(const Clear& action);
   void run(const AskImage& action);
   void run(const SignalJob& action);
   void run(const Answer& action);

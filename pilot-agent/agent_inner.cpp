@@ -120,7 +120,7 @@ void Agent::lend_to(ClientId client, Request request, const Core::Pilot& pilot) 
   const auto next = [this] { return k_first_inner + last_inner_++ % k_inner_users; };
   const auto [family, first] = families_.try_emplace(pilot.id, 0);
   if (first) family->second = next();
-  request.uid = next();
+  request.uid = request.gid = next();
   link.launch->uid = link.launch->gid = request.uid;
   link.launch->user_name = fmt::format("inner{}", request.uid);
   link.launch->groups.push_back(family->second);

@@ -14,7 +14,7 @@ namespace glidepod::wire {
 
 // Raised with every change of a message. Hello, Bind and Enter carry it; a peer with another number is
 // refused.
-constexpr std::uint32_t k_protocol = 9;
+constexpr std::uint32_t k_protocol = 10;
 
 enum class Type : std::uint32_t {
   // glue -> agent
@@ -33,6 +33,7 @@ enum class Type : std::uint32_t {
   finish,
   open_session,
   close_session,
+  clear,
   // both ways: the agent asks, glue sends it back
   beat,
   // apptainer -> agent; it also sends signal, with job 0
@@ -83,6 +84,16 @@ struct Launch {
   std::string launched_marker;  // a file for the job's user to create just before exec; empty for none
   bool program_attached = false;
   std::string about;  // what the container's log says of the job: words key=value; may be empty
+};
+
+// Remove what a job of this user has left in shared places, whose glue was killed; the user must have no
+// other job in the pod. Answered as a launch is, by JobEnded or LaunchFailed. Before a launch, glue does so
+// unasked.
+struct Clear {
+  static constexpr Type k_type = Type::clear;
+  std::uint64_t job = 0;  // as of a launch
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
 };
 
 struct Started {
@@ -284,6 +295,9 @@ void fields(auto& io, Is<Hello> auto& m) {
 void fields(auto& io, Is<Launch> auto& m) {
   io(m.job, m.argv, m.environment, m.cwd, m.home, m.user_name, m.uid, m.gid, m.groups, m.umask, m.limits,
      m.links, m.launched_marker, m.program_attached, m.about);
+}
+void fields(auto& io, Is<Clear> auto& m) {
+  io(m.job, m.uid, m.gid);
 }
 void fields(auto& io, Is<Started> auto& m) {
   io(m.job, m.pid);

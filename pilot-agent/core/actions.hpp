@@ -33,6 +33,13 @@ struct Launch {
   ClientId client = 0;
   std::vector<std::string> argv;  // of run; empty: what the client asked for
 };
+// Have this glue remove what a job of this user has left in shared places: answered as a launch is.
+struct Clear {
+  GlueId glue = 0;
+  JobId job = 0;
+  uid_t uid = 0;
+  gid_t gid = 0;
+};
 // What does this image run by itself? on_image_known() or on_image_unknown() is told, at the deadline at the
 // latest; of a client that is gone, nobody wants to know any more.
 struct AskImage {
@@ -108,8 +115,8 @@ struct Note {
   Level level = Level::info;
   std::string text;
 };
-using Action =
-    std::variant<Patch, Resize, Want, Launch, AskImage, SignalJob, SendBeat, JobOver, Answer, Fail, Vacate,
-                 Hold, OpenSession, CloseSession, Refuse, FinishGlue, DropGlue, KillGlue, GiveUp, Note>;
+using Action = std::variant<Patch, Resize, Want, Launch, Clear, AskImage, SignalJob, SendBeat, JobOver,
+                            Answer, Fail, Vacate, Hold, OpenSession, CloseSession, Refuse, FinishGlue,
+                            DropGlue, KillGlue, GiveUp, Note>;
 
 }  // namespace glidepod::agent

@@ -66,6 +66,7 @@ void Core::unsettle(Container& container, Time now) {
 void Core::settle(Time now) {
   if (finishing_) return;
   check_first(now);
+  clear_left(now);
   fail_unpulled();
   ask_sizes(now);
   dispatch(now);

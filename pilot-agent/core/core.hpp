@@ -261,6 +261,13 @@ class Core {
   void check_lost(Time now);
   void settle_lost(const LostJob& lost, const kube::Termination* end);
 
+  // left.cpp: what lost jobs have left in shared places
+  void leaves(const Container& container, const Request& request);
+  void forget_left(uid_t uid);
+  void has_ended(const Container& container);
+  bool is_clearing(uid_t uid) const;
+  void clear_left(Time now);
+
   // sessions.cpp
   void end_visits(const Job& job);
   void leave_session(ClientId client);
@@ -306,6 +313,7 @@ class Core {
   std::deque<Container> containers_;
   std::deque<Waiting> queue_;
   std::vector<LostJob> lost_jobs_;
+  std::vector<Left> left_;
   std::map<std::string, Known, std::less<>> known_;                      // by image as jobs ask for it
   std::deque<std::pair<std::string, registry::ImageCommand>> commands_;  // by digest, the oldest first
   std::vector<Action> actions_;

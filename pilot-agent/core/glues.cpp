@@ -33,6 +33,7 @@ void Core::on_hello(GlueId glue, const std::string& name, const std::string& ins
   // Another container than the last, which was there in this agent's time.
   if (!instance.empty() && !container->last_instance.empty() && instance != container->last_instance)
     container->be_fresh();
+  has_ended(*container);
   container->glue = glue;
   container->instance = container->last_instance = instance;
   container->since = now;

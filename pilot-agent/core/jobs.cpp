@@ -27,6 +27,7 @@ void Core::on_started(GlueId glue, JobId id, int pid, Time now) {
   const Container* container = find_job(glue, id);
   if (container == nullptr) return;
   failures_ = 0;
+  forget_left(container->job()->request.uid);  // glue has cleared before
   note("event=started job={} container={} pid={} ms={:.1f}", word(container->job()->request.job),
        container->name, pid, std::chrono::duration<double, std::milli>(now - container->last_used).count());
 }
@@ -76,14 +77,21 @@ void Core::on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now) {
   // A main process that cannot be killed is never told of as exited.
   on_exited(glue, wire::Exited{ended.job, ended.status, ended.ended_ns, 0, 0, 0}, now);
   Job& job = *container->job();
-  note(
-      "event=ended job={} owner={} container={} status={} cpu_s={:.3f} rss_kib={} wall_s={:.3f} killed={} "
-      "removed={} clean={}",
-      word(job.request.job), word(job.request.owner), container->name, quoted(ended.status.to_string()),
-      static_cast<double>(ended.user_microseconds + ended.system_microseconds) / 1e6, ended.max_rss_kib,
-      static_cast<double>(ended.ended_ns - ended.started_ns) / 1e9, ended.processes_killed,
-      ended.files_removed, ended.clean ? "yes" : "no");
-  if (!ended.clean) container->spoiled = true;
+  if (job.clears)
+    note("event=cleared uid={} container={} removed={}", job.request.uid, container->name,
+         ended.files_removed);
+  else
+    note(
+        "event=ended job={} owner={} container={} status={} cpu_s={:.3f} rss_kib={} wall_s={:.3f} killed={} "
+        "removed={} clean={}",
+        word(job.request.job), word(job.request.owner), container->name, quoted(ended.status.to_string()),
+        static_cast<double>(ended.user_microseconds + ended.system_microseconds) / 1e6, ended.max_rss_kib,
+        static_cast<double>(ended.ended_ns - ended.started_ns) / 1e9, ended.processes_killed,
+        ended.files_removed, ended.clean ? "yes" : "no");
+  if (!ended.clean) {
+    container->spoiled = container->unclean = true;
+    leaves(*container, job.request);
+  }
   container->last_used = now;
   end_visits(job);
   job.sessions.clear();
@@ -157,10 +165,14 @@ void Core::on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time 
   // What glue cannot do here it may be able to do in a fresh container.
   if (failed.fault == wire::Fault::infrastructure) {
     container->spoiled = true;
-    count_failure(failed.message);
+    if (!job.clears) count_failure(failed.message);
   }
   become(*container, Idle{}, EventKind::no_launch);
   act(JobOver{job.id});
+  if (job.clears) {
+    container->spoiled = container->unclean = true;
+    left_.push_back(*job.clears);
+  }
   if (job.request.client != 0) fail(job.request, failed.fault, failed.message);
   if (job.goodbye) part(*container, EventKind::goodbye, now);
   release_outer(job.request.outer, now);

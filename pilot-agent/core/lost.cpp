@@ -13,10 +13,16 @@ using kube::ContainerStatus;
 
 // The glue of a running or ending job is gone.
 void Core::lose_job(Container& container, EventKind event, Time now) {
+  const auto* draining = std::get_if<Draining>(&container.state);
+  const bool clean = draining != nullptr && draining->ended;
   const Job job = std::move(*container.job());
   end_visits(job);
   end_inner(job.id, now);
   act(JobOver{job.id});
+  if (job.clears)
+    left_.push_back(*job.clears);
+  else if (!clean)
+    leaves(container, job.request);
   if (job.request.client == 0) {
     // Nobody wants to know.
   } else if (job.exited && (job.stopped || own_end(job, job.exited->status))) {

@@ -97,6 +97,7 @@ bool Core::place(Waiting& waiting, Time now) {
   const Request& request = waiting.request;
   // Before that, an earlier agent may have had somebody's job in any of them.
   if (!pod_known_) return false;
+  if (is_clearing(request.uid)) return false;
   if (request.any_image) {
     if (Container* container = for_probe()) {
       ready(*container, std::move(waiting), "any", {}, EventKind::assigned, now);

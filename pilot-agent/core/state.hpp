@@ -91,6 +91,14 @@ struct Pulse {
   wire::Beat answer;          // the last one
 };
 
+// What a job may have left in shared places: to be removed once its container has ended.
+struct Left {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::string container;
+  bool ended = false;
+};
+
 struct Job {
   Request request;  // its client is 0 once that is gone
   JobId id = 0;
@@ -105,6 +113,7 @@ struct Job {
   Pulse pulse = {};
   std::optional<wire::Exited> exited = {};  // the main process has ended so
   std::string digest = {};                  // of what ran, as far as the status had told when it ended
+  std::optional<Left> clears = {};          // it is none: glue removes what another has left
 };
 
 // Whether an end is the job's own, whatever becomes of its container: not by a signal that containers get
@@ -153,6 +162,7 @@ struct Container {
   std::string told, told_image, admitted;
   std::string owner;     // of the last job since it started; empty: it had none
   bool spoiled = false;  // must be made fresh before its next use
+  bool unclean = false;  // and its glue clears nothing any more
   // An earlier agent may have had jobs in it, whose owners nobody knows any more: it is patched before any
   // use.
   bool inherited = false;
@@ -175,7 +185,7 @@ struct Container {
   bool settled() const { return !calm_at; }
   // Nobody's job has been in it.
   void be_fresh() {
-    spoiled = inherited = false;
+    spoiled = unclean = inherited = false;
     owner.clear();
   }
   // The job that it has, or is getting rid of.

@@ -7,8 +7,8 @@ namespace glidepod::agent {
 
 std::string_view name_of(EventKind event) {
   constexpr std::array<std::string_view, k_events> k_names = {
-      "hello",   "goodbye", "lost",  "status",    "answered", "refused", "assigned", "known",
-      "unknown", "exited",  "ended", "no_launch", "gone",     "time",    "pod",      "likely"};
+      "hello",  "goodbye", "lost",      "status", "answered", "refused", "assigned", "known", "unknown",
+      "exited", "ended",   "no_launch", "gone",   "time",     "pod",     "likely",   "left"};
   return k_names.at(static_cast<std::size_t>(event));
 }
 
@@ -31,6 +31,7 @@ std::span<const Transition> transitions() {
       {idle, E::lost, absent},
       {idle, E::pod, switching},
       {idle, E::likely, switching},
+      {idle, E::left, draining},
       {switching, E::hello, idle},
       {switching, E::hello, reserved},
       {switching, E::hello, asking},

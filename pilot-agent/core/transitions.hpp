@@ -26,8 +26,9 @@ enum class EventKind : std::uint8_t {
   time,       // a deadline has passed
   pod,        // the pod is known: an earlier agent may have left it anywhere
   likely,     // nobody waits, and another image is likelier to be asked for
+  left,       // a lost job may have left something in shared places
 };
-constexpr std::size_t k_events = 16;
+constexpr std::size_t k_events = 17;
 std::string_view name_of(EventKind event);
 
 struct Transition {

@@ -62,6 +62,7 @@ struct Request {
   kube::Amount slot_size = {};              // its CPUs and memory; 0: not known
   bool pilot = false;  // its job may have jobs of its own run in further payload containers of this pod
   JobId outer = 0;     // the pilot job whose job this is; 0: HTCondor's own
+  gid_t gid = 0;
 };
 
 // A request that has no container yet.

@@ -118,6 +118,32 @@ TEST_CASE("cleanup: other mounts are not entered, and what cannot be removed is 
   std::filesystem::remove_all("/elsewhere");
 }
 
+TEST_CASE("cleanup: what a job of the user has left elsewhere in the pod is gone before the next begins") {
+  REQUIRE(replace_file("/dev/shm/left", "secret", 0600).ok());
+  REQUIRE(::chown("/dev/shm/left", k_user, k_user) == 0);
+  REQUIRE(replace_file("/tmp/of_image", "kept", 0644).ok());
+  REQUIRE(::chown("/tmp/of_image", k_user, k_user) == 0);
+  Session session;
+  const auto ended = session.agent.run(shell("test ! -e /dev/shm/left && test -e /tmp/of_image"));
+  CHECK(ended.status == ExitStatus::exited(0));
+  CHECK(ended.clean);
+}
+
+TEST_CASE("cleanup: no job begins where what was left cannot be removed") {
+  Session session;
+  REQUIRE(::mkdir("/elsewhere", 0777) == 0);
+  REQUIRE(::mkdir("/dev/shm/mount", 0755) == 0);
+  REQUIRE(::chown("/dev/shm/mount", k_user, k_user) == 0);
+  REQUIRE(::mount("/elsewhere", "/dev/shm/mount", nullptr, MS_BIND, nullptr) == 0);
+  REQUIRE(::chown("/dev/shm/mount", k_user, k_user) == 0);
+  const auto failed = session.agent.fail(launch_of({"/job", "exit", "0"}));
+  CHECK(failed.fault == wire::Fault::infrastructure);
+  CHECK(failed.message == "what an earlier job of user 29999 has left in shared folders cannot be removed");
+  REQUIRE(::umount("/dev/shm/mount") == 0);
+  std::filesystem::remove_all("/dev/shm/mount");
+  std::filesystem::remove_all("/elsewhere");
+}
+
 TEST_CASE("cleanup: IPC objects of the job are removed, others stay") {
   const int others = ::shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0666);
   REQUIRE(others >= 0);

@@ -156,6 +156,14 @@ struct Harness {
     hello(i);
     runs(i, image, image.substr(0, image.rfind(':')) + "@" + digest);
   }
+  // Its glue has removed what a lost job had left.
+  void cleared(int i = 0) {
+    CHECK(core.state_of(name(i)) == State::draining);
+    wire::JobEnded ended;
+    ended.job = last<Clear>().job;
+    core.on_job_ended(glue[i], ended, now);
+    take();
+  }
   void end_job(int i = 0, ExitStatus status = ExitStatus::exited(0), bool clean = true) {
     wire::JobEnded ended;
     ended.job = last<Launch>().job;

@@ -76,6 +76,7 @@ TEST_CASE("jobs: a container stopped from outside did not end the job") {
   h.hello();
   CHECK(h.state() == State::switching);
   h.runs(0, k_image_a, "docker.io/library/a@" + k_digest_a);
+  if (h.count<Clear>() > 0) h.cleared();
   CHECK(h.state() == State::idle);
   CHECK(h.count<Patch>() == 1);
 }

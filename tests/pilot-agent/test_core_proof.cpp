@@ -196,6 +196,7 @@ TEST_CASE("proof: where container ids cannot be told, time proves home and nothi
   h.runs_home(0);
   CHECK(h.state() == State::switching);
   h.pass(90s);
+  h.cleared();
   CHECK(h.state() == State::idle);
 }
 
@@ -267,12 +268,12 @@ TEST_CASE("proof: the container's id in the names of control groups") {
            Row{"0::/kubepods/besteffort/pod1-2-3/" + id + "\n", "0::/\n", id},
            Row{"0::/../cri-containerd-" + id + ".scope\n", "0::/\n", id},
            Row{"0::/kubepods.slice/kubepods-podx.slice/crio-" + id + ".scope\n", "0::/\n", id},
-           Row{"9:pids:/libpod_parent/libpod_pod_" + pod + "/libpod-" + id + "\n0::/\n",
-               "9:pids:/libpod_parent/libpod_pod_" + pod + "/libpod-" + std::string(64, 'e') + "\n", id},
-           Row{"4:memory:/" + id + "\n9:pids:/" + id + "\n", "", id},
+           Row{fmt::format("9:pids:/libpod_parent/libpod_pod_{}/libpod-{}\n0::/\n", pod, id),
+               fmt::format("9:pids:/libpod_parent/libpod_pod_{}/libpod-{}\n", pod, std::string(64, 'e')), id},
+           Row{fmt::format("4:memory:/{0}\n9:pids:/{0}\n", id), "", id},
            Row{"0::/user.slice\n", "0::/\n", ""},
            Row{"0::/" + id + "0\n", "0::/\n", ""},
-           Row{"0::/" + pod + "/" + id + "\n", "0::/\n", ""},
+           Row{fmt::format("0::/{}/{}\n", pod, id), "0::/\n", ""},
            Row{"0::/" + id + "\n", "0::/" + id + "\n", ""},
            Row{"", "", ""},
        }) {

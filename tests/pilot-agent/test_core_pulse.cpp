@@ -46,6 +46,7 @@ TEST_CASE("pulse: a wedged glue costs one switch, not the slot") {
   h.patched();
   h.hello();
   h.runs_home(0);
+  h.cleared();
   CHECK(h.state() == State::idle);
 }
 

@@ -136,7 +136,7 @@ TEST_CASE("switch: a patch without an answer may have been taken, so the way lea
     h.ask(k_image_a);
     h.patch_failed(status, "timed out");
     CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
-    CHECK(h.last<Patch>().image == k_home_tag + "1@" + k_digest_home);
+    CHECK(h.last<Patch>().image == fmt::format("{}1@{}", k_home_tag, k_digest_home));
     // The first patch was taken after all, and the kubelet acts on it.
     h.patched();
     h.goodbye();
@@ -461,6 +461,7 @@ TEST_CASE("switch: an idle container that starts again is of the same image, and
   h.lose();
   CHECK(h.state() == State::absent);
   h.hello();
+  h.cleared();
   h.ask(k_image_a, wire::Verb::exec, "bob");
   CHECK(h.noted("how=warm"));
 }

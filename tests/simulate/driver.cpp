@@ -217,6 +217,13 @@ void Driver::run(const Launch& action) {
           [job = action.job, client = action.client](Glue& glue) { glue.take_launch(job, client); });
 }
 
+void Driver::run(const Clear& action) {
+  world_.say("core: Clear what user {} has left, as job {}, by glue {}", action.uid, action.job, action.glue);
+  if (!links_.contains(action.glue))
+    return world_.properties.broken("actions refer to what there is", fmt::format("Clear {}", action.glue));
+  to_glue(action.glue, [job = action.job, uid = action.uid](Glue& glue) { glue.take_clear(job, uid); });
+}
+
 void Driver::run(const AskImage& action) {
   world_.say("core: AskImage {} for client {}", action.image, action.client);
   const ClientId client = action.client;

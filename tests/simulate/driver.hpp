@@ -37,6 +37,9 @@ class Driver {
   agent::GlueId connect(int box, std::uint64_t instance);
   void from_glue(agent::GlueId glue, std::string_view event, Event what);
   void hang_up(agent::GlueId glue);
+  std::optional<agent::State> state_of(std::string_view container) const {
+    return core_ ? core_->state_of(container) : std::nullopt;
+  }
   bool knows(agent::GlueId glue) const { return links_.contains(glue); }
 
   // An apptainer connects and asks; 0: nobody listens.
@@ -58,6 +61,7 @@ class Driver {
   void run(const agent::Resize& action);
   void run(const agent::Want& action);
   void run(const agent::Launch& action);
+  void run(const agent::Clear& action);
   void run(const agent::AskImage& action);
   void run(const agent::SignalJob& action);
   void run(const agent::Answer& action);

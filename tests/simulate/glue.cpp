@@ -39,7 +39,7 @@ void Glue::agent_up() {
 }
 
 void Glue::connect() {
-  if (link_ != 0 || leaving_) return;
+  if (link_ != 0 || leaving_ || job_) return;  // of an agent that is gone
   link_ = world_.driver.connect(box_, instance_);
   if (link_ == 0) return;
   // Where the name of a control group does not tell, the agent does not know.
@@ -76,13 +76,35 @@ void Glue::take_launch(JobId job, ClientId client) {
     return refuse(*about.cannot_start, "no such program");
   }
   world_.properties.launched(world_.kubelet.box(box_), client);
-  job_ = Job{job, client, {}};
+  const uid_t uid = about.request.uid;
+  world_.properties.runs_as(uid);
+  job_ = Job{job, client, {}, uid};
   world_.starters.runs(client, job);
   world_.tempt();
   world_.driver.from_glue(link_, "started",
                           [link = link_, job](Core& core, Time now) { core.on_started(link, job, 1, now); });
   later(about.takes, [job, status = about.ends](Glue& glue) {
     if (glue.job_ && glue.job_->id == job && !glue.job_->status) glue.job_ends(status, "itself");
+  });
+}
+
+// Of a user who has nothing here any more.
+void Glue::take_clear(JobId job, uid_t uid) {
+  if (leaving_ || unclean_ || job_) {
+    if (job_)
+      world_.properties.broken("a glue with a job is given nothing else", world_.kubelet.box(box_).name);
+    world_.driver.from_glue(link_, "launch_failed",
+                            [link = link_, failed = wire::LaunchFailed{job, wire::Fault::infrastructure,
+                                                                       "the container is about to end"}](
+                                Core& core, Time now) { core.on_launch_failed(link, failed, now); });
+    return;
+  }
+  world_.properties.clears(uid);
+  job_ = Job{job, 0, ExitStatus::exited(0), uid};
+  const bool slow = world_.fault(world_.weather.clumsy_jobs);
+  later(slow ? world_.random.delay(10, 10'000) : world_.random.delay(0, 5), [uid](Glue& glue) {
+    glue.world_.properties.cleared(uid);
+    glue.clean();
   });
 }
 
@@ -186,6 +208,8 @@ void Glue::killed(kube::Termination how) {
     world_.properties.ended(job_->client, ExitStatus::signaled(SIGKILL),
                             how.reason == "OOMKilled" ? "memory" : "killed", said_goodbye_);
   }
+  // An agent that does not know of the job cannot know of what it has left.
+  if (job_ && job_->client != 0 && world_.driver.knows(link_)) world_.properties.left_behind(job_->uid);
   alive_ = false;
   job_.reset();
   if (link_ != 0) world_.driver.hang_up(link_);

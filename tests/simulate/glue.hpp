@@ -25,6 +25,7 @@ class Glue {
   void struck();                       // somebody signals all processes, glue last
 
   void take_launch(agent::JobId job, agent::ClientId client);
+  void take_clear(agent::JobId job, uid_t uid);
   void take_signal(agent::JobId job, int number);
   void take_beat(std::uint64_t number);
   void take_finish();
@@ -38,12 +39,15 @@ class Glue {
   std::int64_t used_kib() const;  // that cannot be freed
   bool told_used() const { return told_used_; }
   agent::ClientId client() const { return job_ ? job_->client : 0; }
+  uid_t uid() const { return job_ ? job_->uid : 0; }
+  bool clears(uid_t uid) const { return alive_ && job_ && job_->client == 0 && job_->uid == uid; }
 
  private:
   struct Job {
     agent::JobId id = 0;
     agent::ClientId client = 0;
     std::optional<ExitStatus> status;  // of its main process, once it has ended
+    uid_t uid = 0;
   };
   void later(Milliseconds wait, std::function<void(Glue&)> what);
   void connect();

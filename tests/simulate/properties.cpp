@@ -11,6 +11,20 @@ namespace glidepod::simulate {
 using agent::ClientId;
 using wire::Fault;
 
+// Its launch clears.
+void Properties::runs_as(uid_t uid) {
+  left_.erase(uid);
+  for (const Box& box : world_.kubelet.boxes())
+    if (box.glue && box.glue->clears(uid))
+      broken("no job begins while what its user left is removed elsewhere", std::to_string(uid));
+}
+
+void Properties::clears(uid_t uid) {
+  for (const Box& box : world_.kubelet.boxes())
+    if (box.glue && box.glue->alive() && box.glue->uid() == uid)
+      broken("nothing is removed of a user who has a job", std::to_string(uid));
+}
+
 void Properties::broken(std::string_view property, std::string_view about) {
   world_.say("BROKEN: {}: {}", property, about);
   if (!verdict_.empty()) return;
@@ -64,6 +78,7 @@ void Properties::told(const kube::Pod& pod) {
 }
 
 void Properties::agent_died() {
+  left_.clear();  // it knows of no earlier agent's jobs
   failures_ = 0;
   version_ = 0;
   home_told_ = false;

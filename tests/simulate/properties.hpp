@@ -22,6 +22,12 @@ class Properties {
   const std::string& verdict() const { return verdict_; }
   const std::string& about() const { return about_; }
   void broken(std::string_view property, std::string_view about);
+  // What a job has left whose glue is killed, and who removes it.
+  void left_behind(uid_t uid) { left_.insert(uid); }
+  void runs_as(uid_t uid);
+  void clears(uid_t uid);
+  void cleared(uid_t uid) { left_.erase(uid); }
+  const std::set<uid_t>& left() const { return left_; }
 
   // From the core.
   void patched(const Box& box, const std::string& image);
@@ -55,6 +61,7 @@ class Properties {
   bool no_pauses = false;      // from here on, no start may have to wait
 
  private:
+  std::set<uid_t> left_;
   bool can_learn() const;
 
   struct Last {

@@ -74,6 +74,7 @@ int main(int argc, char** argv) {
     if (what == "stubborn") stubborn();
     if (what == "bomb") bomb();
     if (what == "files") files();
+    if (what == "stay") linger();
   }
   std::puts("left");
   return 0;

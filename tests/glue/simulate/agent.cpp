@@ -50,7 +50,10 @@ void Agent::act() {
     return send(wire::Hello{});
   }
   if (random.chance(world_.weather.patient && world_.truth.open() ? 900 : 200)) return beat();
-  if (!world_.truth.open() || random.chance(50)) return random.chance(800) ? launch() : beat();
+  if (!world_.truth.open() || random.chance(50)) {
+    if (random.chance(world_.weather.lost_glues)) return clear();
+    return random.chance(800) ? launch() : beat();
+  }
   if (random.chance(world_.weather.sessions)) {
     const auto job = world_.truth.job();
     if (random.chance(600)) {
@@ -94,6 +97,11 @@ void Agent::launch() {
   launch.uid = launch.gid = 5001;
   world_.note(fmt::format("agent: launch {}", last_job_));
   send(launch, 3);
+}
+
+void Agent::clear() {
+  world_.note(fmt::format("agent: clear, as job {}", ++last_job_));
+  send(wire::Clear{last_job_, 5001, 5001});
 }
 
 void Agent::beat() {

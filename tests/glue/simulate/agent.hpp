@@ -38,6 +38,7 @@ class Agent {
   void appear();
   void hang_up();
   void launch();
+  void clear();
   void beat();
   template <typename Message>
   void send(const Message& message, int fds = 0);

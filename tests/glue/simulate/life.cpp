@@ -173,6 +173,15 @@ void World::begin_counter(Process& counter) {
   });
 }
 
+// Jobs of the same user, in other containers, whose glue is killed; not while one is here.
+void World::lose_glues() {
+  if (truth.idle() && random.chance(weather.lost_glues)) {
+    note("a job elsewhere has left files");
+    ++(random.chance(300) ? stubborn_files : files);
+  }
+  later(random.delay(1, 20'000), [this] { lose_glues(); });
+}
+
 // A session's supervisor ends what is left of it, at its end and at SIGTERM.
 void World::begin_session(Process& supervisor) {
   const auto end = [this](Process& at) {

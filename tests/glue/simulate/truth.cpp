@@ -41,6 +41,10 @@ void Truth::must_end() {
   if (open_ && !cause_) cause_ = world_.now();
 }
 
+bool Truth::idle() const {
+  return !open_ && std::ranges::none_of(answers_, [](const auto& answer) { return answer.second == 0; });
+}
+
 void Truth::handles(const wire::Frame& frame) {
   switch (frame.type) {
     case wire::Type::signal: {
@@ -55,6 +59,12 @@ void Truth::handles(const wire::Frame& frame) {
     case wire::Type::launch:
       if (!world_.agent.closed()) answers_[frame.decode<wire::Launch>().value().job] = 0;
       return;
+    case wire::Type::clear: {
+      const auto job = frame.decode<wire::Clear>().value().job;
+      if (!world_.agent.closed()) answers_[job] = 0;
+      only_clear_.insert(job);
+      return;
+    }
     case wire::Type::hello:  // nonsense from an agent
       return must_end();
     default:
@@ -75,14 +85,29 @@ void Truth::terminated() {
   leaving_at_ = terminated_at_ = world_.now();
 }
 
+void Truth::clears(std::uint64_t job) {
+  take_on(job);
+  clears_ = true;
+}
+
 void Truth::starts(std::uint64_t job) {
+  if (open_ && clears_ && job == job_)
+    clears_ = false;
+  else
+    take_on(job);
+  world_.check(!only_clear_.contains(job), "what is there to clear starts nothing");
+  launched_at_ = world_.now();
+  for (const Process* process : world_.tree.descendants())
+    world_.check(process->kind == Process::Kind::stranger, "no launch while an earlier job's process lives");
+  world_.check(world_.files + world_.stubborn_files == 0, "no launch while an earlier job's files are there");
+}
+
+void Truth::take_on(std::uint64_t job) {
   world_.check(!open_, "one job at a time");
   world_.check(!unclean_, "no launch after something was left here");
   world_.check(!leaving_at_, "no launch in a container that is about to end");
-  for (const Process* process : world_.tree.descendants())
-    world_.check(process->kind == Process::Kind::stranger, "no launch while an earlier job's process lives");
-  world_.check(world_.files == 0, "no launch while an earlier job's files are there");
   open_ = no_start_ = true;
+  clears_ = false;
   of_this_agent_ = !world_.agent.closed();
   job_ = job;
   reported_failure_ = runs_ = started_told_ = exited_told_ = end_told_ = said_ = excused_ = false;
@@ -128,6 +153,14 @@ void Truth::main_ended(int status) {
 // The log is heard of also where no agent is.
 void Truth::says(std::string_view line) {
   if (line.starts_with("event=launch_refused ")) return;
+  constexpr std::string_view k_clearing = "event=clearing job=";
+  if (line.starts_with(k_clearing)) return clears(std::stoull(std::string(line.substr(k_clearing.size()))));
+  if (line.starts_with("event=cleared ")) {
+    world_.check(world_.files + world_.stubborn_files == 0, "no file is left when all is said to be cleared");
+    said_ = true;
+    if (open_ && (end_told_ || !of_this_agent_)) close();
+    return;
+  }
   const bool ended = line.starts_with("event=job_ended "), failed = line.starts_with("event=launch_failed ");
   if (!ended && !failed) return;
   if (!open_) {  // no process was asked for
@@ -202,6 +235,11 @@ void Truth::sent_exited(const wire::Exited& exited) {
 }
 
 void Truth::sent_end(const wire::JobEnded& ended) {
+  if (only_clear_.contains(ended.job)) {
+    world_.check(++answers_[ended.job] == 1, "what is cleared is told once");
+    if (open_ && ended.job == job_) end_told_ = true;
+    return;
+  }
   world_.check(open_ && of_this_agent_ && ended.job == job_, "JobEnded is of the job that runs");
   world_.check(!end_told_, "JobEnded is sent once");
   world_.check(started_told_, "what ends was said to start");
@@ -252,7 +290,7 @@ void Truth::check() {
   if (terminated_at_) {
     const auto over = *terminated_at_ + world_.options.grace;
     if (now <= over || !hurried_) {
-      hurried_ = k_cleaning_hurried;
+      hurried_ = clears_ ? k_hurried : k_cleaning_hurried;
       for (const Process* process : world_.tree.descendants())
         if (process->kind != Process::Kind::cleaner) hurried_ = k_hurried;
     }

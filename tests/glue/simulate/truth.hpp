@@ -23,6 +23,7 @@ class Truth {
   void lost();        // the connection
   void terminated();  // an order to end
   // What it does
+  void clears(std::uint64_t job);  // before that, or instead
   void starts(std::uint64_t job);  // a process for it
   void forked();
   void says(std::string_view line);
@@ -41,6 +42,8 @@ class Truth {
   bool ending() const { return open_ && cause_.has_value(); }
   bool open() const { return open_; }
   std::uint64_t job() const { return job_; }
+  // Nothing was asked for that has not been answered.
+  bool idle() const;
   bool refusing() const { return unclean_ || leaving_at_.has_value(); }
 
   // Beats that were not answered.
@@ -50,6 +53,7 @@ class Truth {
 
  private:
   void must_end();
+  void take_on(std::uint64_t job);
   void sent_exited(const wire::Exited& exited);
   void sent_end(const wire::JobEnded& ended);
   void sent_failure(const wire::LaunchFailed& failed);
@@ -58,6 +62,7 @@ class Truth {
   World& world_;
   // The job that glue has taken on
   bool open_ = false;
+  bool clears_ = false;  // still
   std::uint64_t job_ = 0;
   bool of_this_agent_ = false;
   bool started_ = false, no_start_ = false, reported_failure_ = false, runs_ = false;
@@ -67,6 +72,7 @@ class Truth {
   SteadyTime ended_at_;
   std::optional<SteadyTime> cause_;       // since then it must end
   std::map<std::uint64_t, int> answers_;  // to each launch
+  std::set<std::uint64_t> only_clear_;    // those that are to start nothing
   std::map<std::uint64_t, SteadyTime> beats_;
   std::map<std::uint64_t, int> sessions_;
   std::set<std::int64_t> counted_ = {0};

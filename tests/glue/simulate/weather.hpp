@@ -20,6 +20,7 @@ struct Weather {
     rude = some(600);
     careless = some(500);
     files = some(700);
+    lost_glues = some(300);
     slow_start = some(200);
     bad_start = some(300);
     no_resources = some(150);
@@ -36,6 +37,7 @@ struct Weather {
   }
   int forks, phoenix, bomb, dumper, stuck, rude, careless;  // of the job's processes
   int files;                                                // left in shared folders
+  int lost_glues;                                           // in other containers, with jobs of this user
   int slow_start, bad_start;                                // between fork and exec
   int no_resources;                                         // no pipe, fork, watch
   int cleaner, counter;                                     // hangs, is stopped, fails

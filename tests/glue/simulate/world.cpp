@@ -34,6 +34,7 @@ std::string World::run() {
   try {
     agent.begin();
     if (weather.terminate) later(random.delay(0, 120'000), [this] { raise(SIGTERM); });
+    lose_glues();
     for (int i = 0; i < 3; ++i) tree.fork(0, Process::Kind::stranger);
     auto loop = Loop::create();
     Server server(*loop, options);

@@ -76,6 +76,7 @@ class World {
   void begin_cleaner(Process& cleaner, bool as_root);
   void begin_counter(Process& counter);
   void begin_session(Process& supervisor);
+  void lose_glues();
 
   Random random;
   Weather weather;

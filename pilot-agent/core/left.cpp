@@ -1,0 +1,63 @@
+// What jobs have left in the places that the pod's containers share, where their glue was killed or had no
+// time.
+
+#include <algorithm>
+
+#include "pilot-agent/core/core.hpp"
+
+namespace glidepod::agent {
+
+namespace {
+// Of HTCondor's or a pilot job's, launched or about to be: not where others' leavings are removed.
+bool is_for(const Container& container, uid_t uid) {
+  if (const Job* job = container.job()) return job->request.uid == uid;
+  if (const auto* reserved = std::get_if<Reserved>(&container.state)) return reserved->request.uid == uid;
+  const Request* waiting = container.waiting();
+  return waiting != nullptr && waiting->uid == uid;
+}
+}  // namespace
+
+// Its processes are there until the container has ended, which the Hello of the next one tells.
+void Core::leaves(const Container& container, const Request& request) {
+  std::erase_if(left_, [&](const Left& left) { return left.uid == request.uid; });
+  left_.push_back({request.uid, request.gid, container.name, false});
+}
+
+void Core::forget_left(uid_t uid) {
+  std::erase_if(left_, [uid](const Left& left) { return left.uid == uid; });
+}
+
+void Core::has_ended(const Container& container) {
+  for (Left& left : left_)
+    if (left.container == container.name) left.ended = true;
+}
+
+bool Core::is_clearing(uid_t uid) const {
+  return std::ranges::any_of(containers_, [uid](const Container& container) {
+    return container.job() != nullptr && container.job()->clears && container.job()->request.uid == uid;
+  });
+}
+
+// By whatever glue has nothing to do; one that cannot is not asked again before its container is made anew.
+// Who is about to have a job clears by its launch.
+void Core::clear_left(Time now) {
+  std::erase_if(left_, [&](const Left& left) {
+    const auto uses = [&](const Container& container) { return is_for(container, left.uid); };
+    if (!left.ended || std::ranges::any_of(containers_, uses)) return false;
+    const auto idle = std::ranges::find_if(containers_, [](const Container& container) {
+      return container.kind() == State::idle && container.glue != 0 && !container.unclean;
+    });
+    if (idle == containers_.end()) return false;
+    Draining draining;
+    draining.job.request = {.any_image = true, .uid = left.uid, .gid = left.gid};
+    draining.job.id = ++last_job_;
+    draining.job.clears = left;
+    draining.job.pulse.next = now + policy_.beat;
+    draining.until = now + policy_.ending_patience;
+    become(*idle, std::move(draining), EventKind::left);
+    act(Clear{idle->glue, last_job_, left.uid, left.gid});
+    return true;
+  });
+}
+
+}  // namespace glidepod::agent

@@ -1,0 +1,88 @@
+// What lost jobs have left in the places that the containers of a pod share.
+
+#include "tests/pilot-agent/core_harness.hpp"
+
+namespace glidepod::agent {
+namespace {
+
+// A job of alice's, user 20001, whose glue is gone; its container comes again at home.
+void lose_a_job(Harness& h) {
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.lose();
+  h.patched();
+}
+void comes_home(Harness& h) {
+  h.over[0] = true;
+  h.hello();
+  h.runs_home(0);
+}
+
+TEST_CASE("left: removed once the container has ended, and before the user's next job") {
+  Harness h(2);
+  lose_a_job(h);
+  CHECK(h.core.state_of("payload-1") == State::idle);
+  CHECK(h.count<Clear>() == 0);
+  comes_home(h);
+  CHECK(h.count<Clear>() == 1);
+  CHECK(h.last<Clear>().uid == 20001);
+  const auto patches = h.count<Patch>();
+  h.ask(k_image_a, wire::Verb::exec, "bob");
+  CHECK(h.count<Patch>() == patches);
+  h.cleared(h.last<Clear>().glue == h.glue[0] ? 0 : 1);
+  CHECK(h.count<Patch>() == patches + 1);
+  CHECK(h.count<Clear>() == 1);
+}
+
+TEST_CASE("left: not while the user has a job, before which glue has cleared") {
+  Harness h(2);
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.ask(k_image_a, wire::Verb::exec, "bob");
+  h.switch_to(1, k_image_a, k_digest_a);
+  h.lose();
+  h.patched();
+  comes_home(h);
+  CHECK(h.count<Clear>() == 0);
+  SUBCASE("it has begun") {
+    h.core.on_started(h.glue[1], h.last<Launch>().job, 1, h.now);
+    h.end_job(1);
+    CHECK(h.count<Clear>() == 0);
+  }
+  SUBCASE("it has not") {
+    wire::LaunchFailed failed;
+    failed.job = h.last<Launch>().job;
+    h.core.on_launch_failed(h.glue[1], failed, h.now);
+    h.take();
+    CHECK(h.count<Clear>() == 1);
+  }
+}
+
+TEST_CASE("left: by a job that could not be cleaned up after") {
+  Harness h;
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.end_job(0, ExitStatus::exited(0), false);
+  CHECK(h.count<Clear>() == 0);
+  h.lose();
+  h.hello();
+  CHECK(h.count<Clear>() == 1);
+}
+
+TEST_CASE("left: a glue that cannot remove it is asked once") {
+  Harness h;
+  lose_a_job(h);
+  comes_home(h);
+  wire::LaunchFailed failed;
+  failed.job = h.last<Clear>().job;
+  h.core.on_launch_failed(h.glue[0], failed, h.now);
+  h.take();
+  CHECK(h.count<Clear>() == 1);
+  CHECK(h.state() == State::idle);
+  h.lose();
+  comes_home(h);
+  CHECK(h.count<Clear>() == 2);
+}
+
+}  // namespace
+}  // namespace glidepod::agent
