@@ -163,16 +163,15 @@ void Core::on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time 
   end_visits(job);
   container->last_used = now;
   // What glue cannot do here it may be able to do in a fresh container.
-  if (failed.fault == wire::Fault::infrastructure) {
-    container->spoiled = true;
-    if (!job.clears) count_failure(failed.message);
-  }
-  become(*container, Idle{}, EventKind::no_launch);
-  act(JobOver{job.id});
   if (job.clears) {
     container->spoiled = container->unclean = true;
     left_.push_back(*job.clears);
+  } else if (failed.fault == wire::Fault::infrastructure) {
+    container->spoiled = true;
+    count_failure(failed.message);
   }
+  become(*container, Idle{}, EventKind::no_launch);
+  act(JobOver{job.id});
   if (job.request.client != 0) fail(job.request, failed.fault, failed.message);
   if (job.goodbye) part(*container, EventKind::goodbye, now);
   release_outer(job.request.outer, now);

@@ -19,7 +19,7 @@ bool is_for(const Container& container, uid_t uid) {
 
 // Its processes are there until the container has ended, which the Hello of the next one tells.
 void Core::leaves(const Container& container, const Request& request) {
-  std::erase_if(left_, [&](const Left& left) { return left.uid == request.uid; });
+  forget_left(request.uid);
   left_.push_back({request.uid, request.gid, container.name, false});
 }
 

@@ -57,23 +57,25 @@ void Glue::agent_gone(GlueId link) {
   if (!job_) later(world_.takes(1, 20), [](Glue& glue) { glue.connect(); });
 }
 
+void Glue::refuse(JobId job, wire::Fault fault, std::string why) {
+  world_.driver.from_glue(link_, "launch_failed",
+                          [link = link_, failed = wire::LaunchFailed{job, fault, std::move(why)}](
+                              Core& core, Time now) { core.on_launch_failed(link, failed, now); });
+}
+
 void Glue::take_launch(JobId job, ClientId client) {
-  const auto refuse = [&](wire::Fault fault, std::string why) {
-    world_.driver.from_glue(link_, "launch_failed",
-                            [link = link_, failed = wire::LaunchFailed{job, fault, std::move(why)}](
-                                Core& core, Time now) { core.on_launch_failed(link, failed, now); });
-  };
-  if (leaving_) return refuse(wire::Fault::infrastructure, "the container is about to end");
+  if (leaving_) return refuse(job, wire::Fault::infrastructure, "the container is about to end");
   if (job_) {
     world_.properties.broken("a job is launched only in a container that has none",
                              world_.kubelet.box(box_).name);
     return;
   }
-  if (unclean_) return refuse(wire::Fault::infrastructure, "an earlier job could not be cleaned up here");
+  if (unclean_)
+    return refuse(job, wire::Fault::infrastructure, "an earlier job could not be cleaned up here");
   Client& about = world_.starters.client(client);
   if (about.cannot_start) {
     world_.properties.launch_failed(client);
-    return refuse(*about.cannot_start, "no such program");
+    return refuse(job, *about.cannot_start, "no such program");
   }
   world_.properties.launched(world_.kubelet.box(box_), client);
   const uid_t uid = about.request.uid;
@@ -90,15 +92,10 @@ void Glue::take_launch(JobId job, ClientId client) {
 
 // Of a user who has nothing here any more.
 void Glue::take_clear(JobId job, uid_t uid) {
-  if (leaving_ || unclean_ || job_) {
-    if (job_)
-      world_.properties.broken("a glue with a job is given nothing else", world_.kubelet.box(box_).name);
-    world_.driver.from_glue(link_, "launch_failed",
-                            [link = link_, failed = wire::LaunchFailed{job, wire::Fault::infrastructure,
-                                                                       "the container is about to end"}](
-                                Core& core, Time now) { core.on_launch_failed(link, failed, now); });
-    return;
-  }
+  if (job_)
+    return world_.properties.broken("a glue with a job is given nothing else", world_.kubelet.box(box_).name);
+  if (leaving_ || unclean_)
+    return refuse(job, wire::Fault::infrastructure, "nothing is cleared here any more");
   world_.properties.clears(uid);
   job_ = Job{job, 0, ExitStatus::exited(0), uid};
   const bool slow = world_.fault(world_.weather.clumsy_jobs);

@@ -51,6 +51,7 @@ class Glue {
   };
   void later(Milliseconds wait, std::function<void(Glue&)> what);
   void connect();
+  void refuse(agent::JobId job, wire::Fault fault, std::string why);
   void job_ends(ExitStatus status, std::string_view cause);
   void clean();
   void leave(int code);
