@@ -121,6 +121,7 @@ TEST_CASE("cleanup: other mounts are not entered, and what cannot be removed is 
 TEST_CASE("cleanup: what a job of the user has left elsewhere in the pod is gone before the next begins") {
   REQUIRE(replace_file("/dev/shm/left", "secret", 0600).ok());
   REQUIRE(::chown("/dev/shm/left", k_user, k_user) == 0);
+  std::filesystem::create_directories("/tmp");
   REQUIRE(replace_file("/tmp/of_image", "kept", 0644).ok());
   REQUIRE(::chown("/tmp/of_image", k_user, k_user) == 0);
   Session session;
