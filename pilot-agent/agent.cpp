@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
@@ -47,7 +48,8 @@ Agent::Agent(Loop& loop, const Settings& settings)
     : loop_(loop),
       settings_(settings),
       core_(policy_with_nonce(settings), settings.container_names()),
-      registry_(loop, registry_options(settings)) {}
+      registry_(loop, registry_options(settings)),
+      users_(std::filesystem::path(settings.agent_socket).replace_filename("users")) {}
 
 Agent::~Agent() {
   if (glue_listener_) loop_.forget(glue_listener_.get());
@@ -75,7 +77,10 @@ Result<void> Agent::start() {
                                    pod_.name_space + "/" + pod_.name, [this] { return core_.snapshot(); });
   // The shared volume lives as long as the pod, so a socket there is of an agent before this one. The pod's
   // status would tell too, but only after a while.
-  if (::access(settings_.agent_socket.c_str(), F_OK) == 0) earlier_agents_ = Core::Earlier::some;
+  if (::access(settings_.agent_socket.c_str(), F_OK) == 0) {
+    earlier_agents_ = Core::Earlier::some;
+    core_.on_earlier_users(users_.read());
+  }
   glue_listener_ = TRY(wire::listen_at(settings_.agent_socket, 0600));
   client_listener_ = TRY(wire::listen_at(settings_.exec_socket, 0666));
   TRY(loop_.watch(glue_listener_.get(), EPOLLIN, [this](std::uint32_t) { accept_glue(); }));
@@ -335,8 +340,11 @@ void Agent::close_client(ClientId client) {
 void Agent::pump() {
   if (pumping_) return;  // an action's consequence: the loop below takes it up
   pumping_ = true;
-  for (auto actions = core_.take_actions(); !actions.empty(); actions = core_.take_actions())
+  for (auto actions = core_.take_actions(); !actions.empty(); actions = core_.take_actions()) {
+    users_.keep(core_.users());  // before one of them has a job
     for (const Action& action : actions) std::visit([this](const auto& a) { run(a); }, action);
+  }
+  users_.keep(core_.users());
   pumping_ = false;
   adjust_watch();
   adjust_timer();

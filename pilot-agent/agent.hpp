@@ -23,6 +23,7 @@
 #include "pilot-agent/settings.hpp"
 #include "pilot-agent/starter.hpp"
 #include "pilot-agent/status.hpp"
+#include "pilot-agent/users_file.hpp"
 
 namespace glidepod::agent {
 
@@ -193,6 +194,7 @@ class Agent {
   std::optional<Time> timer_due_;
   bool pumping_ = false;
   std::unique_ptr<StatusFile> status_;
+  UsersFile users_;
   Core::Earlier earlier_agents_ = Core::Earlier::none;
   std::function<void()> ready_;
   GiveUpHandlers give_up_;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -71,6 +72,8 @@ class Core {
   // The pod as it was when the agent started. Until then no image is switched. An earlier agent of this pod
   // may have ended in the middle of a switch; a young pod's status may still be empty.
   enum class Earlier : std::uint8_t { none, some };
+  // Before that: whose jobs earlier agents have not seen the end of, by their users().
+  void on_earlier_users(const std::set<User>& users);
   void on_first_pod(const kube::Pod& pod, Earlier agents, Time now);
   void on_pod(const kube::Pod& pod, Time now);
   void on_patched(std::uint64_t attempt, const kube::Pod& pod, Time now);
@@ -106,6 +109,9 @@ class Core {
   std::size_t containers() const { return containers_.size(); }
   std::optional<State> state_of(std::string_view container) const;
   Snapshot snapshot() const;
+  // Who has a job, or may have left something in shared places. For the next agent, should this one be
+  // killed.
+  std::set<User> users() const;
   // Is told of every transition, for tests.
   using Observer = std::function<void(const Container&, const Transition&)>;
   void observe(Observer observer) { observer_ = std::move(observer); }
@@ -265,6 +271,7 @@ class Core {
   void leaves(const Container& container, const Request& request);
   void forget_left(uid_t uid);
   void has_ended(const Container& container);
+  bool has_inherited() const;
   bool is_clearing(uid_t uid) const;
   void clear_left(Time now);
 

@@ -17,19 +17,40 @@ bool is_for(const Container& container, uid_t uid) {
 }
 }  // namespace
 
+void Core::on_earlier_users(const std::set<User>& users) {
+  for (const User& user : users) left_.push_back({user, {}, false});
+}
+
+std::set<User> Core::users() const {
+  std::set<User> users;
+  for (const Container& container : containers_)
+    if (const Job* job = container.job()) users.insert({job->request.uid, job->request.gid});
+  for (const Left& left : left_) users.insert(left.user);
+  return users;
+}
+
 // Its processes are there until the container has ended, which the Hello of the next one tells.
 void Core::leaves(const Container& container, const Request& request) {
   forget_left(request.uid);
-  left_.push_back({request.uid, request.gid, container.name, false});
+  std::erase_if(left_, [&](const Left& left) {
+    return left.user.uid == request.uid && left.container == container.name;
+  });
+  left_.push_back({{request.uid, request.gid}, container.name, false});
 }
 
+// But for what a container that has not ended may yet write.
 void Core::forget_left(uid_t uid) {
-  std::erase_if(left_, [uid](const Left& left) { return left.uid == uid; });
+  std::erase_if(left_, [uid](const Left& left) { return left.user.uid == uid && left.ended; });
 }
 
 void Core::has_ended(const Container& container) {
   for (Left& left : left_)
     if (left.container == container.name) left.ended = true;
+}
+
+// A container in which an earlier agent had a job may not have ended.
+bool Core::has_inherited() const {
+  return !pod_known_ || std::ranges::any_of(containers_, &Container::inherited);
 }
 
 bool Core::is_clearing(uid_t uid) const {
@@ -41,21 +62,23 @@ bool Core::is_clearing(uid_t uid) const {
 // By whatever glue has nothing to do; one that cannot is not asked again before its container is made anew.
 // Who is about to have a job clears by its launch.
 void Core::clear_left(Time now) {
-  std::erase_if(left_, [&](const Left& left) {
-    const auto uses = [&](const Container& container) { return is_for(container, left.uid); };
+  const bool inherited = has_inherited();
+  std::erase_if(left_, [&](Left& left) {
+    const auto uses = [&](const Container& container) { return is_for(container, left.user.uid); };
+    if (left.container.empty() && !inherited) left.ended = true;
     if (!left.ended || std::ranges::any_of(containers_, uses)) return false;
     const auto idle = std::ranges::find_if(containers_, [](const Container& container) {
       return container.kind() == State::idle && container.glue != 0 && !container.unclean;
     });
     if (idle == containers_.end()) return false;
     Draining draining;
-    draining.job.request = {.any_image = true, .uid = left.uid, .gid = left.gid};
+    draining.job.request = {.any_image = true, .uid = left.user.uid, .gid = left.user.gid};
     draining.job.id = ++last_job_;
     draining.job.clears = left;
     draining.job.pulse.next = now + policy_.beat;
     draining.until = now + policy_.ending_patience;
     become(*idle, std::move(draining), EventKind::left);
-    act(Clear{idle->glue, last_job_, left.uid, left.gid});
+    act(Clear{idle->glue, last_job_, left.user.uid, left.user.gid});
     return true;
   });
 }

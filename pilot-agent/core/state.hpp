@@ -93,9 +93,8 @@ struct Pulse {
 
 // What a job may have left in shared places: to be removed once its container has ended.
 struct Left {
-  uid_t uid = 0;
-  gid_t gid = 0;
-  std::string container;
+  User user;
+  std::string container;  // empty: an earlier agent's job, in any of them
   bool ended = false;
 };
 

@@ -44,6 +44,14 @@ struct Policy {
   std::string nonce_prefix = "g";            // of the tags made up, unlike that of any earlier agent
 };
 
+// As whom jobs run.
+struct User {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  auto operator<=>(const User&) const =
+      default;  // NOLINT(modernize-use-nullptr): of what the compiler writes
+};
+
 // What an apptainer asks for.
 struct Request {
   ClientId client = 0;

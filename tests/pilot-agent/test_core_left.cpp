@@ -84,5 +84,71 @@ TEST_CASE("left: a glue that cannot remove it is asked once") {
   CHECK(h.count<Clear>() == 2);
 }
 
+TEST_CASE("left: the next agent knows whose jobs this one has had") {
+  Harness h(2);
+  CHECK(h.core.users().empty());
+  h.ask(k_image_a);
+  CHECK(h.core.users().empty());
+  h.switch_to(0, k_image_a, k_digest_a);
+  CHECK(h.core.users() == std::set<User>{{20001, 0}});
+  SUBCASE("one ends well") {
+    h.end_job();
+    CHECK(h.core.users().empty());
+  }
+  SUBCASE("one cannot be cleaned up after") {
+    h.end_job(0, ExitStatus::exited(0), false);
+    CHECK(h.core.users().size() == 1);
+  }
+  SUBCASE("one is lost, and removed") {
+    h.lose();
+    CHECK(h.core.users().size() == 1);
+    h.patched();
+    comes_home(h);
+    CHECK(h.core.users().size() == 1);
+    h.cleared(h.last<Clear>().glue == h.glue[0] ? 0 : 1);
+    CHECK(h.core.users().empty());
+  }
+}
+
+// A new agent of a pod in which user 20001 had a job.
+struct Next : Harness {
+  Next() : Harness(2) {
+    core = Core(Policy{});
+    core.on_earlier_users({{20001, 7}});
+    core.on_first_pod(pod, Core::Earlier::some, now);
+    take();
+  }
+  // It ends, and starts again at home.
+  void comes(int i) {
+    hello(i);
+    answer(last<Patch>([&](const Patch& patch) { return patch.container == name(i); }), {});
+    goodbye(i);
+    hello(i);
+    runs_home(i);
+  }
+};
+
+TEST_CASE("left: by an earlier agent's job, removed once all that it had has ended") {
+  Next h;
+  h.comes(0);
+  CHECK(h.core.state_of("payload-0") == State::idle);
+  CHECK(h.count<Clear>() == 0);
+  SUBCASE("nobody comes") {
+    h.comes(1);
+    CHECK(h.count<Clear>() == 1);
+    CHECK(h.last<Clear>().uid == 20001);
+    CHECK(h.last<Clear>().gid == 7);
+  }
+  SUBCASE("the user has a job before: what is not over may yet write") {
+    h.ask(k_image_a);
+    h.switch_to(0, k_image_a, k_digest_a);
+    h.core.on_started(h.glue[0], h.last<Launch>().job, 1, h.now);
+    h.comes(1);
+    CHECK(h.count<Clear>() == 0);
+    h.end_job(0);
+    CHECK(h.count<Clear>() == 1);
+  }
+}
+
 }  // namespace
 }  // namespace glidepod::agent

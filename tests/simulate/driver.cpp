@@ -37,6 +37,7 @@ void Driver::start() {
                                            name_of(transition.event), name_of(transition.to)));
   });
   world_.say("agent: starts{}", was_before_ ? ", as one did before it" : "");
+  core_->on_earlier_users(users_);
   get_first_pod();
   for (Box& box : world_.kubelet.boxes())
     if (box.glue) box.glue->agent_up();
@@ -148,8 +149,11 @@ void Driver::client_gone(ClientId client) {
 void Driver::pump() {
   if (pumping_) return;
   pumping_ = true;
-  for (auto actions = core_->take_actions(); !actions.empty(); actions = core_->take_actions())
+  for (auto actions = core_->take_actions(); !actions.empty(); actions = core_->take_actions()) {
+    users_ = core_->users();
     for (const Action& action : actions) std::visit([this](const auto& a) { run(a); }, action);
+  }
+  users_ = core_->users();
   pumping_ = false;
   adjust_watch();
   adjust_timer();

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,7 +41,6 @@ class Driver {
   std::optional<agent::State> state_of(std::string_view container) const {
     return core_ ? core_->state_of(container) : std::nullopt;
   }
-  bool knows(agent::GlueId glue) const { return links_.contains(glue); }
 
   // An apptainer connects and asks; 0: nobody listens.
   agent::ClientId next_client() { return up() ? ++last_id_ : 0; }
@@ -124,6 +124,7 @@ class Driver {
   std::uint64_t last_id_ = 0;
   std::map<agent::GlueId, Link> links_;
   std::map<agent::ClientId, bool> clients_;
+  std::set<agent::User> users_;  // as the agent's file has them, which outlives it
   bool pumping_ = false, was_before_ = false, given_up_ = false, draining_ = false;
   PodVersion seen_;                               // the newest
   std::map<std::string, std::string> once_;       // by container: its image, if that cannot come back

@@ -205,8 +205,7 @@ void Glue::killed(kube::Termination how) {
     world_.properties.ended(job_->client, ExitStatus::signaled(SIGKILL),
                             how.reason == "OOMKilled" ? "memory" : "killed", said_goodbye_);
   }
-  // An agent that does not know of the job cannot know of what it has left.
-  if (job_ && job_->client != 0 && world_.driver.knows(link_)) world_.properties.left_behind(job_->uid);
+  if (job_ && job_->client != 0) world_.properties.left_behind(job_->uid);
   alive_ = false;
   job_.reset();
   if (link_ != 0) world_.driver.hang_up(link_);

@@ -78,7 +78,6 @@ void Properties::told(const kube::Pod& pod) {
 }
 
 void Properties::agent_died() {
-  left_.clear();  // it knows of no earlier agent's jobs
   failures_ = 0;
   version_ = 0;
   home_told_ = false;

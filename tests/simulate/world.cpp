@@ -192,9 +192,10 @@ void World::finals(std::uint64_t most_steps) {
   if (kubelet.silent() && !driver.given_up())
     return properties.broken("a pod whose status is final takes no more jobs", "the pilot goes on");
   if (driver.given_up() || driver.draining() || good.empty()) return;
-  const bool any_idle = std::ranges::any_of(
+  // In a container that could not be made anew, an earlier agent's job may yet write.
+  const bool all_idle = std::ranges::all_of(
       kubelet.boxes(), [this](const Box& box) { return driver.state_of(box.name) == agent::State::idle; });
-  if (!properties.left().empty() && any_idle)
+  if (!properties.left().empty() && all_idle)
     return properties.broken("what a lost job has left is removed when the world is calm",
                              fmt::format("user {}", *properties.left().begin()));
   for (int round = 0; round < 4; ++round) {
