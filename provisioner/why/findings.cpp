@@ -52,6 +52,12 @@ std::vector<Finding> findings(const Scene& scene) {
   const auto stops = [](const Finding& finding) { return finding.weight == Finding::Weight::stops; };
   if (idle && std::ranges::none_of(result, stops)) {
     auto more = of_pods_with_any_status(scene);
+    // Said as a reason, they are no note as well.
+    const auto unmet = [&stops](const Finding& finding) {
+      return finding.key == "requirements" && stops(finding);
+    };
+    if (std::ranges::any_of(more, unmet))
+      std::erase_if(result, [](const Finding& finding) { return finding.key == "requirements"; });
     std::ranges::move(more, std::back_inserter(result));
   }
   std::ranges::stable_sort(result, {}, &Finding::weight);

@@ -100,6 +100,26 @@ void add_jobless(const Scene& scene, std::vector<Finding>& result) {
   for (const auto& [state, pod] : oldest) result.push_back(of_jobless(*pod, scene));
 }
 
+// The clauses of the job's requirements that only a slot can tell of, where the negotiator found nothing for
+// it while a pilot of its size was there: then it is one of them. Empty: it is not known.
+std::string unmet_requirements(const Scene& scene, const GroupSupply& pods) {
+  // A pilot joins some time after its pod has begun to run, and the negotiator sees it in its next round.
+  constexpr Seconds k_joined{120};
+  const auto looked = scene.job.ad.evaluate("LastRejMatchTime");
+  // Another reason is a matter of priorities and quotas.
+  if (!scene.job.ad.text("LastRejMatchReason").starts_with("no match found") ||
+      !looked.is(condor::Value::Type::integer))
+    return {};
+  const auto earliest = std::ranges::min_element(pods.registrations, {}, &Outcome::at);
+  if (earliest != pods.registrations.end() && Time(Seconds(looked.integer)) < earliest->at + k_joined)
+    return {};
+  std::vector<std::string> clauses;
+  for (const auto& clause : scene.job.clauses)
+    if (clause.from == Clause::From::requirements && !clause.holds)
+      clauses.push_back(one_line(clause.expression, 400));
+  return fmt::format("{}", fmt::join(clauses, " && "));
+}
+
 void add_running(const Scene& scene, const GroupSupply& pods, std::vector<Finding>& result) {
   if (const auto n = count(pods, PodState::unregistered); n > 0) {
     const bool late = pods.broken > 0 && pods.waiting == 0;
@@ -111,10 +131,16 @@ void add_running(const Scene& scene, const GroupSupply& pods, std::vector<Findin
          late ? Who::pool_operator : Who::nobody});
   }
   if (const auto n = count(pods, PodState::unmatched); n > 0) {
-    result.push_back(
-        {Weight::waits, "negotiator", "a pilot of its size is free: it is the negotiator's turn",
-         fmt::format("pods: {} free{}", n, last_rejection(scene.job.ad)),
-         "wait; if it lasts: condor_q -better-analyze JOB, condor_userprio, concurrency limits"});
+    if (const auto unmet = unmet_requirements(scene, pods); !unmet.empty())
+      result.push_back({Weight::stops, "requirements", "no free pilot of its size is what it requires",
+                        fmt::format("{}; pods: {} free{}", unmet, n, last_rejection(scene.job.ad)),
+                        "condor_q -better-analyze JOB; leave out of its requirements what pilots do not have",
+                        Who::owner});
+    else
+      result.push_back(
+          {Weight::waits, "negotiator", "a pilot of its size is free: it is the negotiator's turn",
+           fmt::format("pods: {} free{}", n, last_rejection(scene.job.ad)),
+           "wait; if it lasts: condor_q -better-analyze JOB, condor_userprio, concurrency limits"});
   }
   if (pods.claimed > 0)
     result.push_back({Weight::note, "pilots-busy", "pilots of its size have other jobs",

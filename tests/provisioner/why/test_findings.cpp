@@ -388,6 +388,42 @@ const std::vector<Case> k_cases = {
        w.job["LastRejMatchReason"] = "submitter limit exceeded";
      },
      "negotiator", "waits", "nobody", "pods: 1 free; when it last looked: submitter limit exceeded"},
+    {"a free pilot is not what it requires",
+     [](World& w) {
+       w.pod(PodState::unregistered, Seconds(900));
+       w.slots = {{"pod-0", false, ""}};
+       w.job["Requirements"] = R"(/Expr((TARGET.Arch == "X86_64") && (TARGET.HasJava))/)";
+       w.job["LastRejMatchReason"] = "no match found ";
+       w.job["LastRejMatchTime"] = 999'900;
+     },
+     "requirements", "stops", "the job's owner",
+     "TARGET.HasJava; pods: 1 free; when it last looked: no match found"},
+    {"the negotiator has not looked since the pilot joined",
+     [](World& w) {
+       w.pod(PodState::unregistered, Seconds(900));
+       w.slots = {{"pod-0", false, ""}};
+       w.job["Requirements"] = R"(/Expr(TARGET.HasJava)/)";
+       w.job["LastRejMatchReason"] = "no match found ";
+       w.job["LastRejMatchTime"] = 999'200;
+     },
+     "negotiator", "waits", "nobody", "pods: 1 free"},
+    {"the negotiator found something else than its requirements",
+     [](World& w) {
+       w.pod(PodState::unregistered, Seconds(900));
+       w.slots = {{"pod-0", false, ""}};
+       w.job["Requirements"] = R"(/Expr(TARGET.HasJava)/)";
+       w.job["LastRejMatchReason"] = "insufficient priority";
+       w.job["LastRejMatchTime"] = 999'900;
+     },
+     "negotiator", "waits", "nobody", "insufficient priority"},
+    {"no match, and it requires nothing of its own",
+     [](World& w) {
+       w.pod(PodState::unregistered, Seconds(900));
+       w.slots = {{"pod-0", false, ""}};
+       w.job["LastRejMatchReason"] = "no match found ";
+       w.job["LastRejMatchTime"] = 999'900;
+     },
+     "negotiator", "waits", "nobody", "pods: 1 free"},
     {"running pods have room",
      [](World& w) {
        w.pod(PodState::unregistered);
