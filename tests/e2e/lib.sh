@@ -167,11 +167,12 @@ marked() {  # MARK
 is_marked() { [[ -n $(marked "$1") ]]; }
 not_marked() { [[ -z $(marked "$1") ]]; }
 
-# What `/jobs/leave files` has left in shared places, and the slots' segments of shared memory.
+# What `/jobs/leave files` has left in shared places, and segments of shared memory of slots and of pilot jobs' jobs.
 left_files() {  # MARK
     local pid
     for pid in $(in_env pgrep -x glue); do in_env sh -c "ls -d /proc/$pid/root/tmp/left-$1 /proc/$pid/root/var/tmp/left-$1 /proc/$pid/root/dev/shm/left-$1" 2>/dev/null; done
-    in_env sh -c "for p in \$(pgrep -x glue); do nsenter -t \$p -i cat /proc/sysvipc/shm; done" 2>/dev/null | awk '$8 >= 20001 && $8 <= 20064'
+    in_env sh -c "for p in \$(pgrep -x glue); do nsenter -t \$p -i cat /proc/sysvipc/shm; done" 2>/dev/null |
+        awk '$8 >= 20001 && $8 <= 20064 || $8 >= 40000 && $8 < 60000'
 }
 
 # The state letters of the marked processes, as /proc has them.
