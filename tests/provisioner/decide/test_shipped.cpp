@@ -1,0 +1,62 @@
+// What the settings that are shipped (manifests/provisioner) make of jobs.
+
+#include <fmt/format.h>
+
+#include "lib/base/file.hpp"
+#include "lib/condor/ad_stream.hpp"
+#include "provisioner/demand/demand.hpp"
+#include "provisioner/settings/settings.hpp"
+#include "tests/provisioner/decide/inputs.hpp"
+
+using namespace glidepod;
+using namespace glidepod::provisioner;
+
+namespace {
+
+struct Shipped : Inputs {
+  Shipped() {
+    Ini ini;
+    REQUIRE(ini.read(read_file(GLIDEPOD_SHIPPED_SETTINGS).value(), "provisioner.conf").ok());
+    const auto loaded = parse_settings(ini);
+    REQUIRE(loaded.ok());
+    policy.settings = loaded->settings.policy;
+    policy.max_pods_per_cluster = loaded->settings.kubernetes.max_pods_per_cluster;
+    policy.max_submit_pods_per_cluster = loaded->settings.kubernetes.max_submit_pods_per_cluster;
+  }
+  void job(const std::string& owner, std::int64_t memory_mb, std::int64_t disk_kb) {
+    const auto ad = condor::ad_from_json(
+        fmt::format(R"({{"Owner": "{}", "RequestCpus": 1, "RequestMemory": {}, "RequestDisk": {}}})", owner,
+                    memory_mb, disk_kb));
+    auto& jobs = demand.groups[group_of(ad.value(), policy.settings).value()];
+    ++jobs.idle;
+    ++jobs.owners[owner];
+  }
+  std::int64_t pods() const {
+    std::int64_t sum = 0;
+    for (const auto& decision : decided().decisions) sum += decision.submit;
+    return sum;
+  }
+};
+
+}  // namespace
+
+// By its own size each would be a group, and get two pods at once.
+TEST_CASE("shipped: 500 jobs with 500 values of RequestDisk are three sizes of pods") {
+  Shipped scene;
+  for (int i = 0; i < 500; ++i) scene.job("alice", 2000, 1'000'000 + 50'000 * i);
+  CHECK(scene.demand.groups.size() == 3);
+  const auto alices = scene.pods();
+  CHECK(alices == 60);
+  SUBCASE("another owner's few jobs share them, or have their own") {
+    for (int i = 0; i < 20; ++i) scene.job("bob", 2000, 40'000'000);
+    CHECK(scene.demand.groups.size() == 4);
+    CHECK(scene.pods() == alices + 6);
+  }
+}
+
+TEST_CASE("shipped: 500 jobs with 500 values of RequestMemory are three sizes of pods") {
+  Shipped scene;
+  for (int i = 0; i < 500; ++i) scene.job("alice", 100 + 30 * i, 1'000'000);
+  CHECK(scene.demand.groups.size() == 3);
+  CHECK(scene.pods() == 60);
+}
