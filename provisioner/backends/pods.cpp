@@ -37,7 +37,7 @@ std::string cpus(std::int64_t milli) {
 // A template from outside: only what is walked through here must have the right shape, the API checks the
 // rest.
 Result<void> check_template(const Json& pod) {
-  if (!pod.is_object() || pod.value("kind", "") != "Pod") return error("is no Pod");
+  if (!pod.is_object() || pod.value("kind", Json()) != "Pod") return error("is no Pod");
   const auto spec = pod.find("spec");
   if (spec == pod.end() || !spec->is_object()) return error("has no spec");
   const auto containers = spec->find("containers");
@@ -47,7 +47,14 @@ Result<void> check_template(const Json& pod) {
     for (const auto& container : spec->value(lists, Json::array()))
       if (!container.is_object() || !container.value("name", Json()).is_string())
         return error("has a container without a name");
+      else if (!container.value("image", Json("")).is_string())
+        return error("has a container whose image is no text");
   return {};
+}
+
+// Of a template: an API server would refuse it too.
+Error of_another_type(const Json::exception& problem) {
+  return error("pod template: a field is of another type than in a pod ({})", problem.what());
 }
 
 // The template with the first of its payload containers only.
@@ -65,7 +72,7 @@ Json with_one_payload(Json pod) {
 
 }  // namespace
 
-Result<PodMaker> PodMaker::create(KubernetesSettings settings, const Json* pod_template) {
+Result<PodMaker> PodMaker::create(KubernetesSettings settings, const Json* pod_template) try {
   Json pod = {{"apiVersion", "v1"},
               {"kind", "Pod"},
               {"spec", {{"restartPolicy", "Never"}, {"containers", {{{"name", "htcondor"}}}}}}};
@@ -87,9 +94,11 @@ Result<PodMaker> PodMaker::create(KubernetesSettings settings, const Json* pod_t
     maker.with_gpus_ = std::make_shared<const PodMaker>(TRY(create(maker.settings_, &one)));
   }
   return maker;
+} catch (const Json::exception& problem) {
+  return of_another_type(problem);
 }
 
-Result<Json> PodMaker::make(const Group& group, const std::string& name) const {
+Result<Json> PodMaker::make(const Group& group, const std::string& name) const try {
   if (group.gpus > 0 && with_gpus_) return with_gpus_->make(group, name);
   auto pod = template_;
   set_metadata(pod, group);
@@ -103,6 +112,8 @@ Result<Json> PodMaker::make(const Group& group, const std::string& name) const {
   metadata["annotations"][k_made_as] = fmt::format("{:016x}", stable_hash(json_text(pod)));
   metadata["name"] = name;
   return pod;
+} catch (const Json::exception& problem) {
+  return of_another_type(problem);
 }
 
 void PodMaker::set_metadata(Json& pod, const Group& group) const {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "lib/condor/ad_stream.hpp"
 #include "provisioner/demand/demand.hpp"
@@ -353,10 +354,29 @@ TEST_CASE("pods: a name is the same for the same cycle, group and number, and fi
   CHECK(pod_name(std::string(100, 'a'), group, cycle, 3).size() == 63);
 }
 
+// Each value in it in turn is something else: whatever comes of it, nothing is thrown.
+TEST_CASE("pods: a template may hold anything") {
+  const auto whole = pilot_pod();
+  const auto flat = whole.flatten();
+  std::set<std::string> places;
+  for (const auto& [path, value] : flat.items())
+    for (auto at = Json::json_pointer(path); !at.empty(); at.pop_back()) places.insert(at.to_string());
+  for (const auto& place : places)
+    for (const auto& other : {Json(), Json(1), Json("x"), Json::array(), Json::array({1}), Json::object()}) {
+      CAPTURE(place);
+      CAPTURE(other.dump());
+      auto from_template = whole;
+      from_template[Json::json_pointer(place)] = other;
+      CHECK_NOTHROW((void)pod("[k8s]\npvc_volumes_dict=claim:/x\n", {}, &from_template));
+    }
+}
+
 TEST_CASE("pods: a template that is none, and volumes of one name, are errors") {
   for (const auto* text :
        {"[]", "{}", R"({"kind": "Pod"})", R"({"kind": "Pod", "spec": {"containers": []}})",
-        R"({"kind": "Pod", "spec": {"containers": [{}]}})", R"({"kind": "Job", "spec": {}})"}) {
+        R"({"kind": "Pod", "spec": {"containers": [{}]}})", R"({"kind": "Job", "spec": {}})",
+        R"({"kind": {}, "spec": {"containers": [{"name": "pilot"}]}})",
+        R"({"kind": "Pod", "spec": {"containers": [{"name": "pilot", "image": 1}]}})"}) {
     CAPTURE(text);
     const auto json = Json::parse(text);
     CHECK_FALSE(PodMaker::create(settings("[k8s]\n"), &json).ok());
