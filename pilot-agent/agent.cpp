@@ -344,7 +344,6 @@ void Agent::pump() {
     users_.keep(core_.users());  // before one of them has a job
     for (const Action& action : actions) std::visit([this](const auto& a) { run(a); }, action);
   }
-  users_.keep(core_.users());
   pumping_ = false;
   adjust_watch();
   adjust_timer();

@@ -31,9 +31,8 @@ std::set<User> Core::users() const {
 
 // Its processes are there until the container has ended, which the Hello of the next one tells.
 void Core::leaves(const Container& container, const Request& request) {
-  forget_left(request.uid);
   std::erase_if(left_, [&](const Left& left) {
-    return left.user.uid == request.uid && left.container == container.name;
+    return left.user.uid == request.uid && (left.ended || left.container == container.name);
   });
   left_.push_back({{request.uid, request.gid}, container.name, false});
 }

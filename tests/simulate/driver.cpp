@@ -153,7 +153,6 @@ void Driver::pump() {
     users_ = core_->users();
     for (const Action& action : actions) std::visit([this](const auto& a) { run(a); }, action);
   }
-  users_ = core_->users();
   pumping_ = false;
   adjust_watch();
   adjust_timer();

@@ -150,6 +150,15 @@ const auto on_hold = [](int code, int subcode, const char* reason) {
 };
 const auto image = [](const char* name) { return alone("ContainerImage", name); };
 
+// A pilot of its size has run for 900 s and is free; that is what the negotiator said last, and when.
+const auto with_a_free_pilot = [](const char* requirements, const char* said, std::int64_t when) {
+  return [=](World& w) {
+    w.pod(PodState::unregistered, Seconds(900));
+    w.slots = {{"pod-0", false, ""}};
+    w.job.update({{"Requirements", requirements}, {"LastRejMatchReason", said}, {"LastRejMatchTime", when}});
+  };
+};
+
 const std::vector<Case> k_cases = {
     // The job's own state.
     {"no such job", [](World& w) { w.look.place = Place::nowhere; }, "no-such-job", "stops",
@@ -389,40 +398,19 @@ const std::vector<Case> k_cases = {
      },
      "negotiator", "waits", "nobody", "pods: 1 free; when it last looked: submitter limit exceeded"},
     {"a free pilot is not what it requires",
-     [](World& w) {
-       w.pod(PodState::unregistered, Seconds(900));
-       w.slots = {{"pod-0", false, ""}};
-       w.job["Requirements"] = R"(/Expr((TARGET.Arch == "X86_64") && (TARGET.HasJava))/)";
-       w.job["LastRejMatchReason"] = "no match found ";
-       w.job["LastRejMatchTime"] = 999'900;
-     },
+     with_a_free_pilot(R"(/Expr((TARGET.Arch == "X86_64") && (TARGET.HasJava))/)", "no match found ",
+                       999'900),
      "requirements", "stops", "the job's owner",
      "TARGET.HasJava; pods: 1 free; when it last looked: no match found"},
     {"the negotiator has not looked since the pilot joined",
-     [](World& w) {
-       w.pod(PodState::unregistered, Seconds(900));
-       w.slots = {{"pod-0", false, ""}};
-       w.job["Requirements"] = R"(/Expr(TARGET.HasJava)/)";
-       w.job["LastRejMatchReason"] = "no match found ";
-       w.job["LastRejMatchTime"] = 999'200;
-     },
-     "negotiator", "waits", "nobody", "pods: 1 free"},
+     with_a_free_pilot("/Expr(TARGET.HasJava)/", "no match found ", 999'200), "negotiator", "waits", "nobody",
+     "pods: 1 free"},
     {"the negotiator found something else than its requirements",
-     [](World& w) {
-       w.pod(PodState::unregistered, Seconds(900));
-       w.slots = {{"pod-0", false, ""}};
-       w.job["Requirements"] = R"(/Expr(TARGET.HasJava)/)";
-       w.job["LastRejMatchReason"] = "insufficient priority";
-       w.job["LastRejMatchTime"] = 999'900;
-     },
-     "negotiator", "waits", "nobody", "insufficient priority"},
+     with_a_free_pilot("/Expr(TARGET.HasJava)/", "insufficient priority", 999'900), "negotiator", "waits",
+     "nobody", "insufficient priority"},
     {"no match, and it requires nothing of its own",
-     [](World& w) {
-       w.pod(PodState::unregistered, Seconds(900));
-       w.slots = {{"pod-0", false, ""}};
-       w.job["LastRejMatchReason"] = "no match found ";
-       w.job["LastRejMatchTime"] = 999'900;
-     },
+     with_a_free_pilot(R"(/Expr((TARGET.Arch == "X86_64") && (TARGET.HasFileTransfer))/)", "no match found ",
+                       999'900),
      "negotiator", "waits", "nobody", "pods: 1 free"},
     {"running pods have room",
      [](World& w) {
