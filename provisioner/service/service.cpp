@@ -6,8 +6,10 @@
 #include "lib/base/json.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
+#include "lib/base/time.hpp"
 #include "lib/http/status_server.hpp"
 #include "provisioner/page/endpoint.hpp"
+#include "provisioner/service/clock.hpp"
 #include "provisioner/service/decision_log.hpp"
 #include "provisioner/service/file_watch.hpp"
 #include "provisioner/service/lease.hpp"
@@ -95,9 +97,22 @@ class Service {
   void recall(const Result<Json>& memory) {
     if (memory && memory->is_null()) return;
     if (memory && last_cycle_ != Time{} && time_of_memory(memory.value()) <= last_cycle_) return;
-    const auto used = memory ? parts_->cycle->recall(memory.value(), wall_clock()) : memory.error();
+    const auto used = memory ? parts_->cycle->recall(memory.value(), read_clock()) : memory.error();
     if (used) return spdlog::info("event=memory_used");
     spdlog::warn("event=memory_not_used why={}", glidepod::quoted(used.error().message()));
+  }
+
+  Time read_clock() {
+    const auto before = clock_.time();
+    const auto reading = clock_.read(std::chrono::system_clock::now(), std::chrono::steady_clock::now());
+    if (reading.stepped != Seconds(0))
+      spdlog::warn("event=clock_stepped by_s={} anew={}", reading.stepped.count(), reading.anew);
+    // What lies before now and what is not longer than the settings allow is gone on with.
+    if (reading.anew) {
+      const auto used = parts_->cycle->recall(parts_->cycle->memory(before), reading.time);
+      if (!used) spdlog::warn("event=memory_not_used why={}", glidepod::quoted(used.error().message()));
+    }
+    return reading.time;
   }
 
   // Parts are replaced here only, from the loop itself: they may be what is running otherwise.
@@ -110,20 +125,22 @@ class Service {
     stale_ = false;
     phase_ = Phase::looking;
     began_ = std::chrono::steady_clock::now();
-    parts_->cycle->observe(wall_clock(), [this](Observation seen) { decided(std::move(seen)); });
+    const auto now = read_clock();
+    looked_ = wall_clock();
+    parts_->cycle->observe(now, [this](Observation seen) { decided(std::move(seen)); });
   }
 
   void decided(Observation seen) {
     if (!leads_) return idle();
     if (!options_.tokens.empty())
-      for (auto& expired : expired_tokens(options_.token_copies, seen.at))
+      for (auto& expired : expired_tokens(options_.token_copies, looked_))
         seen.supply.problems.push_back(std::move(expired));
     auto plan = std::make_shared<Plan>(parts_->cycle->decide(seen));
     auto shared = std::make_shared<Observation>(std::move(seen));
     decision_log_.decided(*plan);
     metrics_.decided(*shared, *plan);
     if (!plan->blind)
-      for (const auto& event : events_.saw(*shared, naming_)) parts_->backend->tell(event, shared->at);
+      for (const auto& event : events_.saw(*shared, naming_)) parts_->backend->tell(event, looked_);
     phase_ = Phase::applying;
     parts_->cycle->apply(*plan, shared->at,
                          [this, plan, shared](const Applied& applied) { ended(*shared, *plan, applied); });
@@ -132,6 +149,9 @@ class Service {
   void ended(const Observation& seen, const Plan& plan, const Applied& applied) {
     if (options_.serve_status) page_.decided(plan, seen.at);
     auto text = report(seen, plan, &applied, naming_);
+    // Its readers have no other clock than the system's.
+    text["time"] = time_text(looked_);
+    text["unix_time"] = looked_.time_since_epoch().count();
     const auto& settings = configuration_.loaded.settings;
     text["sleep_time"] = settings.sleep_time.count();
     text["memory"] = parts_->cycle->memory(seen.at);
@@ -260,7 +280,9 @@ class Service {
   std::unique_ptr<kube::Client> lease_client_;
   std::unique_ptr<Leader> leader_;
   Loop::TimerId timer_ = 0;
+  Clock clock_{std::chrono::system_clock::now(), std::chrono::steady_clock::now()};
   SteadyTime began_;
+  Time looked_;  // by the system's clock
   Time last_cycle_;
   DecisionLog decision_log_;
   PodEvents events_;

@@ -77,6 +77,12 @@ Finding of_contract(const Clause& clause, const Ad& job) {
             .what = "it is a pilot itself, and these pilots take no such jobs",
             .change = "the operator's [k8s] pilot_jobs=yes; or leave +GlidepodPilot out",
             .who = Who::pool_operator};
+  if (clause.expression.find("RequireGPUs") != std::string::npos)
+    return {.key = "gpu-properties",
+            .what = "it asks for properties of GPUs, and pilots know theirs by number and kind only",
+            .seen = fmt::format("RequireGPUs = {}", one_line(job.written("RequireGPUs"), 300)),
+            .change = "leave require_gpus out; +RequestGPUTypes = \"A100,L40\" for kinds",
+            .who = Who::owner};
   if (clause.expression.find("ContainerImage") != std::string::npos) return of_image(job);
   for (const auto& refused : k_refused)
     if (clause.expression.find(refused.attribute) != std::string::npos)

@@ -294,8 +294,6 @@ CLASSES = (
      "the same: a job that wants more than it asks for gets a pod by what it asks for"),
     ("counted", "jobs for later", lambda j: j.get("more") == "later",
      "the same: condor_submit writes the time into the requirements"),
-    ("counted", "properties of GPUs", lambda j: j.get("gpus") == "properties",
-     "the same: condor_submit writes TARGET.AvailableGPUs into the requirements, and pilots know their GPUs by number only"),
     ("counted", "requests without a value", lambda j: "undefined" in j["request"][:3],
      "PRP's default counts, and HTCondor's startd takes no job that asks for no number"),
     ("passed over", "requests that are no number", lambda j: shape_of_job(j["request"], j) is None,

@@ -69,6 +69,8 @@ struct World {
 
 // HTCondor's part: true or false of the job alone.
 bool holds(const std::string& expression, const condor::Ad& job) {
+  if (expression.find("unparse(RequireGPUs)") != std::string::npos)
+    return job.written("RequireGPUs") == "undefined";
   if (!expression.starts_with("regexp(")) return job.evaluate_expression(expression).to_string() == "true";
   const auto special = job.evaluate("SingularityImage");
   const auto image = special.is(condor::Value::Type::string) ? special.text : job.text("ContainerImage");
@@ -213,6 +215,8 @@ const std::vector<Case> k_cases = {
      "strcat(Nothing, 1)"},
     {"PreCmd", alone("PreCmd", "/bin/true"), "not-taken", "stops", "the job's owner",
      "PreCmd = \"/bin/true\""},
+    {"properties of GPUs", alone("RequireGPUs", "/Expr(Capability >= 7.0)/"), "gpu-properties", "stops",
+     "the job's owner", "RequireGPUs = Capability >= 7.0"},
     {"a pilot itself", alone("GlidepodPilot", true), "pilot-job", "stops", "the pool's operator",
      "GlidepodPilot = true"},
     {"docker universe", alone("WantDocker", true), "not-taken", "stops", "the job's owner",
