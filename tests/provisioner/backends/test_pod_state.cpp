@@ -108,6 +108,16 @@ TEST_CASE("pod_state: what keeps a pod waiting, in the words of who keeps it") {
   CHECK(pod(R"({"phase": "Pending"})").message.empty());
 }
 
+// To whoever looks for room it is one like any other without a node, and no reason for a new one.
+TEST_CASE("pod_state: a pod with a scheduling gate waits, in the gate's words") {
+  const auto gated = pod(R"({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
+    "reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates"}]})",
+                         false);
+  CHECK(gated.state == PodState::unschedulable);
+  CHECK(gated.jobless);
+  CHECK(gated.message == "Scheduling is blocked due to non-empty scheduling gates");
+}
+
 TEST_CASE("pod_state: times") {
   CHECK(pod(R"({"phase": "Pending"})", false).since == k_created);
   CHECK(pod(R"({"phase": "Pending", "conditions": [
