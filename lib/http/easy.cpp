@@ -17,7 +17,11 @@ Easy::Easy(CURL* handle, Request request) : handle_(handle), request_(std::move(
   const auto set = [this](CURLoption option, auto value) { curl_easy_setopt(handle_, option, value); };
   set(CURLOPT_URL, request_.url.c_str());
   if (!request_.unix_socket.empty()) set(CURLOPT_UNIX_SOCKET_PATH, request_.unix_socket.c_str());
-  if (!request_.ca_file.empty()) set(CURLOPT_CAINFO, request_.ca_file.c_str());
+  if (!request_.ca_file.empty()) {
+    set(CURLOPT_CAINFO, request_.ca_file.c_str());
+    set(CURLOPT_CA_CACHE_TIMEOUT, 0L);  // a day, by default; a cluster's own are replaced under its pods
+    set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));  // the system's are not meant
+  }
   const auto header = [this](const std::string& line) {
     headers_ = curl_slist_append(headers_, line.c_str());
   };
