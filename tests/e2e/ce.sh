@@ -21,7 +21,7 @@ ce_start() {
     ce_container ce --network container:routed --env GLIDEPOD_POOL_ROLES=ce --env "GLIDEPOD_CE_HOST=$ce_address" \
         --env "GLIDEPOD_POOL=$env_pool_address" --env _CONDOR_SEC_DEFAULT_SESSION_DURATION=20 \
         --volume "$ce_files/ce-key:/etc/condor/passwords.d" --volume "$ce_files/pool-token:/etc/condor/tokens.d/pool:ro" \
-        --volume "$env_tree/manifests/ce/ce.config:/etc/condor/config.d/70-ce.config:ro" \
+        --volume "$ce_files/ce.config:/etc/condor/config.d/70-ce.config:ro" \
         --volume "$ce_files/routes.config:/etc/condor/config.d/75-routes.config:ro"
 }
 # Their pod is killed; a new one begins with the same volume and nothing else.
@@ -36,7 +36,7 @@ ce_up() {
     openssl rand -base64 48 | tr -d '\n' >"$ce_files/ce-key/POOL"
     cp "$GLIDEPOD_ENV/tokens/provisioner/provisioner" "$ce_files/pool-token"
     chmod 0600 "$ce_files"/{pool-key/POOL,ce-key/POOL,pool-token}
-    ce_routes >"$ce_files/routes.config" && ce_start || return
+    ce_config >"$ce_files/ce.config" && ce_routes >"$ce_files/routes.config" && ce_start || return
     env_podman run --detach --quiet --pull never --name remote --hostname remote --ip "$remote_address" \
         --env GLIDEPOD_TRUST_DOMAIN=remote --env _CONDOR_GRIDMANAGER_JOB_PROBE_INTERVAL=5 \
         --env _CONDOR_GRIDMANAGER_RESOURCE_PROBE_INTERVAL=10 --env _CONDOR_SCHEDD_NAME=remote@ap "localhost/$env_pool_image" >/dev/null

@@ -22,7 +22,8 @@ ce_lead() {
 # A site's own folder, as docs/ce.md has it.
 ce_site() {
     local site=$GLIDEPOD_ENV/ce-site
-    mkdir -p "$site" && cp -r "$env_tree/manifests/ce" "$GLIDEPOD_ENV/ce-manifests" && ce_routes >"$site/routes.config" || return
+    mkdir -p "$site" && cp -r "$env_tree/manifests/ce" "$GLIDEPOD_ENV/ce-manifests" &&
+        ce_config >"$GLIDEPOD_ENV/ce-manifests/ce.config" && ce_routes >"$site/routes.config" || return
     cat >"$site/kustomization.yaml" <<YAML
 bases: [../ce-manifests]
 images:
