@@ -23,10 +23,11 @@ struct Shipped : Inputs {
     policy.max_pods_per_cluster = loaded->settings.kubernetes.max_pods_per_cluster;
     policy.max_submit_pods_per_cluster = loaded->settings.kubernetes.max_submit_pods_per_cluster;
   }
-  void job(const std::string& owner, std::int64_t memory_mb, std::int64_t disk_kb) {
-    const auto ad = condor::ad_from_json(
-        fmt::format(R"({{"Owner": "{}", "RequestCpus": 1, "RequestMemory": {}, "RequestDisk": {}}})", owner,
-                    memory_mb, disk_kb));
+  void job(const std::string& owner, std::int64_t memory_mb, std::int64_t disk_kb, std::int64_t cpus = 1,
+           std::int64_t gpus = 0) {
+    const auto ad = condor::ad_from_json(fmt::format(
+        R"({{"Owner": "{}", "RequestCpus": {}, "RequestMemory": {}, "RequestDisk": {}, "RequestGPUs": {}}})",
+        owner, cpus, memory_mb, disk_kb, gpus));
     auto& jobs = demand.groups[group_of(ad.value(), policy.settings).value()];
     ++jobs.idle;
     ++jobs.owners[owner];
@@ -59,4 +60,30 @@ TEST_CASE("shipped: 500 jobs with 500 values of RequestMemory are three sizes of
   for (int i = 0; i < 500; ++i) scene.job("alice", 100 + 30 * i, 1'000'000);
   CHECK(scene.demand.groups.size() == 3);
   CHECK(scene.pods() == 60);
+}
+
+TEST_CASE("shipped: 256 jobs with 256 values of RequestCpus are 13 sizes of pods") {
+  Shipped scene;
+  for (int i = 1; i <= 256; ++i) scene.job("alice", 2000, 1'000'000, i);
+  // 1, 2, 4, 8, 16, 32, and from there multiples of 32.
+  CHECK(scene.demand.groups.size() == 13);
+}
+
+// GPUs are no size that could be rounded up.
+TEST_CASE("shipped: who has many sizes of jobs does not get everybody's pods") {
+  Shipped scene;
+  for (int gpus = 1; gpus <= 20; ++gpus)
+    for (int i = 0; i < 100; ++i) scene.job("alice", 2000, 1'000'000, 1, gpus);
+  CHECK(scene.pods() == 200);  // by the law 400
+  for (int i = 0; i < 100; ++i) {
+    scene.job("bob", 2000, 1'000'000, 1);
+    scene.job("bob", 5000, 1'000'000, 1);
+    scene.job("bob", 10000, 1'000'000, 1);
+    scene.job("bob", 2000, 10'000'000, 1);
+    scene.job("bob", 5000, 10'000'000, 1);
+  }
+  std::map<bool, std::int64_t> by_gpus;
+  for (const auto& decision : scene.decided().decisions) by_gpus[decision.group.gpus > 0] += decision.submit;
+  CHECK(by_gpus[true] == 100);
+  CHECK(by_gpus[false] == 100);
 }
