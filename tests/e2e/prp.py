@@ -16,17 +16,17 @@ import time
 import kubernetes
 
 from judging import tell
-from prp_cases import BAD, CONFIGS, NAMESPACE, ROWS, Size, app_name, parsed
-from prp_judge import FOLDER, Judge, by_row, counts, size_of
+from prp_cases import BAD, CONFIGS, FOLDER, NAMESPACE, ROWS, WHOSE, Size, add_published, app_name, section, trusted
+from prp_judge import Judge, by_row, counts, size_of
 
 CORE = BATCH = None
 
 # --- the pool and the pods --------------------------------------------------------------------------------------------------------
 
 
-def submit(lines, count=1):
+def submit(lines, count=1, owner="alice"):
     text = "\n".join(["executable = /bin/sleep", "arguments = 1", "transfer_executable = false", *lines, f"queue {count}"])
-    command = ["setpriv", "--reuid", "alice", "--regid", "alice", "--init-groups", "env", "-C", "/home/alice", "HOME=/home/alice",
+    command = ["setpriv", "--reuid", owner, "--regid", owner, "--init-groups", "env", "-C", f"/home/{owner}", f"HOME=/home/{owner}",
                "condor_submit", "-terse", "-"]
     return subprocess.run(command, input=text, text=True, check=True, capture_output=True).stdout.split(".")[0]
 
@@ -68,7 +68,7 @@ def set_phase(name, phase):
 
 def advertise(config, states):
     """An ad for each pod of this state."""
-    text = ""
+    text, domain = "", section(config, "k8s").get("k8s_domain", "optiputer.net")
     for name, state in states.items():
         text += f"""MyType = "Machine"
 Name = "slot1@{name}"
@@ -78,7 +78,7 @@ State = "{state}"
 Activity = "{'Busy' if state == 'Claimed' else 'Idle'}"
 K8SPodName = "{name}"
 K8SNamespace = "{NAMESPACE}"
-K8SDomain = "optiputer.net"
+K8SDomain = "{domain}"
 K8SProvisionerType = "PRPHTCondorProvisioner"
 K8SProvisionerName = "{app_name(config)}"
 
@@ -107,15 +107,15 @@ def ads_there():
 
 
 def theirs(config):
-    """One iteration of PRP's event loop, put together as its provisioner_main.py does; that of 2023 misses an argument itself."""
+    """One iteration of PRP's event loop, put together as provisioner_main.py of sfiligoi/prp-osg-pool does; PRP's own of 2023 ends
+    by names that it does not define, and trusts every schedd."""
     from prp_provisioner import event_loop, provisioner_htcondor, provisioner_k8s, provisioner_logging
 
-    ini = parsed(config)
-    k8s_section = ini["k8s"] if "k8s" in ini else ini["DEFAULT"]
+    k8s_section, htcondor_section = section(config, "k8s"), section(config, "htcondor")
     k8s_config = provisioner_k8s.ProvisionerK8SConfig(NAMESPACE)
     k8s_config.parse(k8s_section)
     htcondor_config = provisioner_htcondor.ProvisionerHTCConfig(NAMESPACE)
-    htcondor_config.parse(ini["htcondor"] if "htcondor" in ini else ini["DEFAULT"])
+    htcondor_config.parse(htcondor_section)
     log = provisioner_logging.ProvisionerFileLogging("/tmp/prp.log", dated=False, want_log_debug=True)
     k8s = provisioner_k8s.ProvisionerK8S(k8s_config)
     k8s.authenticate()
@@ -130,7 +130,7 @@ def theirs(config):
     k8s.submit = submit_and_note
     before = pods(config).keys()
     loop = event_loop.ProvisionerEventLoop(
-        log, provisioner_htcondor.ProvisionerSchedd(log, {".*": ".*"}, htcondor_config),
+        log, provisioner_htcondor.ProvisionerSchedd(log, {trusted(config): ".*"}, htcondor_config),
         provisioner_htcondor.ProvisionerCollector(log, ".*", htcondor_config), k8s,
         int(k8s_section.get("max_pods_per_cluster", "20")), int(k8s_section.get("max_submit_pods_per_cluster", "1000")))
     loop.one_iteration()
@@ -141,13 +141,13 @@ def theirs(config):
 
 def ours(config):
     """One cycle of our provisioner, which remembers nothing of the one before."""
-    with open("/tmp/provisioner.conf", "w") as file:
-        file.write(CONFIGS[config])
-    with open("/tmp/more.conf", "w") as file:
-        file.write("[glidepod]\nstatus_file=\n")
+    arguments = []
+    for number, text in enumerate([*CONFIGS[config], "[glidepod]\nstatus_file=\n"]):
+        with open(f"/tmp/provisioner-{number}.conf", "w") as file:
+            file.write(text)
+        arguments += ["--config", file.name]
     before, line = pods(config).keys(), ""
-    with subprocess.Popen(["provisioner", "run", "--config", "/tmp/provisioner.conf", "--config", "/tmp/more.conf"],
-                          stderr=subprocess.PIPE, text=True) as process, open("/tmp/provisioner.log", "a") as log:
+    with subprocess.Popen(["provisioner", "run", *arguments], stderr=subprocess.PIPE, text=True) as process, open("/tmp/provisioner.log", "a") as log:
         for line in process.stderr:
             log.write(line)
             if "event=cycle " in line:
@@ -262,19 +262,35 @@ def patterns(judge):
     remove("patterns", pods("patterns").keys())
 
 
+def published(judge):
+    for config in add_published():
+        kept = burst_and_again(judge, config, keep=ours)
+        if config in WHOSE:
+            wanted = {row.size for row in ROWS if WHOSE[config] in row.whom}
+            tell(f"{judge.branch}, {config}: pods for the jobs that it is for, and for no others", sorted(map(str, wanted ^ counts(kept).keys())))
+        some = of_size(kept, 7100)
+        if some:
+            for name in some[:5]:
+                set_phase(name, "Running")
+            advertise(config, dict(zip(some[:5], ["Unclaimed"] * 2 + ["Claimed"] * 3)))
+            again(judge, "three claimed", config)
+            forget_ads()
+        remove(config, pods(config).keys())
+
+
 def main(branch):
     global CORE, BATCH
     sys.path.insert(0, f"{FOLDER}/{branch}")
     kubernetes.config.load_incluster_config()
     CORE, BATCH = kubernetes.client.CoreV1Api(), kubernetes.client.BatchV1Api()
     judge = Judge(branch)
-    for scene in (defaults, every_key, limits, patterns):
+    for scene in (defaults, every_key, limits, patterns, published):
         scene(judge)
     judge.end()
 
 
 if sys.argv[1] == "--submit":
     for row in ROWS:
-        submit(row.lines, row.count)
+        submit(row.lines, row.count, row.owner)
 else:
     main(sys.argv[1])

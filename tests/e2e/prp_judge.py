@@ -4,9 +4,7 @@ import collections
 import json
 
 from judging import tell
-from prp_cases import ROWS, Size, parsed
-
-FOLDER = "/prp"
+from prp_cases import FOLDER, ROWS, Size, section
 
 
 def size_of(pod):
@@ -18,6 +16,8 @@ def size_of(pod):
 # Each with words of docs/prp.md that say it. A difference that did not come up fails, so that none outlives its reason.
 
 DIFFERENCES = {
+    "sections": "which is then silently not read",
+    "backslashes": "a backslash at the line's end, as in the published example",
     "patterns": "PRP takes what the *job* says as a pattern",
     "universes": "not local, scheduler and grid ones",
     "lists": "its pods do not have these as labels",
@@ -158,13 +158,18 @@ def flat(value, path=""):
 
 
 def by_row(config, burst):
-    """Explains sizes by the difference that their row has."""
-    force = (parsed(config)["htcondor"] if "htcondor" in parsed(config) else {}).get("force_k8s_namespace_matching", "yes")
-    rows = {row.size: row for row in ROWS if row.differs}
+    """Explains sizes by the difference that their row has, or the example's settings."""
+    force = section(config, "htcondor").get("force_k8s_namespace_matching", "yes")
+    rows = {row.size: row for row in ROWS}
 
     def explain(size, one, other):
         row = rows.get(size)
         name = row.differs if row else "no CPU" if size == Size(0, 7000) else None
+        wanted = row is not None and "osgvo" in row.whom
+        if config == "the example" and one and not other and not wanted:
+            return "sections"
+        if config == "the example, [htcondor]" and not one and other and wanted:
+            return "backslashes"
         if name == "patterns":
             whole = force == "pattern" and row.name == "any namespace"
             return name if force != "no" and not whole and one and not other else None
