@@ -8,7 +8,7 @@ namespace glidepod::provisioner {
 
 namespace {
 
-constexpr int k_page = 250;  // a pod is some 10 kB of JSON
+constexpr int k_page = 50;  // a pod is some 10 kB of JSON, and ten times that as a tree
 constexpr Seconds k_resync{900};
 constexpr Seconds k_stream_limit{240};
 

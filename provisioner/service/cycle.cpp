@@ -104,7 +104,6 @@ void Cycle::observe(Time now, std::function<void(Observation)> done) {
     finish_look(look);
   });
   read_slots(look);
-  read_priorities(look);
 }
 
 void Cycle::read_priorities(const std::shared_ptr<Look>& look) {
@@ -136,6 +135,7 @@ void Cycle::read_slots(const std::shared_ptr<Look>& look) {
        [look](const std::string& why) { look->problems.push_back(fmt::format("bad slot ad: {}", why)); },
        [this, look](const Result<void>& end) {
          if (!end) look->slots_failed = end.error().in("list of slots").message();
+         read_priorities(look);  // not beside it: each of HTCondor's tools takes 16 MiB
          finish_look(look);
        }});
 }
