@@ -61,6 +61,10 @@ Finding of_image(const Ad& job) {
             : fmt::format("pilots cannot switch to images of {}://", one_line(image.substr(0, scheme), 50));
   } else if (image.ends_with(".sif")) {
     finding.what = "its image is a file, and pilots switch to a registry's only";
+  } else if (image.find("/.images/") != std::string::npos) {
+    finding.what = "its image is what a name in CVMFS leads to, from which no registry's name follows";
+    finding.change =
+        "the name itself, /cvmfs/singularity.opensciencegrid.org/PROJECT/NAME:TAG, or docker://NAME";
   } else if (image.starts_with("/")) {
     finding.what =
         "its image is a path that is not below /cvmfs/singularity.opensciencegrid.org/ or "

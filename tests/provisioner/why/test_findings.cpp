@@ -75,7 +75,8 @@ bool holds(const std::string& expression, const condor::Ad& job) {
   const auto special = job.evaluate("SingularityImage");
   const auto image = special.is(condor::Value::Type::string) ? special.text : job.text("ContainerImage");
   return std::regex_search(
-      image, std::regex("^(docker://|/cvmfs/(singularity[.]opensciencegrid[.]org|unpacked[.]cern[.]ch)/)"));
+      image, std::regex("^(docker://|/cvmfs/(singularity[.]opensciencegrid[.]org|unpacked[.]cern[.]ch)/"
+                        "(?![.]images/|.*[.]sif/*$))"));
 }
 
 std::vector<Finding> ask(World world) {
@@ -207,6 +208,10 @@ const std::vector<Case> k_cases = {
     {"image in capitals", image("DOCKER://registry/image"), "image-form", "stops", "the job's owner",
      "DOCKER://"},
     {"image file", image("/home/alice/image.sif"), "image-form", "stops", "the job's owner", ".sif"},
+    {"image file in CVMFS", image("/cvmfs/singularity.opensciencegrid.org/a/b.sif"), "image-form", "stops",
+     "the job's owner", "b.sif"},
+    {"what a name in CVMFS leads to", image("/cvmfs/singularity.opensciencegrid.org/.images/14/0a"),
+     "image-form", "stops", "the job's owner", ".images/14/0a"},
     {"image of another scheme", image("oras://registry/image"), "image-form", "stops", "the job's owner",
      "oras"},
     {"+SingularityImage comes first", alone("SingularityImage", "/images/mine"), "image-form", "stops",
