@@ -1,8 +1,10 @@
 """Two small tools for tests/bench/provision, run inside the pool's container.
 
-measure COMMAND...   runs it and prints "WALL CPU MEMORY SCHEDD_CPU RESULT": seconds, MiB (the
-                     peak of the whole process tree, looked at every 10 ms), and its last line
-                     of output or, of the provisioner's JSON, what it saw
+measure COMMAND...   runs it and prints "WALL CPU PEAK PROGRAMS SCHEDD_CPU RESULT": seconds; MiB that
+                     are resident, shared or not, looked at every 10 ms: the peak of the whole
+                     process tree, which depends on what runs at the same time, and the sum of
+                     its programs' own peaks, which does not; and its last line of output or,
+                     of the provisioner's JSON, what it saw. On stderr, whose the memory was
 prp NAMESPACE APP    what PRP's provisioner does to see both sides: the ads of all idle jobs by
                      the bindings' query with its projection, and the full list of pods
 """
@@ -30,36 +32,44 @@ def schedd_cpu():
 
 
 def tree_rss(root):
-    """Kilobytes resident in a process and all its descendants."""
-    parents, sizes = {}, {}
+    """What is resident in a process and in each of its descendants, as (kilobytes, name)."""
+    parents, sizes, names, programs = {}, {}, {}, {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/stat") as file:
-                fields = file.read().rsplit(")", 1)[1].split()
+                name, rest = file.read().rsplit(")", 1)
+            programs[int(pid)] = os.readlink(f"/proc/{pid}/exe")
         except OSError:
             continue
+        fields = rest.split()
+        names[int(pid)] = name.split("(", 1)[1]
         parents[int(pid)] = int(fields[1])
         sizes[int(pid)] = int(fields[21]) * os.sysconf("SC_PAGE_SIZE") // 1024
-    total = 0
+    tree = []
     for pid in sizes:
         above = pid
         while above not in (root, 0):
             above = parents.get(above, 0)
-        if above == root:
-            total += sizes[pid]
-    return total
+        # Between fork and exec it has its parent's memory, which is there once.
+        copied = pid != root and programs[pid] == programs.get(parents[pid])
+        if above == root and not copied:
+            tree.append((sizes[pid], names[pid]))
+    return tree
 
 
 def measure(command):
     before = schedd_cpu()
     began = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
-        peak, over = 0, threading.Event()
+        peak, own, over = [], {}, threading.Event()
 
         def watch():
             nonlocal peak
             while not over.wait(0.01):
-                peak = max(peak, tree_rss(child.pid))
+                tree = tree_rss(child.pid)
+                peak = max(peak, tree, key=lambda tree: sum(size for size, _ in tree))
+                for size, name in tree:
+                    own[name] = max(own.get(name, 0), size)
 
         watcher = threading.Thread(target=watch)
         watcher.start()
@@ -71,15 +81,20 @@ def measure(command):
         watcher.join()
     if child.returncode != 0:
         sys.exit(f"{command[0]} ended with {child.returncode}: {output[:2000].decode()}")
-    # What a single process had at its peak is known exactly.
-    memory = max(peak, usage.ru_maxrss) / 1024
+    # What the largest process had at its peak is known exactly.
+    memory = max(sum(size for size, _ in peak), usage.ru_maxrss) / 1024
+    largest = max(own, key=own.get)
+    own[largest] = max(own[largest], usage.ru_maxrss)
+    parts = ", ".join(f"{name} {size / 1024:.1f}" for size, name in sorted(peak, reverse=True))
+    each = ", ".join(f"{name} {size / 1024:.1f}" for name, size in sorted(own.items()))
+    print(f"{memory:.1f} MiB: {parts}; each at its own peak: {each}", file=sys.stderr)
     result = output.decode().strip()
     if result.startswith("{"):
         report = json.loads(result)
         decisions = report["decisions"]
         pods = sum(sum(d["pods"].values()) for d in decisions)
         result = f"jobs={sum(d['idle'] for d in decisions)},pods={pods}"
-    print(f"{wall:.2f} {usage.ru_utime + usage.ru_stime:.2f} {memory:.1f} {schedd_cpu() - before:.2f} {result}")
+    print(f"{wall:.2f} {usage.ru_utime + usage.ru_stime:.2f} {memory:.1f} {sum(own.values()) / 1024:.1f} {schedd_cpu() - before:.2f} {result}")
 
 
 def prp(namespace, app):
