@@ -222,6 +222,12 @@ std::string Decision::reason() const {
   return fmt::format("{}", fmt::join(steps, "; "));
 }
 
+bool Plan::breaker_open(const Decision& decision) const {
+  const auto breaker = history.breakers.find({decision.group, decision.image});
+  return std::ranges::any_of(decision.places, &Decision::InPlace::stopped) ||
+         (breaker != history.breakers.end() && breaker->second.open);
+}
+
 std::int64_t Plan::submissions() const {
   std::int64_t sum = 0;
   for (const auto& decision : decisions) sum += decision.submit;

@@ -122,6 +122,8 @@ struct Plan {
   std::optional<std::string> equal_shares;
   History history;  // for the next time
   std::int64_t submissions() const;
+  // Of the decision's group, with its image now, or in one of the named places.
+  bool breaker_open(const Decision& decision) const;
 };
 
 // The decisions of one cycle, from nothing but its arguments.

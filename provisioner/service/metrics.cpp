@@ -141,8 +141,9 @@ void Metrics::decided(const Observation& seen, const Plan& plan) {
     ++decisions_[index_of(decision.verdict)];
     idle += decision.demand.idle;
   }
-  std::int64_t open = 0;
-  for (const auto& entry : plan.history.breakers) open += entry.second.open ? 1 : 0;
+  // Not those of images that are not used any more.
+  const auto open = std::ranges::count_if(
+      plan.decisions, [&plan](const Decision& decision) { return plan.breaker_open(decision); });
   single(text, "groups", "gauge", "Groups of jobs and pods", plan.decisions.size());
   single(text, "idle_jobs", "gauge", "Idle jobs", idle);
   head(text, "pods", "gauge", "Pods by state and cause");

@@ -109,10 +109,7 @@ Json report(const Observation& seen, const Plan& plan, const Applied* applied, c
   if (plan.equal_shares) result["equal_shares"] = *plan.equal_shares;
   for (const auto& decision : plan.decisions) {
     auto entry = decision_json(decision, naming);
-    const auto breaker = plan.history.breakers.find({decision.group, decision.image});
-    const bool in_a_place = std::ranges::any_of(decision.places, &Decision::InPlace::stopped);
-    if (in_a_place || (breaker != plan.history.breakers.end() && breaker->second.open))
-      entry["breaker"] = "open";
+    if (plan.breaker_open(decision)) entry["breaker"] = "open";
     if (!decision.places.empty()) entry["places"] = places_json(decision);
     if (decision.demand.offers) entry["offers"] = offers_json(*decision.demand.offers);
     result["decisions"].push_back(std::move(entry));

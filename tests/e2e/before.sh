@@ -66,14 +66,14 @@ test_before() {
     check "  and the pods end" wait_until 180 "the end of the pods" no_pilots
 
     used=$(read_count used)
-    configure "envs_dict=STARTD_NOCLAIM_SHUTDOWN:10,GLIDEPOD_SCRATCH:/nowhere" "[glidepod]" "breaker_first_pause=30" "breaker_longest_pause=30"
+    configure "envs_dict=STARTD_NOCLAIM_SHUTDOWN:10,GLIDEPOD_SCRATCH:/nowhere" "[glidepod]" "breaker_first_pause=60" "breaker_longest_pause=60"
     check "a pilot that ends as it starts is configured" wait_until 120 "that" settings_were used $((used + 1))
     created=$(metric pods_created_total)
     clusters=()
     submit_shape alice busybox:1 1 100MB 8
     check "it is started again and again" wait_until 240 "that" starts_again 3
     check "  its pods are taken back (before: they held nodes for ever)" wait_until 240 "the end of the pods" no_pilots
-    check "  and few are made" [ "$(made_since "$created")" -le 4 ]
+    check "  and few are made" [ "$(made_since "$created")" -le 6 ]
     usual_settings
     check "  so that the jobs run" wait_until 240 "the end of the jobs" jobs_ended
     check "  each with its own code, in its image" codes_are_right

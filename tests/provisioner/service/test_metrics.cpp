@@ -57,7 +57,7 @@ TEST_CASE("metrics: what a cycle saw, decided and did") {
   if (const auto* file = ::getenv("GLIDEPOD_METRICS")) std::ofstream(file) << text;
   const auto hash = group.hash();
   for (const auto& line : List{"leader 1",
-                               "build_info{version=\"" GLIDEPOD_VERSION "\"} 1",
+                               fmt::format("build_info{{version=\"{}\"}} 1", GLIDEPOD_VERSION),
                                "blind 0",
                                "groups 2",
                                "idle_jobs 20",
@@ -86,6 +86,21 @@ TEST_CASE("metrics: what a cycle saw, decided and did") {
                                "group_idle_jobs{group=\"" + plan.decisions[1].group.hash() +
                                    "\",cpus=\"2\",memory_mb=\"4096\",disk_kb=\"8000000\",gpus=\"0\"} 10"})
     CHECK(has(text, line));
+}
+
+// Its alarm would go on for as long as the group has jobs.
+TEST_CASE("metrics: the breaker of an image that is not used any more stops nothing") {
+  Metrics metrics;
+  metrics.leads(true);
+  auto plan = plan_of(2);
+  for (auto& decision : plan.decisions) decision.image = "corrected";
+  plan.history.breakers[{plan.decisions[0].group, "wrong"}].open = true;
+  metrics.decided({}, plan);
+  CHECK(has(metrics.text(), "breakers_open 0"));
+  plan.history.breakers[{plan.decisions[0].group, "corrected"}].open = true;
+  plan.decisions[1].places.push_back({.place = "west", .stopped = true});
+  metrics.decided({}, plan);
+  CHECK(has(metrics.text(), "breakers_open 2"));
 }
 
 TEST_CASE("metrics: every one has one help and one type before its samples, and every line is well formed") {
