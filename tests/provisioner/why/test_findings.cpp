@@ -74,9 +74,9 @@ bool holds(const std::string& expression, const condor::Ad& job) {
   if (!expression.starts_with("regexp(")) return job.evaluate_expression(expression).to_string() == "true";
   const auto special = job.evaluate("SingularityImage");
   const auto image = special.is(condor::Value::Type::string) ? special.text : job.text("ContainerImage");
-  return std::regex_search(
-      image, std::regex("^(docker://|/cvmfs/(singularity[.]opensciencegrid[.]org|unpacked[.]cern[.]ch)/"
-                        "(?![.]images/|.*[.]sif/*$))"));
+  constexpr std::string_view before = "regexp(\"", after = "\", ";
+  const auto pattern = expression.substr(before.size(), expression.find(after) - before.size());
+  return std::regex_search(image, std::regex(pattern));
 }
 
 std::vector<Finding> ask(World world) {
