@@ -33,6 +33,7 @@ import (
 )
 
 const pilotAccount = "system:serviceaccount:glidepod:glidepod-pilot"
+const provisionerAccount = "system:serviceaccount:glidepod:glidepod-provisioner"
 
 var passed, failed int
 
@@ -79,7 +80,16 @@ func load(path string) []runtime.Object {
 	return objects
 }
 
-type allowAll struct{ authorizer.Authorizer }
+// rights has those of a provisioner in the pilots' namespace: nobody else may create pods.
+type rights struct{ authorizer.Authorizer }
+
+func (rights) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if a.GetUser().GetName() == provisionerAccount && a.GetVerb() == "create" && a.GetResource() == "pods" &&
+		a.GetSubresource() == "" && a.GetAPIGroup() == "" && a.GetNamespace() == "glidepod" {
+		return authorizer.DecisionAllow, "", nil
+	}
+	return authorizer.DecisionNoOpinion, "", nil
+}
 
 // newPlugin starts the plugin with the objects in place of a cluster's.
 func newPlugin(objects ...runtime.Object) *validating.Plugin {
@@ -88,20 +98,20 @@ func newPlugin(objects ...runtime.Object) *validating.Plugin {
 	client := fake.NewSimpleClientset(objects...)
 	factory := informers.NewSharedInformerFactory(client, time.Hour)
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []string{"ConfigMap", "Pod"} {
+	for _, kind := range []string{"ConfigMap", "Pod", "ServiceAccount"} {
 		mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: kind}, meta.RESTScopeNamespace)
 	}
 	stop := make(chan struct{})
 	plugin.SetExternalKubeClientSet(client)
 	plugin.SetDynamicClient(fakedynamic.NewSimpleDynamicClient(scheme.Scheme))
 	plugin.SetRESTMapper(mapper)
-	plugin.SetAuthorizer(allowAll{})
+	plugin.SetAuthorizer(rights{})
 	plugin.SetDrainedNotification(stop)
 	plugin.SetExternalKubeInformerFactory(factory)
 	must(plugin.ValidateInitialization())
 	factory.Start(stop)
 	factory.WaitForCacheSync(stop)
-	// The plugin tells when it has the policies, not when it has their ConfigMap.
+	// The plugin tells when it has the policies, not when it has what they are bound to.
 	if !plugin.WaitForReady() {
 		must(fmt.Errorf("the plugin does not become ready"))
 	}
@@ -209,9 +219,38 @@ func testOwnPod(plugin *validating.Plugin) {
 		image(0, "alpine")(r)
 		r.user = user.DefaultInfo{Name: "admin"}
 	})
-	expect(plugin, "nor accounts of similar names", "", func(r *request) {
-		image(0, "alpine")(r)
-		r.user.Name = "system:serviceaccount:glidepod:not-glidepod-pilot"
+}
+
+// testAccounts has patches by others than the account glidepod-pilot.
+func testAccounts(plugin *validating.Plugin) {
+	as := func(name string, change func(r *request)) func(r *request) {
+		return func(r *request) { change(r); r.user.Name = name }
+	}
+	neighbour := func(r *request) { image(1, "alpine")(r); r.after.Name = "neighbour" }
+	label := func(r *request) { r.after.Labels["x"] = "y" }
+	const renamed = "system:serviceaccount:glidepod:renamed"
+	expect(plugin, "a pilot of another account changes a payload's image", "", as(renamed, image(1, "alpine")))
+	expect(plugin, "not its own", "only change the images of payload", as(renamed, image(0, "alpine")))
+	expect(plugin, "not another pod", "its own pod", as(renamed, neighbour))
+	expect(plugin, "not a label", "may not change the metadata", as(renamed, label))
+	expect(plugin, "nor creates one", "may only patch or resize a pod", as(renamed, func(r *request) { r.operation = admission.Create }))
+	expect(plugin, "nor of one whose name ends alike", "its own pod", as("system:serviceaccount:glidepod:not-glidepod-pilot", neighbour))
+	expect(plugin, "not a pilot of another namespace", "its own pod", as("system:serviceaccount:other:glidepod-pilot", image(1, "alpine")))
+	expect(plugin, "a provisioner beside them, which may create pods, is not concerned", "", as(provisionerAccount, func(r *request) {
+		r.after.Annotations = map[string]string{"glidepod.io/pulled-images": "[]"}
+		r.after.Name = "neighbour"
+	}))
+	expect(plugin, "nor one of another namespace", "", as("system:serviceaccount:glidepod-system:glidepod-provisioner", label))
+	expect(plugin, "nor are Kubernetes' controllers", "", as("system:serviceaccount:kube-system:node-controller", label))
+	expect(plugin, "nor nodes", "", as("system:node:one", label))
+	expect(plugin, "nor a token of no pod", "", func(r *request) {
+		label(r)
+		r.user = user.DefaultInfo{Name: "system:serviceaccount:glidepod:somebody"}
+	})
+	expect(plugin, "nor accounts of namespaces without pilots", "", func(r *request) {
+		neighbour(r)
+		r.after.Namespace = "shop"
+		r.user.Name = "system:serviceaccount:shop:operator"
 	})
 }
 
@@ -314,6 +353,10 @@ func testRegistries(plugin *validating.Plugin) {
 	} {
 		expect(plugin, "allow-list: "+row.image, row.denial, image(1, row.image))
 	}
+	expect(plugin, "allow-list, by another account", denied, func(r *request) {
+		image(1, "registry.example.org/x")(r)
+		r.user.Name = "system:serviceaccount:glidepod:renamed"
+	})
 }
 
 // testPullers makes pods as the provisioner does.
@@ -351,7 +394,7 @@ func testPullers(plugin *validating.Plugin) {
 // testOldest compiles every expression as the oldest supported API server would.
 func testOldest(objects []runtime.Object) {
 	options := []cel.EnvOption{}
-	for _, name := range []string{"object", "oldObject", "request", "params", "variables"} {
+	for _, name := range []string{"object", "oldObject", "request", "params", "variables", "authorizer"} {
 		options = append(options, cel.Variable(name, cel.DynType))
 	}
 	set, err := environment.MustBaseEnvSet(version.MajorMinor(1, 30)).Extend(environment.VersionedOptions{
@@ -386,8 +429,12 @@ func main() {
 	folder := os.Args[1]
 	objects := append(load(filepath.Join(folder, "own-pod.yaml")), load(filepath.Join(folder, "registries.yaml"))...)
 	testOldest(objects)
-	for _, name := range []string{"glidepod", "other"} {
+	for _, name := range []string{"glidepod", "other", "shop"} {
 		objects = append(objects, &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	for _, name := range []string{"glidepod", "other"} {
+		named := metav1.ObjectMeta{Name: "glidepod-pilot", Namespace: name}
+		objects = append(objects, &core.ServiceAccount{ObjectMeta: named})
 	}
 	registries := func(data map[string]string) runtime.Object {
 		name := metav1.ObjectMeta{Name: "glidepod-registries", Namespace: "glidepod"}
@@ -395,6 +442,7 @@ func main() {
 	}
 	own := newPlugin(objects...)
 	testOwnPod(own)
+	testAccounts(own)
 	testResize(own)
 	limited := newPlugin(append(objects, registries(map[string]string{
 		"allowed": "docker.io/library\n registry.example.org/physics \n\nlocalhost:5000\n",
