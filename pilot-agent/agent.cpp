@@ -152,14 +152,26 @@ void Agent::end_leave() {
   if (left_) std::exchange(left_, {})(core_.missing());
 }
 
+void Agent::finish(std::function<void(const std::vector<std::string>&)> done) {
+  finished_ = std::move(done);
+  leave_timer_ = loop_.after(k_leave_time, [this] { end_finish(); });
+  finish();
+}
+
+void Agent::end_finish() {
+  loop_.cancel(leave_timer_);
+  if (finished_) std::exchange(finished_, {})(core_.unended());
+}
+
 void Agent::finish() {
+  if (!glue_listener_) return;  // done before
   loop_.forget(glue_listener_.get());
   loop_.forget(client_listener_.get());
   if (pilot_listener_) loop_.forget(pilot_listener_.get());
   glue_listener_.reset();
   client_listener_.reset();
   pilot_listener_.reset();
-  core_.finish();
+  core_.finish(now());
   pump();
   // Best effort: a peer that is gone needs no message.
   for (auto& [id, glue] : glues_) (void)glue.channel->flush();
@@ -351,6 +363,7 @@ void Agent::pump() {
   if (ready_ && core_.usable()) std::exchange(ready_, {})();
   if (given_up_ && give_up_.idle && !core_.busy()) std::exchange(give_up_.idle, {})();
   if (left_ && core_.missing().empty()) end_leave();
+  if (finished_ && !core_.ending()) end_finish();
 }
 
 void Agent::run(const Patch& action) {

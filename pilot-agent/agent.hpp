@@ -67,6 +67,9 @@ class Agent {
   bool has_begun(pid_t starter) const { return begun_.contains(starter); }
   // Ends all jobs, sends every glue home and stops listening.
   void finish();
+  // The same, and waits for the glues to be gone: done is told which containers have not ended after a while,
+  // or were stopped by somebody else just then, so that the kubelet starts them again.
+  void finish(std::function<void(const std::vector<std::string>& unended)> done);
 
  private:
   struct GlueLink {
@@ -101,6 +104,7 @@ class Agent {
   Result<void> find_api();
   void get_first_pod();
   void end_leave();
+  void end_finish();
 
   void accept_glue();
   void accept_client();
@@ -199,6 +203,7 @@ class Agent {
   std::function<void()> ready_;
   GiveUpHandlers give_up_;
   std::function<void(const std::vector<std::string>& missing)> left_;
+  std::function<void(const std::vector<std::string>& unended)> finished_;
   Loop::TimerId leave_timer_ = 0;
   bool given_up_ = false;
   std::unique_ptr<Inbox> inbox_;

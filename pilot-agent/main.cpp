@@ -177,8 +177,13 @@ class Program {
   }
 
   void left(const std::vector<std::string>& missing) {
-    if (missing.empty()) return loop_.stop();
+    if (missing.empty()) return agent_->finish([this](const auto& unended) { finished(unended); });
     fail(fmt::format("{}, and {} does not start", ending_, fmt::join(missing, ", ")));
+  }
+
+  void finished(const std::vector<std::string>& unended) {
+    if (unended.empty()) return loop_.stop();
+    fail(fmt::format("{}, and {} does not end", ending_, fmt::join(unended, ", ")));
   }
 
   // Another pilot may fare better in another pod: this one ends, and says why.

@@ -89,6 +89,7 @@ void Core::on_bind(Request request, Time now) {
   if (request.outer != 0)
     if (const auto room = check_inner(request); !room)
       return fail(request, wire::Fault::infrastructure, room.error().message());
+  free_reservations(request);
   queue_.push_back({std::move(request), now, {}, {}});
   settle(now);
 }
@@ -102,7 +103,6 @@ void Core::on_client_gone(ClientId client, Time now) {
     if (container->kind() == State::running) {
       note("event=abandoned job={} container={} action=kill", word(container->job()->request.job),
            container->name);
-      container->job()->signalled = true;
       kill_job(*container, EventKind::gone, now);
     }
   }
@@ -111,11 +111,10 @@ void Core::on_client_gone(ClientId client, Time now) {
 
 void Core::on_client_signal(ClientId client, int number, Time now) {
   if (Container* container = find_client(client)) {
-    if (ends_a_process(number)) container->job()->signalled = true;
     // What cannot be refused must have an end.
     if (number == SIGKILL && container->kind() == State::running)
       return kill_job(*container, EventKind::gone, now);
-    return act(SignalJob{container->glue, container->job()->id, number});
+    return signal_job(*container, number, now);
   }
   // No job yet: a signal that ends a process ends the request, as if the job had just begun.
   if (!ends_a_process(number)) return;
@@ -219,7 +218,7 @@ void Core::on_pod(const kube::Pod& pod, Time now) {
       look_at(container, now);
   }
   check_sizing(EventKind::status, now);
-  check_lost(pod);
+  check_lost(pod, now);
   settle(now);
 }
 
@@ -270,19 +269,39 @@ void Core::call_home(Time now) {
   }
 }
 
+namespace {
+// A patch is on its way, or the kubelet has yet to act on it: it stops whatever is connected.
+bool is_told(const Container& container) {
+  const auto* step = std::get_if<Switching>(&container.state);
+  return step != nullptr && step->attempt != 0 && step->connected == container.glue &&
+         (step->leg == Switching::Leg::home || step->leg == Switching::Leg::target);
+}
+}  // namespace
+
 std::vector<std::string> Core::missing() const {
   std::vector<std::string> names;
   for (const Container& container : containers_)
-    if (container.glue == 0) names.push_back(container.name);
+    if (container.glue == 0 || is_told(container)) names.push_back(container.name);
   return names;
 }
 
-void Core::finish() {
+std::vector<std::string> Core::unended() const {
+  std::vector<std::string> names;
+  for (const Container& container : containers_)
+    if (container.glue != 0 || container.stopped_late) names.push_back(container.name);
+  return names;
+}
+
+bool Core::ending() const {
+  return std::ranges::any_of(containers_, [](const Container& container) { return container.glue != 0; });
+}
+
+void Core::finish(Time now) {
   draining_ = finishing_ = true;
   refuse_waiting(k_everybody, std::string(k_ending));
-  for (const LostJob& lost : std::exchange(lost_jobs_, {})) settle_lost(lost, nullptr);
+  for (const LostJob& lost : std::exchange(lost_jobs_, {})) tell_end(lost.request, lost.end, {}, now);
   for (Container& container : containers_) {
-    if (container.job() != nullptr) act(SignalJob{container.glue, container.job()->id, SIGKILL});
+    if (container.job() != nullptr) signal_job(container, SIGKILL, now);
     if (container.glue != 0) act(FinishGlue{container.glue});
   }
 }

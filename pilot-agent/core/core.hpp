@@ -28,8 +28,6 @@
 
 namespace glidepod::agent {
 
-struct EndFacts;  // ending.hpp
-
 // The state of all payload containers and of all who want one. No input or output: events and the time come
 // in, actions go out. Each event is taken by the container that it is about, in one function for each state;
 // then the queue is looked at, once. pilot-agent/README.md has the states and the rules.
@@ -91,10 +89,14 @@ class Core {
   // the pod was made with, is told the pilot's own image: its glue must come before it can be finished, and
   // until it is the pod does not end.
   void call_home(Time now);
-  // The containers whose glue is not connected.
+  // The containers whose glue is not connected, or is about to be stopped for another image.
   std::vector<std::string> missing() const;
+  // After finish(): a glue that was sent home has yet to go; and the containers whose glue has not gone, or
+  // was stopped from outside meanwhile, so that the kubelet starts it again.
+  bool ending() const;
+  std::vector<std::string> unended() const;
   // The pilot ends: jobs are killed, glues sent home, requests refused.
-  void finish();
+  void finish(Time now);
 
   std::vector<Action> take_actions() { return std::exchange(actions_, {}); }
   // Whether the pod's status is of interest now.
@@ -123,9 +125,7 @@ class Core {
     std::string container, instance;
     std::int64_t restarts = 0;  // as last told
     Request request;
-    std::optional<wire::Exited> exited;
-    Time until;
-    std::int64_t limit_kib = 0, last_seen_kib = 0;  // of EndFacts
+    EndFacts end;
   };
   struct Known {
     std::string repository, digest;
@@ -151,6 +151,7 @@ class Core {
   bool place(Waiting& waiting, Time now);
   Container* reserved_for(const Request& request);
   bool has_reserved_for(const Request& request) const;
+  void free_reservations(const Request& request);
   std::string goal_of(const Request& request) const;
   Container* warm_for(const Request& request);
   Container* coldest(State state);
@@ -245,12 +246,15 @@ class Core {
   // references.cpp: what is patched
   std::optional<std::string> reference_for(const Container& container, const std::string& image);
   std::string home_reference();
+  bool may_be_home(const std::string& image) const;
   std::string nonce();
   void look_at_home(const kube::Pod& pod);
 
   // jobs.cpp: running and draining
-  void conclude(const Job& job);
-  void tell_end(const Request& request, const EndFacts& facts, const wire::Ran& ran);
+  static Verdict verdict_on(const Job& job, Time now);
+  void conclude(const Job& job, Time now);
+  void tell_end(const Request& request, const EndFacts& facts, const wire::Ran& ran, Time now);
+  void signal_job(Container& container, int number, Time now);
   void drain(Container& container, EventKind event, Time now);
   void kill_job(Container& container, EventKind event, Time now);
   void finish_job(Container& container, EventKind event, Time now);
@@ -263,9 +267,8 @@ class Core {
   void give_up_glue(Container& container, std::string_view why, Time now);
   // lost.cpp: jobs whose glue vanished
   void lose_job(Container& container, EventKind event, Time now);
-  void check_lost(const kube::Pod& pod);
+  void check_lost(const kube::Pod& pod, Time now);
   void check_lost(Time now);
-  void settle_lost(const LostJob& lost, const kube::Termination* end);
 
   // left.cpp: what lost jobs have left in shared places
   void leaves(const Container& container, const Request& request);
@@ -321,7 +324,8 @@ class Core {
   std::deque<Waiting> queue_;
   std::vector<LostJob> lost_jobs_;
   std::vector<Left> left_;
-  std::map<std::string, Known, std::less<>> known_;                      // by image as jobs ask for it
+  std::set<std::string, std::less<>> like_home_;     // images that showed the pilot's own content
+  std::map<std::string, Known, std::less<>> known_;  // by image as jobs ask for it
   std::deque<std::pair<std::string, registry::ImageCommand>> commands_;  // by digest, the oldest first
   std::vector<Action> actions_;
   Observer observer_;

@@ -37,32 +37,91 @@ std::string of_disk(const EndFacts::Disk& disk) {
   return sentence + " Consider resubmitting with a higher request_disk.";
 }
 
+// From the end of a job's main process to that of its glue, where a kernel or a node's shutdown signals all
+// processes of a container, in any order. A container that is stopped in the ordinary way says goodbye first.
+constexpr Milliseconds k_doubt{200};
+// A job that saves its work first ends so late by a signal that it was sent: what HTCondor gives it at most,
+// unless told otherwise (MachineMaxVacateTime).
+constexpr std::chrono::minutes k_effect{10};
+
+bool stops_containers(const ExitStatus& status) {
+  return status.how == ExitStatus::How::signaled && (status.number == SIGTERM || status.number == SIGKILL);
+}
+
+// Only a signal that was sent explains a death by it, and only in time. SIGKILL is survived by nobody.
+bool was_sent(const EndFacts& facts, int number) {
+  const auto sent = facts.sent.find(number);
+  if (sent == facts.sent.end() || sent->second > facts.exited_at) return false;
+  return number == SIGKILL || facts.exited_at - sent->second <= k_effect;
+}
+
+// HTCondor is ending the job, as it was asked to: it comes back whatever is told of its end.
+bool vacates(const EndFacts& facts) {
+  return std::ranges::any_of(facts.sent, [&](const auto& sent) {
+    return facts.goodbye_at && sent.second >= *facts.goodbye_at && sent.second <= facts.exited_at;
+  });
+}
+
 // A kernel with memory.oom.group, as Kubernetes sets it from 1.28 on, kills glue too; runtimes that do not
 // see that say Error, as for any SIGKILL. HTCondor counts what comes within a tenth of the limit.
-bool died_of_memory(const EndFacts& facts) {
-  if (!facts.container || facts.goodbye || facts.container->exit_code != k_killed) return false;
+bool container_died_of_memory(const EndFacts& facts) {
+  if (!facts.container || facts.goodbye_at || facts.given_up) return false;
+  if (facts.container->exit_code != k_killed) return false;
   if (facts.container->reason == "OOMKilled") return true;
   return facts.limit_kib > 0 && facts.last_seen_kib >= facts.limit_kib / 10 * 9;
 }
 
-}  // namespace
+Verdict memory(const EndFacts& facts) {
+  return {Verdict::Kind::out_of_memory, facts.exited ? facts.exited->status : ExitStatus::signaled(SIGKILL),
+          of_memory(facts)};
+}
 
-Verdict verdict_of(const EndFacts& facts) {
-  using Kind = Verdict::Kind;
-  if (facts.exited) {
-    if (facts.disk && is_killed(facts.exited->status))
-      return {Kind::out_of_disk, facts.exited->status, of_disk(*facts.disk)};
-    const bool of_kernel = is_killed(facts.exited->status) && !facts.signalled &&
-                           (facts.exited->oom_kills > 0 || died_of_memory(facts));
-    if (of_kernel) return {Kind::out_of_memory, facts.exited->status, of_memory(facts)};
-    return {Kind::ended, facts.exited->status, {}};
-  }
-  if (died_of_memory(facts)) return {Kind::out_of_memory, ExitStatus::signaled(SIGKILL), of_memory(facts)};
-  if (facts.goodbye) return {Kind::lost, {}, "the payload container was stopped from outside"};
+Verdict stopped() {
+  return {Verdict::Kind::lost, {}, "the payload container was stopped from outside"};
+}
+
+// With its glue. A job that SIGTERM has ended first, nobody killed for memory, whatever the status says.
+Verdict gone(const EndFacts& facts, Time now) {
+  const bool may_tell = !facts.exited || facts.exited->status.number == SIGKILL;
+  if (may_tell && container_died_of_memory(facts)) return memory(facts);
+  if (facts.given_up) return {Verdict::Kind::lost, {}, "the payload container did not answer and was ended"};
+  if (may_tell && !facts.container && now < facts.container_by)
+    return {Verdict::Kind::open, {}, {}, facts.container_by};
   std::string why = "the payload container was lost";
   if (facts.container)
     why += fmt::format(": {} (exit code {})", facts.container->reason, facts.container->exit_code);
-  return {Kind::lost, {}, std::move(why)};
+  return {Verdict::Kind::lost, {}, std::move(why)};
+}
+
+// The end could be that of the container as well: what became of that tells.
+Verdict in_doubt(const EndFacts& facts, Time now) {
+  const ExitStatus& status = facts.exited->status;
+  const bool counted = status.number == SIGKILL && facts.exited->oom_kills > 0;
+  if (facts.goodbye_at && *facts.goodbye_at <= facts.exited_at) return stopped();
+  const auto over = facts.ended_at ? std::optional(*facts.ended_at + k_doubt) : std::nullopt;
+  const auto meanwhile = [&](const std::optional<Time>& at) { return at && (!over || *at < *over); };
+  if (meanwhile(facts.goodbye_at)) return stopped();
+  if (meanwhile(facts.gone_at)) return counted ? memory(facts) : gone(facts, now);
+  if (!over || now < *over) return {Verdict::Kind::open, {}, {}, over.value_or(Time::max())};
+  return counted ? memory(facts) : Verdict{Verdict::Kind::ended, status, {}};
+}
+
+}  // namespace
+
+Verdict verdict_of(const EndFacts& facts, Time now) {
+  using Kind = Verdict::Kind;
+  if (!facts.exited) {
+    if (facts.goodbye_at) return stopped();
+    if (facts.gone_at) return gone(facts, now);
+    return {Kind::open, {}, {}, Time::max()};
+  }
+  const ExitStatus& status = facts.exited->status;
+  const bool killed = is_killed(status), sent = was_sent(facts, killed ? SIGKILL : status.number);
+  if (killed && sent && facts.disk) return {Kind::out_of_disk, status, of_disk(*facts.disk)};
+  if (stops_containers(status) && !sent && !vacates(facts)) return in_doubt(facts, now);
+  // What a shell says of its child.
+  if (killed && !sent && !facts.goodbye_at && facts.exited->oom_kills > 0) return memory(facts);
+  return {Kind::ended, status, {}};
 }
 
 }  // namespace glidepod::agent

@@ -79,13 +79,12 @@ void Core::greet(Container& container, Time now) {
 void Core::on_goodbye(GlueId glue, Time now) {
   Container* container = find_glue(glue);
   if (container == nullptr) return;
+  container->stopped_late |= finishing_;
   if (Job* job = container->job()) {  // it may yet say how the job ended
-    job->goodbye = true;
+    if (!job->goodbye()) job->end.goodbye_at = now;
     if (container->kind() == State::running && job->request.client != 0) act(Vacate{job->request.client});
     const auto* draining = std::get_if<Draining>(&container->state);
     if (draining == nullptr || !draining->ended) return;
-    // The end that was in doubt was not the job's own.
-    if (!draining->meant) job->stopped = true;
   } else {
     note("event=goodbye container={} state={}", container->name, name_of(container->kind()));
   }
@@ -96,7 +95,7 @@ void Core::on_goodbye(GlueId glue, Time now) {
 void Core::on_glue_lost(GlueId glue, Time now) {
   Container* container = find_glue(glue);
   if (container == nullptr) return;  // it said goodbye, or was replaced
-  const bool expected = container->job() != nullptr && container->job()->goodbye;
+  const bool expected = container->job() != nullptr && container->job()->goodbye();
   if (!expected) warn("event=glue_lost container={} state={}", container->name, name_of(container->kind()));
   part(*container, expected ? EventKind::goodbye : EventKind::lost, now);
   settle(now);
@@ -120,6 +119,7 @@ void Core::part(Container& container, EventKind event, Time now) {
     case State::switching: {
       auto& step = std::get<Switching>(container.state);
       step.unclear_until.reset();
+      step.alike = false;
       if (step.leg == Switching::Leg::size) {
         leave_sizing(now);
         step.how.clear();
@@ -156,6 +156,8 @@ void Core::look_at(Container& container, Time now) {
   if (!shows_instance(container, status, now)) return;
   container.learning_until.reset();
   container.shown = status.image_id;
+  const auto known = known_.find(container.image);
+  if (known != known_.end() && known->second.digest == kube::digest_of(status.image_id)) return;
   switch (check(container, status, home_)) {
     case Check::as_told:
       return learn(container.image, container.admitted, status);
@@ -166,6 +168,7 @@ void Core::look_at(Container& container, Time now) {
   }
   warn("event=doubtful container={} image={} shown={}", container.name, word(container.image),
        word(status.image_id));
+  if (shows_home(status, home_)) like_home_.insert(container.image);
   container.spoiled = true;
   unsettle(container, now);
   if (container.kind() == State::reserved) return become(container, Idle{}, EventKind::status);
@@ -178,7 +181,6 @@ void Core::look_at(Container& container, Time now) {
   if (job->request.client != 0)
     fail(job->request, wire::Fault::infrastructure, "the container did not get the image that was asked for");
   job->request.client = 0;
-  job->signalled = true;
   if (container.kind() == State::running) kill_job(container, EventKind::status, now);
 }
 

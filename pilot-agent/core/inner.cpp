@@ -63,7 +63,6 @@ void Core::end_inner(JobId outer, Time now) {
     if (container.kind() != State::running || container.job()->request.outer != outer) continue;
     note("event=abandoned job={} container={} action=kill", word(container.job()->request.job),
          container.name);
-    container.job()->signalled = true;
     kill_job(container, EventKind::gone, now);
   }
   refuse_waiting([outer](const Request& request) { return request.outer == outer; },

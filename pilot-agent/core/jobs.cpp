@@ -9,20 +9,6 @@
 
 namespace glidepod::agent {
 
-namespace {
-// From a job's end to that of its glue where a kernel or a node's shutdown signals all processes of a
-// container, in any order. A container that is stopped in the ordinary way says goodbye before its job ends.
-constexpr Milliseconds k_doubt{200};
-
-bool stops_containers(const ExitStatus& status) {
-  return status.how == ExitStatus::How::signaled && (status.number == SIGTERM || status.number == SIGKILL);
-}
-}  // namespace
-
-bool own_end(const Job& job, const ExitStatus& status) {
-  return job.signalled || !stops_containers(status);
-}
-
 void Core::on_started(GlueId glue, JobId id, int pid, Time now) {
   const Container* container = find_job(glue, id);
   if (container == nullptr) return;
@@ -41,20 +27,19 @@ void Core::on_beat(GlueId glue, const wire::Beat& beat, Time now) {
   job->pulse.answer = beat;
   const Request& request = job->request;
   const bool over_disk = request.disk_kib > 0 && beat.disk_kib > request.disk_kib;
-  if (!over_disk || container->kind() != State::running || job->goodbye || request.client == 0) return;
+  if (!over_disk || container->kind() != State::running || job->goodbye() || request.client == 0) return;
   // Held once nothing of it is left.
-  job->over_disk = beat;
-  job->signalled = true;
+  job->end.disk = {beat.disk_kib, beat.disk_complete, request.disk_kib, request.request_disk_kib};
   kill_job(*container, EventKind::gone, now);
 }
 
 // From here on, how the job ended is known, whatever becomes of its glue.
 void Core::on_exited(GlueId glue, const wire::Exited& exited, Time now) {
   Container* container = find_job(glue, exited.job);
-  if (container == nullptr || container->job()->exited) return;
-  Job& job = *container->job();
-  job.exited = exited;
-  job.stopped = job.goodbye && !own_end(job, exited.status);
+  if (container == nullptr || container->job()->end.exited) return;
+  EndFacts& end = container->job()->end;
+  end.exited = exited;
+  end.exited_at = now;
   if (container->kind() == State::running) drain(*container, EventKind::exited, now);
 }
 
@@ -66,8 +51,13 @@ void Core::drain(Container& container, EventKind event, Time now) {
   end_inner(id, now);
 }
 
+void Core::signal_job(Container& container, int number, Time now) {
+  if (ends_a_process(number)) container.job()->end.sent[number] = now;
+  act(SignalJob{container.glue, container.job()->id, number});
+}
+
 void Core::kill_job(Container& container, EventKind event, Time now) {
-  act(SignalJob{container.glue, container.job()->id, SIGKILL});
+  signal_job(container, SIGKILL, now);
   drain(container, event, now);
 }
 
@@ -95,50 +85,53 @@ void Core::on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now) {
   container->last_used = now;
   end_visits(job);
   job.sessions.clear();
-  if (job.goodbye || finishing_ || own_end(job, job.exited->status))
+  job.end.ended_at = now;
+  const Verdict verdict = verdict_on(job, now);
+  if (verdict.kind != Verdict::Kind::open || job.request.client == 0 || finishing_)
     finish_job(*container, EventKind::ended, now);
   else  // until it is known whether its container goes away
-    become(*container, Draining{std::move(job), true, now + k_doubt, false}, EventKind::ended);
+    become(*container, Draining{std::move(job), true, verdict.until, false}, EventKind::ended);
   settle(now);
 }
 
 // Nothing of it is left, and its meaning is known.
 void Core::finish_job(Container& container, EventKind event, Time now) {
   const bool waited = std::get<Draining>(container.state).meant;
-  if (!waited && !container.job()->goodbye && !finishing_ && has_inner(container.job()->id)) {
+  if (!waited && !container.job()->goodbye() && !finishing_ && has_inner(container.job()->id)) {
     // Its end is known to be its own. It is told when nothing of its own jobs is left either.
     Draining draining{std::move(*container.job()), true, now + policy_.ending_patience, true};
-    draining.job.signalled = true;
     return become(container, std::move(draining), event);
   }
   const Job job = std::move(*container.job());
   become(container, Idle{}, event);
   act(JobOver{job.id});
-  conclude(job);
-  if (job.goodbye) part(container, EventKind::goodbye, now);
+  conclude(job, now);
+  if (job.goodbye()) part(container, EventKind::goodbye, now);
   release_outer(job.request.outer, now);
 }
 
-// Of a job that exited is known of.
-void Core::conclude(const Job& job) {
-  EndFacts facts;
-  facts.exited = job.exited;
-  facts.signalled = job.signalled;
+namespace {
+EndFacts facts_of(const Job& job) {
+  EndFacts facts = job.end;
   facts.request_mib = job.request.memory_mib;
   facts.last_seen_kib = job.pulse.answer.memory_kib;
-  if (job.over_disk)
-    facts.disk = {job.over_disk->disk_kib, job.over_disk->disk_complete, job.request.disk_kib,
-                  job.request.request_disk_kib};
-  const auto took = std::max(job.bound_in, std::chrono::microseconds(0));
-  const wire::Ran ran{job.container, job.digest, job.how, static_cast<std::uint64_t>(took.count())};
-  if (!job.stopped) return tell_end(job.request, facts, ran);
-  if (job.request.client != 0)
-    fail(job.request, wire::Fault::infrastructure, "the payload container was stopped from outside");
+  return facts;
+}
+}  // namespace
+
+Verdict Core::verdict_on(const Job& job, Time now) {
+  return verdict_of(facts_of(job), now);
 }
 
-void Core::tell_end(const Request& request, const EndFacts& facts, const wire::Ran& ran) {
+void Core::conclude(const Job& job, Time now) {
+  const auto took = std::max(job.bound_in, std::chrono::microseconds(0));
+  const wire::Ran ran{job.container, job.digest, job.how, static_cast<std::uint64_t>(took.count())};
+  tell_end(job.request, facts_of(job), ran, now);
+}
+
+void Core::tell_end(const Request& request, const EndFacts& facts, const wire::Ran& ran, Time now) {
   if (request.client == 0) return;
-  const Verdict verdict = verdict_of(facts);
+  const Verdict verdict = verdict_of(facts, now);
   switch (verdict.kind) {
     case Verdict::Kind::ended:
       return act(Answer{request.client, verdict.status, ran});
@@ -153,6 +146,8 @@ void Core::tell_end(const Request& request, const EndFacts& facts, const wire::R
     }
     case Verdict::Kind::lost:
       return fail(request, wire::Fault::infrastructure, verdict.sentence);
+    case Verdict::Kind::open:  // the pilot ends, and nobody will know
+      return fail(request, wire::Fault::infrastructure, "the pilot is ending");
   }
 }
 
@@ -173,7 +168,7 @@ void Core::on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time 
   become(*container, Idle{}, EventKind::no_launch);
   act(JobOver{job.id});
   if (job.request.client != 0) fail(job.request, failed.fault, failed.message);
-  if (job.goodbye) part(*container, EventKind::goodbye, now);
+  if (job.goodbye()) part(*container, EventKind::goodbye, now);
   release_outer(job.request.outer, now);
   settle(now);
 }
@@ -198,8 +193,7 @@ void Core::give_up_glue(Container& container, std::string_view why, Time now) {
   warn("event=glue_wedged container={} job={} reason=\"glue {}\"", container.name,
        word(container.job()->request.job), why);
   act(KillGlue{container.glue});
-  // The status will say of this end what it says of one for want of memory.
-  container.job()->pulse.answer.memory_kib = 0;
+  container.job()->end.given_up = true;
   part(container, EventKind::lost, now);
 }
 

@@ -15,7 +15,9 @@ using kube::ContainerStatus;
 void Core::lose_job(Container& container, EventKind event, Time now) {
   const auto* draining = std::get_if<Draining>(&container.state);
   const bool clean = draining != nullptr && draining->ended;
-  const Job job = std::move(*container.job());
+  Job job = std::move(*container.job());
+  if (event == EventKind::lost) job.end.gone_at = now;
+  job.end.container_by = now + policy_.status_patience;
   end_visits(job);
   end_inner(job.id, now);
   act(JobOver{job.id});
@@ -23,18 +25,16 @@ void Core::lose_job(Container& container, EventKind event, Time now) {
     left_.push_back(*job.clears);
   else if (!clean)
     leaves(container, job.request);
-  if (job.request.client == 0) {
-    // Nobody wants to know.
-  } else if (job.exited && (job.stopped || own_end(job, job.exited->status))) {
-    conclude(job);
-  } else if (job.goodbye) {
-    fail(job.request, wire::Fault::infrastructure, "the payload container was stopped from outside");
-  } else {
+  if (job.request.client != 0 && verdict_on(job, now).kind != Verdict::Kind::open) {
+    conclude(job, now);
+  } else if (job.request.client != 0) {
     // Known by its id in the status, which is of the container before as soon as the kubelet has noticed.
     const std::int64_t restarts = container.status ? container.status->restart_count : 0;
-    lost_jobs_.push_back({container.name, container.last_instance, restarts, job.request, job.exited,
-                          now + policy_.status_patience, container.memory_limit_kib,
-                          job.pulse.answer.memory_kib});
+    EndFacts end = job.end;
+    end.request_mib = job.request.memory_mib;
+    end.limit_kib = container.memory_limit_kib;
+    end.last_seen_kib = job.pulse.answer.memory_kib;
+    lost_jobs_.push_back({container.name, container.last_instance, restarts, job.request, std::move(end)});
   }
   // Nobody here stops a container that has a job.
   if (event == EventKind::goodbye) {
@@ -65,37 +65,24 @@ const kube::Termination* end_of(const ContainerStatus& status, std::string_view 
 }
 }  // namespace
 
-void Core::check_lost(const kube::Pod& pod) {
-  std::erase_if(lost_jobs_, [&](const LostJob& lost) {
+void Core::check_lost(const kube::Pod& pod, Time now) {
+  std::erase_if(lost_jobs_, [&](LostJob& lost) {
     const ContainerStatus* status = pod.status(lost.container);
     const kube::Termination* end =
         status != nullptr ? end_of(*status, lost.instance, lost.restarts) : nullptr;
-    if (end != nullptr) settle_lost(lost, end);
-    return end != nullptr;
+    if (end == nullptr) return false;
+    lost.end.container = *end;
+    tell_end(lost.request, lost.end, {}, now);
+    return true;
   });
 }
 
 void Core::check_lost(Time now) {
   std::erase_if(lost_jobs_, [&](const LostJob& lost) {
-    if (now < lost.until) return false;
-    settle_lost(lost, nullptr);
+    if (now < lost.end.container_by) return false;
+    tell_end(lost.request, lost.end, {}, now);
     return true;
   });
-}
-
-void Core::settle_lost(const LostJob& lost, const kube::Termination* end) {
-  EndFacts facts;
-  if (end != nullptr) facts.container = *end;
-  facts.request_mib = lost.request.memory_mib;
-  facts.limit_kib = lost.limit_kib;
-  // What SIGTERM has ended first, the kernel did not kill for memory.
-  if (!lost.exited || lost.exited->status == ExitStatus::signaled(SIGKILL))
-    facts.last_seen_kib = lost.last_seen_kib;
-  // An end that was in doubt is the container's, not the job's own, unless the kernel is known to have killed
-  // the one or the other for memory.
-  const bool of_memory = end != nullptr && end->reason == "OOMKilled";
-  if (lost.exited && (of_memory || lost.exited->oom_kills > 0)) facts.exited = lost.exited;
-  tell_end(lost.request, facts, {});
 }
 
 }  // namespace glidepod::agent

@@ -43,6 +43,18 @@ bool Core::has_reserved_for(const Request& request) const {
                              [&](const Container& container) { return is_reserved_for(container, request); });
 }
 
+// A slot has one job at a time: one that asks for something else has given up the job that it had tested.
+void Core::free_reservations(const Request& request) {
+  if (request.any_image || request.outer != 0) return;
+  for (Container& container : containers_) {
+    const auto* reserved = std::get_if<Reserved>(&container.state);
+    if (reserved == nullptr || reserved->request.outer != 0 || reserved->request.uid != request.uid) continue;
+    const std::string& slot = reserved->request.slot;
+    const bool other_slot = !slot.empty() && !request.slot.empty() && slot != request.slot;
+    if (!other_slot && !is_reserved_for(container, request)) become(container, Idle{}, EventKind::assigned);
+  }
+}
+
 // The image that its container is to have, as Container::image says it. A job that asks for the pilot's own
 // gets what home is.
 std::string Core::goal_of(const Request& request) const {

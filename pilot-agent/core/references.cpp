@@ -27,6 +27,16 @@ void Core::look_at_home(const kube::Pod& pod) {
   home_.digest = kube::digest_of(status->image_id);
 }
 
+// By another name of its content: it was seen so, or the name is of the same repository. Such a name's
+// container is not told by its content from one that the kubelet started before it heard of the patch.
+bool Core::may_be_home(const std::string& image) const {
+  if (like_home_.contains(image)) return true;
+  const auto asked = ImageReference::parse(image);
+  const auto own = ImageReference::parse(home_.repository);
+  return asked && own && asked->digest.empty() && !known_.contains(image) &&
+         asked->full_repository() == own->full_repository();
+}
+
 std::string Core::home_reference() {
   if (home_.digest.empty()) return home_.image;
   return with_nonce(home_.repository, nonce(), home_.digest);

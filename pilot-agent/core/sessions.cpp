@@ -17,7 +17,7 @@ void Core::on_enter(const Visit& visit) {
   // The user decides; the sandbox only tells one of that user's jobs from another.
   const auto may_enter = [&](const Container& container) {
     const auto* running = std::get_if<Running>(&container.state);
-    if (running == nullptr || running->job.goodbye) return false;
+    if (running == nullptr || running->job.goodbye()) return false;
     const Request& request = running->job.request;
     return !request.any_image && request.client != 0 && request.uid == visit.uid && !visit.sandbox.empty() &&
            request.sandbox == visit.sandbox;

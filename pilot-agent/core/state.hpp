@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/kube/pod.hpp"
+#include "pilot-agent/core/ending.hpp"
 #include "pilot-agent/core/types.hpp"
 
 namespace glidepod::agent {
@@ -56,6 +57,7 @@ struct Switching {
   std::optional<Time> pull_deadline;
   std::optional<Time> unclear_until;
   bool goodbye_needed = false;  // the status cannot prove the target
+  bool alike = false;           // it shows the pilot's own content, which the target may be another name of
   // Of leg size: what the container came by its image by, if it has the target's; empty: that comes next.
   std::string how = {};
   std::chrono::microseconds before_bound{};
@@ -104,20 +106,14 @@ struct Job {
   std::string container = {};  // its name
   std::string how = {};        // it came by that, as the log has it
   std::chrono::microseconds bound_in{};
-  bool goodbye = false;                      // its container is being stopped from outside
-  bool stopped = false;                      // and that is why it ended
-  bool signalled = false;                    // at its client's wish, or as it is over its disk
-  std::optional<wire::Beat> over_disk = {};  // what glue said, for which it is killed
+  EndFacts end = {};
   std::vector<Session> sessions = {};
   Pulse pulse = {};
-  std::optional<wire::Exited> exited = {};  // the main process has ended so
-  std::string digest = {};                  // of what ran, as far as the status had told when it ended
-  std::optional<Left> clears = {};          // it is none: glue removes what another has left
-};
+  std::string digest = {};          // of what ran, as far as the status had told when it ended
+  std::optional<Left> clears = {};  // it is none: glue removes what another has left
 
-// Whether an end is the job's own, whatever becomes of its container: not by a signal that containers get
-// when they are stopped, but for one at its client's wish.
-bool own_end(const Job& job, const ExitStatus& status);
+  bool goodbye() const { return end.goodbye_at.has_value(); }  // its container is being stopped from outside
+};
 
 // A job is under way.
 struct Running {
@@ -159,9 +155,10 @@ struct Container {
   // What the kubelet was told last: the reference in the patch, its image as jobs ask for it, and what
   // admission made of it, which may lead to a mirror.
   std::string told, told_image, admitted;
-  std::string owner;     // of the last job since it started; empty: it had none
-  bool spoiled = false;  // must be made fresh before its next use
-  bool unclean = false;  // and its glue clears nothing any more
+  std::string owner;          // of the last job since it started; empty: it had none
+  bool spoiled = false;       // must be made fresh before its next use
+  bool unclean = false;       // and its glue clears nothing any more
+  bool stopped_late = false;  // its glue was told that the pilot ends, and then to end by somebody else
   // An earlier agent may have had jobs in it, whose owners nobody knows any more: it is patched before any
   // use.
   bool inherited = false;

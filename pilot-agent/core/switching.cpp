@@ -51,7 +51,8 @@ void Core::next_step(Container& container, Switching& step, Time now) {
   if (!step.target.empty() && provable) reference = reference_for(container, step.target);
   step.leg = reference ? Leg::target : Leg::home;
   step.reference = reference ? *std::move(reference) : home_reference();
-  step.answered = false;
+  if (step.leg == Leg::target && !step.goodbye_needed && may_be_home(step.target)) step.proof = Proof::status;
+  step.answered = step.alike = false;
   step.pull_deadline.reset();
   step.unclear_until.reset();
   step.trouble.clear();
@@ -216,6 +217,15 @@ void Core::judge(Container& container, EventKind event, Time now) {
       return;
     }
     if (shows_wanted(container, status)) return step_done(container, event, now);
+    // It is another name of the pilot's own content if the kubelet, which may be one image behind, leaves it
+    // alone.
+    step.alike = step.leg == Leg::target && shows_home(status, home_) && may_be_home(step.target);
+    if (step.alike && !container.settled()) return;
+    if (step.alike) {
+      known_.emplace(step.target, Known{home_.repository, home_.digest});
+      like_home_.erase(step.target);
+      return step_done(container, event, now);
+    }
     if (step.leg != Leg::home && !step.unclear_until) step.unclear_until = now + policy_.status_patience;
     return;
   }
@@ -260,6 +270,10 @@ void Core::check_switch(Container& container, Time now) {
   if (calm && step.leg == Leg::calm) {
     container.calm_at.reset();
     return next_step(container, step, now);
+  }
+  if (calm && step.alike) {
+    container.calm_at.reset();
+    return judge(container, EventKind::time, now);
   }
   if (calm && container.instance.empty()) {
     judge(container, EventKind::time, now);

@@ -78,7 +78,7 @@ std::optional<Time> Core::next_deadline() const {
   };
   if (finishing_) return first;
   for (const Waiting& waiting : queue_) consider(waiting.arrived + policy_.bind_deadline);
-  for (const LostJob& lost : lost_jobs_) consider(lost.until);
+  for (const LostJob& lost : lost_jobs_) consider(lost.end.container_by);
   consider(pulls_.next_deadline());
   if (sizing_) consider(sizing_->attempt == 0 ? sizing_->answers_by : sizing_->until);
   consider(sizes_settled_at_);
@@ -98,7 +98,7 @@ std::optional<Time> Core::next_deadline() const {
       consider(step->deadline);
       consider(step->pull_deadline);
       consider(step->unclear_until);
-      const bool waits_for_calm = step->leg == Switching::Leg::calm ||
+      const bool waits_for_calm = step->leg == Switching::Leg::calm || step->alike ||
                                   (step->proof == Switching::Proof::status && container.instance.empty() &&
                                    (step->answered || step->leg == Switching::Leg::check));
       if (waits_for_calm && container.glue != 0) consider(container.calm_at);

@@ -92,8 +92,6 @@ TEST_CASE("core: a test reserves the container for its caller, for a while") {
   }
   SUBCASE("the caller asks for another image") {
     h.ask(k_image_b);
-    CHECK(h.count<Patch>() == 1);
-    h.pass(60s);
     CHECK(h.last<Patch>().image == k_image_b);
   }
   SUBCASE("its glue goes") {
@@ -332,7 +330,7 @@ TEST_CASE("core: a container whose image nobody can pull is told the pilot's own
   h.hello(0);
   h.hello(1);
   CHECK(h.core.missing().empty());
-  h.core.finish();
+  h.core.finish(h.now);
   h.take();
   CHECK(h.count<FinishGlue>() == 3);
 }
@@ -342,7 +340,7 @@ TEST_CASE("core: at the end jobs are killed, glues sent home and requests refuse
   h.ask(k_image_a);
   h.switch_to(0, k_image_a, k_digest_a);
   const ClientId second = h.ask(k_image_b);
-  h.core.finish();
+  h.core.finish(h.now);
   h.take();
   CHECK(h.last<SignalJob>().number == SIGKILL);
   CHECK(h.count<FinishGlue>() == 3);
@@ -350,4 +348,74 @@ TEST_CASE("core: at the end jobs are killed, glues sent home and requests refuse
   const ClientId late = h.ask(k_image_a);
   CHECK(h.last<Fail>().client == late);
   CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+}
+
+TEST_CASE(
+    "core: a glue that was sent home is waited for, and one that somebody else stops just then will be "
+    "back") {
+  Harness h(2);
+  h.core.finish(h.now);
+  h.take();
+  CHECK(h.core.ending());
+  CHECK(h.core.unended().size() == 2);
+  h.core.on_glue_lost(h.glue[0], h.now);
+  CHECK(h.core.ending());
+  SUBCASE("gone") {
+    h.core.on_glue_lost(h.glue[1], h.now);
+    CHECK(h.core.unended().empty());
+  }
+  SUBCASE("stopped by the kubelet before it heard of the end") {
+    h.core.on_goodbye(h.glue[1], h.now);
+    h.core.on_glue_lost(h.glue[1], h.now);
+    CHECK(h.core.unended() == std::vector<std::string>{"payload-1"});
+  }
+  CHECK_FALSE(h.core.ending());
+}
+
+// Its glue would be stopped after Finish, and started again with nobody to end it.
+TEST_CASE("core: a container that is told another image, and has yet to get it, is missing at the end") {
+  Harness h(2);
+  const ClientId client = h.ask(k_image_a);
+  SUBCASE("the API has yet to answer") {
+    h.core.on_client_gone(client, h.now);
+    h.core.call_home(h.now);
+    CHECK(h.core.missing() == std::vector<std::string>{"payload-0"});
+    h.patch_failed(403);
+    CHECK(h.core.missing().empty());
+  }
+  SUBCASE("the kubelet has yet to act on it") {
+    h.patched();
+    h.core.on_client_gone(client, h.now);
+    h.core.call_home(h.now);
+    CHECK(h.core.missing() == std::vector<std::string>{"payload-0"});
+    h.goodbye();
+    CHECK(h.core.missing() == std::vector<std::string>{"payload-0"});
+    h.hello();
+    CHECK(h.core.missing().empty());
+  }
+}
+
+TEST_CASE("core: a reservation ends when its slot asks for something else") {
+  Harness h(2);
+  h.ask(k_image_a, wire::Verb::test);
+  h.switch_to(0, k_image_a, k_digest_a);
+  CHECK(h.state() == State::reserved);  // and the job is removed
+  SUBCASE("another image") {
+    h.ask(k_image_b, wire::Verb::test);
+    CHECK(h.state(0) == State::idle);
+    CHECK(h.state(1) == State::switching);
+  }
+  SUBCASE("the same for another owner, who may have it as nobody has used it") {
+    h.ask(k_image_a, wire::Verb::test, "bob");
+    CHECK(h.state(0) == State::reserved);
+    CHECK(h.count<Answer>() == 2);
+  }
+  SUBCASE("another slot's request leaves it alone") {
+    h.ask(k_image_b, wire::Verb::test, "alice", 20002);
+    CHECK(h.state(0) == State::reserved);
+  }
+  SUBCASE("so does HTCondor's probe") {
+    h.ask("", wire::Verb::exec, "uid:0");
+    CHECK(h.state(0) == State::reserved);
+  }
 }

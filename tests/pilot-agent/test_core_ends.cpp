@@ -197,3 +197,73 @@ TEST_CASE("ends: the pod is watched for as long as a payload container is not th
   h.runs_home(0);
   CHECK_FALSE(h.core.watching());
 }
+
+// Each of these was told as the job's own end once.
+TEST_CASE("ends: a signal that a job survived explains no later death by another") {
+  Harness h;
+  const ClientId client = running(h);
+  for (const int survived : {SIGUSR1, SIGUSR2, SIGHUP}) {
+    h.core.on_client_signal(client, survived, h.now);
+    h.take();
+  }
+  h.pass(1h);
+  SUBCASE("a node's shutdown ends it") {
+    h.core.on_exited(h.glue[0], {h.last<Launch>().job, ExitStatus::signaled(SIGTERM), 0, 0, 0, 0}, h.now);
+    h.pass(100ms);
+    h.goodbye();
+    CHECK(h.last<Fail>().client == client);
+    CHECK(h.count<Hold>() == 0);
+  }
+  SUBCASE("the kernel kills it for memory") {
+    exit_job(h, ExitStatus::signaled(SIGKILL), 1);
+    h.pass(200ms);
+    CHECK(h.last<Hold>().subcode == k_subcode_memory);
+  }
+  CHECK(h.count<Answer>() == 0);
+}
+
+TEST_CASE("ends: a signal that a job survived for longer than any vacate lasts explains nothing") {
+  Harness h;
+  const ClientId client = running(h);
+  h.core.on_client_signal(client, SIGTERM, h.now);
+  SUBCASE("a while later it ends by it") {
+    h.pass(9min);
+    exit_job(h, ExitStatus::signaled(SIGTERM));
+    CHECK(h.last<Answer>().status == ExitStatus::signaled(SIGTERM));
+  }
+  SUBCASE("an hour later its container is stopped") {
+    h.pass(1h);
+    exit_job(h, ExitStatus::signaled(SIGTERM));
+    h.goodbye();
+    CHECK(h.count<Answer>() == 0);
+    CHECK(h.last<Fail>().client == client);
+  }
+}
+
+TEST_CASE("ends: a goodbye while glue still cleans up after a SIGTERM says who sent that") {
+  Harness h;
+  const ClientId client = running(h);
+  h.core.on_exited(h.glue[0], {h.last<Launch>().job, ExitStatus::signaled(SIGTERM), 0, 0, 0, 0}, h.now);
+  h.core.on_goodbye(h.glue[0], h.now);
+  h.end_job(0, ExitStatus::signaled(SIGTERM));
+  h.pass(1s);
+  CHECK(h.count<Answer>() == 0);
+  CHECK(h.last<Fail>().client == client);
+}
+
+TEST_CASE("ends: OOMKilled of an earlier process does not make a SIGTERM the job's own") {
+  Harness h;
+  const ClientId client = running(h);
+  h.core.on_exited(h.glue[0], {h.last<Launch>().job, ExitStatus::signaled(SIGTERM), 0, 0, 0, 0}, h.now);
+  const std::string was = "test://" + h.id(0);
+  h.lose();
+  kube::Termination end{"OOMKilled", "", 137, 0, {}};
+  end.container_id = was;
+  h.status(0).state = ContainerStatus::State::terminated;
+  h.status(0).terminated = end;
+  h.tell();
+  h.pass(10s);
+  CHECK(h.count<Answer>() == 0);
+  CHECK(h.count<Hold>() == 0);
+  CHECK(h.last<Fail>().client == client);
+}

@@ -1,4 +1,6 @@
 // The pilot's own image: the way home, and as what a job asks for.
+#include <csignal>
+
 #include "tests/pilot-agent/core_harness.hpp"
 
 using namespace glidepod;
@@ -161,4 +163,65 @@ TEST_CASE("home: a container of an earlier agent that comes back is patched, sin
   CHECK(h.count<Patch>() == before + 1);
   h.runs_home(0);
   CHECK(h.state() == State::switching);
+}
+
+TEST_CASE("home: a job that names the pilot's own content by another tag runs") {
+  Harness h;
+  const ClientId client = h.ask("reg.example/pilot:latest");
+  h.patched();
+  h.goodbye();
+  h.hello();
+  h.runs_home(0);
+  // Or of one that the kubelet started before it heard of the patch, and is about to stop.
+  h.pass(89s);
+  CHECK(h.count<Launch>() == 0);
+  h.pass(1s);
+  CHECK(h.last<Launch>().client == client);
+  h.tell();
+  CHECK_FALSE(h.noted("event=doubtful"));
+  CHECK(h.state() == State::running);
+  h.end_job();
+  CHECK(h.last<Answer>().client == client);
+  // What it is by digest is known now.
+  h.ask("reg.example/pilot:latest", wire::Verb::exec, "bob");
+  CHECK(h.last<Patch>().image.ends_with("@" + k_digest_home));
+}
+
+TEST_CASE(
+    "home: of its repository, too, a container that the kubelet stops once more was of the image before") {
+  Harness h;
+  h.ask("reg.example/pilot:latest");
+  h.patched();
+  h.goodbye();  // not at the kubelet's wish
+  h.hello();
+  h.runs_home(0);
+  h.pass(5s);
+  h.goodbye();
+  CHECK(h.count<Launch>() == 0);
+  h.hello();
+  h.runs(0, "reg.example/pilot:latest", "reg.example/pilot@" + k_digest_a);
+  CHECK(h.count<Launch>() == 1);
+}
+
+TEST_CASE("home: its content by a name of another repository runs from the second start on") {
+  Harness h;
+  h.ask(k_image_a);
+  h.patched();
+  h.goodbye();
+  h.hello();
+  h.runs_home(0);
+  CHECK(h.noted("event=doubtful"));
+  h.end_job(0, ExitStatus::signaled(SIGKILL));
+  const ClientId client = h.ask(k_image_a);
+  // The pod says that name already: by way of home.
+  for (int i = 0; i < 2; ++i) {
+    h.patched();
+    h.goodbye();
+    h.hello();
+    h.runs_home(0);
+  }
+  h.pass(90s);
+  CHECK(h.last<Launch>().client == client);
+  h.end_job();
+  CHECK(h.last<Answer>().client == client);
 }

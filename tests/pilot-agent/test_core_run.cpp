@@ -225,7 +225,7 @@ TEST_CASE("core: who asked may go, be signalled, wait too long, or see the pilot
         h.pass(601s);
         break;
       case What::finished:
-        h.core.finish();
+        h.core.finish(h.now);
         break;
     }
     h.take();

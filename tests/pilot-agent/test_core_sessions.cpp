@@ -100,7 +100,7 @@ TEST_CASE("sessions: there is none before the job, and none after") {
     h.lose();
   }
   SUBCASE("the pilot ends") {
-    h.core.finish();
+    h.core.finish(h.now);
   }
   h.take();
   h.enter();
