@@ -16,7 +16,7 @@ struct Group {
   std::int64_t disk_kb = 8'000'000;
   std::string disk_volumes;  // "claim:path,claim:path"
   std::int64_t gpus = 0;
-  std::string gpu_types;  // "A100,L40"
+  std::string gpu_types;  // "NVIDIA-A100-SXM4-80GB,NVIDIA-L40"
   std::string labels;     // "node label:value,..."
 
   auto operator<=>(const Group&) const =

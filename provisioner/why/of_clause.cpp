@@ -85,7 +85,9 @@ Finding of_contract(const Clause& clause, const Ad& job) {
     return {.key = "gpu-properties",
             .what = "it asks for properties of GPUs, and pilots know theirs by number and kind only",
             .seen = fmt::format("RequireGPUs = {}", one_line(job.written("RequireGPUs"), 300)),
-            .change = "leave require_gpus out; +RequestGPUTypes = \"A100,L40\" for kinds",
+            .change =
+                "leave require_gpus out; for kinds +RequestGPUTypes = \"NVIDIA-L40\", as the nodes' label "
+                "nvidia.com/gpu.product has them",
             .who = Who::owner};
   if (clause.expression.find("ContainerImage") != std::string::npos) return of_image(job);
   for (const auto& refused : k_refused)

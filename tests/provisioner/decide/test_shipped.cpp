@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <regex>
+
 #include "lib/base/file.hpp"
 #include "lib/condor/ad_stream.hpp"
 #include "provisioner/demand/demand.hpp"
@@ -40,6 +42,26 @@ struct Shipped : Inputs {
 };
 
 }  // namespace
+
+TEST_CASE("shipped: images are pulled beside the pods, and each switch that is commented is one") {
+  auto text = read_file(GLIDEPOD_SHIPPED_SETTINGS).value();
+  const auto load = [&] {
+    Ini ini;
+    REQUIRE(ini.read(text, "provisioner.conf").ok());
+    auto loaded = parse_settings(ini);
+    REQUIRE(loaded.ok());
+    CHECK(loaded->warnings.empty());
+    return loaded->settings;
+  };
+  CHECK(load().kubernetes.pullers);
+  CHECK(!load().kubernetes.born_ready);
+  text = std::regex_replace(text, std::regex("\n#([a-z_]+=)"), "\n$1");
+  const auto all = load();
+  CHECK(all.kubernetes.born_ready);
+  CHECK(all.kubernetes.envs.size() == 3);
+  CHECK(!all.kubernetes.gpus_on_nodes);
+  CHECK(all.htcondor.demand == "offline");
+}
 
 // By its own size each would be a group, and get two pods at once.
 TEST_CASE("shipped: 500 jobs with 500 values of RequestDisk are three sizes of pods") {
