@@ -52,13 +52,38 @@ TEST_CASE("location: link-local and metadata addresses, however written") {
     const char* address;
     bool metadata;
   };
-  for (const Row& row :
-       {Row{"169.254.169.254", true}, Row{"169.254.0.1", true}, Row{"169.253.255.255", false},
-        Row{"169.255.0.0", false}, Row{"127.0.0.1", false}, Row{"10.0.0.1", false}, Row{"fe80::1", true},
-        Row{"febf::1", true}, Row{"fec0::1", false}, Row{"::1", false}, Row{"2001:db8::1", false},
-        Row{"::ffff:169.254.169.254", true}, Row{"::169.254.169.254", true}, Row{"::ffff:10.0.0.1", false},
-        Row{"64:ff9b::169.254.169.254", true}, Row{"2002:a9fe:a9fe::1", true}, Row{"fd00:ec2::254", true},
-        Row{"fd00:ec2::253", false}}) {
+  for (const Row& row : {Row{"169.254.169.254", true},
+                         Row{"169.254.0.1", true},
+                         Row{"169.253.255.255", false},
+                         Row{"169.255.0.0", false},
+                         Row{"127.0.0.1", false},
+                         Row{"10.0.0.1", false},
+                         Row{"fe80::1", true},
+                         Row{"febf::1", true},
+                         Row{"fec0::1", false},
+                         Row{"::1", false},
+                         Row{"2001:db8::1", false},
+                         Row{"::ffff:169.254.169.254", true},
+                         Row{"::169.254.169.254", true},
+                         Row{"::ffff:10.0.0.1", false},
+                         Row{"64:ff9b::169.254.169.254", true},
+                         Row{"2002:a9fe:a9fe::1", true},
+                         Row{"fd00:ec2::254", true},
+                         Row{"fd00:ec2::253", false},
+                         Row{"fd00:ec2::23", true},
+                         Row{"fd20:ce::254", true},
+                         Row{"fd00:c1::a9fe:a9fe", true},
+                         Row{"fd00:100::100:200", true},
+                         Row{"fd00:42::42", true},
+                         Row{"fd00:a9fe:a9fe::1", true},
+                         Row{"168.63.129.16", true},
+                         Row{"168.63.129.17", false},
+                         Row{"100.100.100.200", true},
+                         Row{"::ffff:100.100.100.200", true},
+                         Row{"100.96.0.96", true},
+                         Row{"100.80.80.80", true},
+                         Row{"192.0.0.192", true},
+                         Row{"192.0.0.193", false}}) {
     CAPTURE(row.address);
     sockaddr_storage storage{};
     in_addr four{};
