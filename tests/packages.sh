@@ -1,11 +1,28 @@
 # shellcheck shell=bash
-# Debian packages that building and the unit tests need. Sourced.
+# What building and the unit tests need. Sourced.
 
 source "$(dirname "${BASH_SOURCE[0]}")/../images/containers.sh"
 
+# Their Debian packages.
 build_packages() {
-    debian_packages ca-certificates g++ cmake ninja-build pkg-config libcurl4-openssl-dev libssl-dev nlohmann-json3-dev \
-        libseccomp-dev libcap-dev libspdlog-dev libfmt-dev doctest-dev libcpp-httplib-dev libcli11-dev
+    debian_packages ca-certificates ccache g++ cmake ninja-build pkg-config libcurl4-openssl-dev libssl-dev nlohmann-json3-dev \
+        libseccomp-dev libcap-dev libspdlog-dev libfmt-dev doctest-dev libcpp-httplib-dev libcli11-dev &&
+        compile_once
+}
+
+# What was compiled is kept, also for the next clone. Who has a launcher of his own, or an empty one, keeps that; so does
+# a folder that was configured before.
+compile_once() {
+    [[ -z ${CMAKE_CXX_COMPILER_LAUNCHER+set} ]] || return 0
+    export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_DIR=${GLIDEPOD_CACHE:-/var/cache/glidepod}/ccache CCACHE_MAXSIZE=4G
+    # Paths of the clone are none of the content; and what gcc's precompiled headers need (ccache's manual has it).
+    export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+    export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+}
+
+# Builds targets in build/dev: one at a time, whoever else wants some.
+build_dev() {  # TARGET...
+    mkdir -p build && flock build/dev.lock sh -c 'cmake --preset dev && cmake --build --preset dev --target "$@"' sh "$@"
 }
 
 # Where Prometheus' programs are: its package would start a server.

@@ -54,7 +54,7 @@ env_gone() { ! in_env kill -0 "$1" 2>/dev/null; }
 
 # Debian packages the environment runs on.
 env_packages() {
-    debian_packages podman buildah runc conmon netavark iptables catatonit iproute2 \
+    debian_packages podman buildah runc conmon netavark iptables catatonit iproute2 mount procps \
         util-linux docker-registry curl jq
 }
 
