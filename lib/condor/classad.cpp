@@ -85,13 +85,21 @@ std::string literal(const Value& value) {
   return fmt::format("{{ {} }}", fmt::join(parts, ","));
 }
 
+std::size_t bytes_of(const Value& value) {
+  auto bytes = value.text.size() + 1;
+  for (const auto& element : value.list) bytes += bytes_of(element);
+  return bytes;
+}
+
 }  // namespace
 
 void Ad::set(std::string_view name, Value value) {
+  bytes_ += name.size() + bytes_of(value);
   attributes_[lower_case(name)] = {std::move(value), {}};
 }
 
 void Ad::set_expression(std::string_view name, std::string expression) {
+  bytes_ += name.size() + expression.size();
   attributes_[lower_case(name)] = {{}, std::move(expression)};
 }
 
@@ -118,7 +126,7 @@ std::string Ad::written(std::string_view name) const {
 }
 
 Value Ad::evaluate_expression(std::string_view expression) const {
-  return Evaluator(*this).expression(expression);
+  return Evaluator(*this, expression.size()).expression(expression);
 }
 
 Result<std::vector<std::string>> referenced_attributes(std::string_view expression) {

@@ -43,7 +43,8 @@ class Ad {
   std::vector<std::string> names() const;
 
   // The attribute's value, its expression evaluated as HTCondor would with this ad alone; an attribute that
-  // is missing is undefined. References that go round, depth and work are bounded and give the error value.
+  // is missing is undefined. References that go round, too great a depth and more work than an ad of so many
+  // bytes may cause give the error value.
   Value evaluate(std::string_view name) const;
   // Its value if that is text, else nothing.
   std::string text(std::string_view name) const;
@@ -59,6 +60,7 @@ class Ad {
     std::string expression;  // not empty: evaluate this instead
   };
   std::map<std::string, Attribute, std::less<>> attributes_;
+  std::size_t bytes_ = 0;  // of all that was set, about
 };
 
 // The names of the attributes that an expression refers to, once each, as written; an error where it is not

@@ -86,7 +86,8 @@ Result<void> ChildRunner::start(const std::shared_ptr<Job>& job) {
                                  .parent_death_signal = SIGKILL}));
   job->out = std::move(out.read_end);
   job->err = std::move(err.read_end);
-  TRY(loop_.watch(job->out.get(), EPOLLIN, [this, job](std::uint32_t) { read_output(*job); }));
+  TRY(loop_.watch(job->out.get(), EPOLLIN,
+                  [this, job](std::uint32_t) { read_output(*job, Reading::piece); }));
   TRY(loop_.watch(job->err.get(), EPOLLIN, [this, job](std::uint32_t) { read_errors(*job); }));
   TRY(loop_.watch(job->child->pidfd().get(), EPOLLIN, [this, job](std::uint32_t) { finish(job); }));
   job->timer = loop_.after(job->command.time_limit, [job] {
@@ -123,7 +124,9 @@ void ChildRunner::forget(Job& job) {
     if (fd->valid()) loop_.forget(fd->get());
 }
 
-void ChildRunner::read_output(Job& job) {
+// A piece at a time, as long as the program runs: one that writes as fast as this reads must not keep the
+// loop.
+void ChildRunner::read_output(Job& job, Reading reading) {
   std::array<char, 65536> buffer;
   while (true) {
     const auto got = ::read(job.out.get(), buffer.data(), buffer.size());
@@ -132,6 +135,7 @@ void ChildRunner::read_output(Job& job) {
     if (got == 0) loop_.forget(job.out.get());
     if (got <= 0) return;
     job.on_output({buffer.data(), static_cast<std::size_t>(got)});
+    if (reading == Reading::piece) return;
   }
 }
 
@@ -149,7 +153,7 @@ void ChildRunner::read_errors(Job& job) {
 }
 
 void ChildRunner::finish(const std::shared_ptr<Job>& job) {
-  read_output(*job);
+  read_output(*job, Reading::rest);
   read_errors(*job);
   forget(*job);
   if (job->timer) loop_.cancel(job->timer);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -46,7 +47,8 @@ class ChildRunner : public CommandRunner {
  private:
   struct Job;
   Result<void> start(const std::shared_ptr<Job>& job);
-  void read_output(Job& job);
+  enum class Reading : std::uint8_t { piece, rest };
+  void read_output(Job& job, Reading reading);
   void read_errors(Job& job);
   void forget(Job& job);
   void finish(const std::shared_ptr<Job>& job);

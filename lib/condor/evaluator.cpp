@@ -1,10 +1,29 @@
 #include "lib/condor/evaluator.hpp"
 
+#include <algorithm>
+
+#include "lib/base/text.hpp"
+
 namespace glidepod::condor {
 
 namespace {
 
 constexpr int k_deepest = 64;
+// What an evaluation may cost: some milliseconds at most, and for a small ad much less.
+constexpr std::int64_t k_least_work = 1'000, k_work_per_byte = 4, k_most_work = 10'000;
+constexpr std::size_t k_bytes_of_work = 256;  // so many bytes of text are as much work as a token
+constexpr const char* k_too_much = "is too much work";
+
+std::int64_t work_of_bytes(std::size_t bytes) {
+  return static_cast<std::int64_t>(bytes / k_bytes_of_work);
+}
+
+// Of copying it.
+std::int64_t work_of(const Value& value) {
+  auto work = work_of_bytes(value.text.size());
+  for (const auto& element : value.list) work += 1 + work_of(element);
+  return work;
+}
 
 // From the loosest to the tightest; ?: is apart.
 const std::vector<std::vector<std::string_view>>& levels() {
@@ -15,6 +34,23 @@ const std::vector<std::vector<std::string_view>>& levels() {
 }
 
 }  // namespace
+
+Evaluator::Evaluator(const Ad& ad, std::size_t expression_bytes)
+    : ad_(ad),
+      budget_(
+          std::min(k_least_work + k_work_per_byte * static_cast<std::int64_t>(ad.bytes_ + expression_bytes),
+                   k_most_work)) {}
+
+bool Evaluator::pay(std::int64_t work) {
+  budget_ -= std::min(work, std::max<std::int64_t>(budget_, 0));
+  return budget_ > 0;
+}
+
+void Evaluator::advance() {
+  const auto before = rest_.size();
+  token_ = next_token(rest_);
+  if (!pay(1 + work_of_bytes(before - rest_.size()))) static_cast<void>(fail(k_too_much));
+}
 
 Value Evaluator::fail(std::string why) {
   if (failure_.empty()) failure_ = std::move(why);
@@ -33,12 +69,14 @@ bool Evaluator::take(std::string_view symbol) {
 Value Evaluator::attribute(std::string_view lower_name) {
   const auto found = ad_.attributes_.find(lower_name);
   if (found == ad_.attributes_.end()) return Value::undefined();
-  if (found->second.expression.empty()) return found->second.value;
+  if (found->second.expression.empty())
+    return pay(work_of(found->second.value)) ? found->second.value : Value::failed(k_too_much);
   return expression(found->second.expression);
 }
 
 Value Evaluator::expression(std::string_view text) {
-  if (depth_ >= k_deepest || budget_ <= 0) return Value::failed("refers to itself or is too long");
+  if (depth_ >= k_deepest) return Value::failed("refers to itself or is nested too deeply");
+  if (budget_ <= 0) return Value::failed(k_too_much);
   ++depth_;
   const auto outer_rest = std::exchange(rest_, text);
   auto outer_token = std::exchange(token_, {});
@@ -46,7 +84,8 @@ Value Evaluator::expression(std::string_view text) {
   advance();
   auto value = ternary();
   if (token_.type == Token::Type::invalid) value = fail(token_.text);
-  if (token_.type != Token::Type::end) value = fail(fmt::format("'{}' is not expected", token_.text));
+  if (token_.type != Token::Type::end)
+    value = fail(fmt::format("'{}' is not expected", one_line(token_.text, 100)));
   if (!failure_.empty()) value = Value::failed(failure_);
   failure_ = std::move(outer_failure);
   token_ = std::move(outer_token);
@@ -61,7 +100,7 @@ Value Evaluator::ternary() {
     return fail("is nested too deeply");
   }
   auto condition = binary(0);
-  Value result = condition;
+  Value result;
   if (take("?:")) {
     auto other = ternary();
     result = condition.is(Value::Type::undefined) ? std::move(other) : std::move(condition);
@@ -71,6 +110,8 @@ Value Evaluator::ternary() {
     auto no = ternary();
     const auto truth = to_truth(condition);
     result = !truth.is(Value::Type::boolean) ? truth : truth.boolean ? std::move(yes) : std::move(no);
+  } else {
+    result = std::move(condition);
   }
   --depth_;
   return result;
@@ -82,7 +123,8 @@ Value Evaluator::binary(int level) {
   while (true) {
     std::string_view symbol;
     for (const auto candidate : levels()[static_cast<std::size_t>(level)])
-      if (at(candidate) || (token_.type == Token::Type::name && lower_case(token_.text) == candidate))
+      if (at(candidate) || (token_.type == Token::Type::name && token_.text.size() == candidate.size() &&
+                            lower_case(token_.text) == candidate))
         symbol = candidate;
     if (symbol.empty()) return left;
     advance();
@@ -91,7 +133,6 @@ Value Evaluator::binary(int level) {
 }
 
 Value Evaluator::unary() {
-  if (--budget_ <= 0) return fail("is too long");
   // A loop, not recursion: any number of signs is legal.
   std::string signs;
   while (at("-") || at("+") || at("!")) {
@@ -115,8 +156,9 @@ Value Evaluator::postfix() {
     if (!take("]")) return fail("']' is missing");
     const bool inside = value.is(Value::Type::list) && index.is(Value::Type::integer) && index.integer >= 0 &&
                         static_cast<std::size_t>(index.integer) < value.list.size();
-    value = inside ? Value(value.list[static_cast<std::size_t>(index.integer)])
-                   : Value::failed("no such element");
+    auto element = inside ? std::move(value.list[static_cast<std::size_t>(index.integer)])
+                          : Value::failed("no such element");
+    value = std::move(element);
   }
   return value;
 }
@@ -148,7 +190,7 @@ Value Evaluator::primary() {
         return take(")") ? value : fail("')' is missing");
       }
       if (take("{")) return Value::of(until("}"));
-      return fail(fmt::format("'{}' is not expected", token.text));
+      return fail(fmt::format("'{}' is not expected", one_line(token.text, 100)));
     case Token::Type::invalid:
       return fail(token.text);
     case Token::Type::end:

@@ -12,7 +12,8 @@ namespace glidepod::condor {
 // of. What it does not know gives the error value, never a guess. One use only.
 class Evaluator {
  public:
-  explicit Evaluator(const Ad& ad) : ad_(ad) {}
+  // Its work is limited by the bytes of the ad and of the expression.
+  explicit Evaluator(const Ad& ad, std::size_t expression_bytes = 0);
   Value attribute(std::string_view lower_name);
   Value expression(std::string_view text);
 
@@ -30,7 +31,9 @@ class Evaluator {
     return token_.type == Token::Type::symbol && token_.text == symbol;
   }
   bool take(std::string_view symbol);
-  void advance() { token_ = next_token(rest_); }
+  void advance();
+  // False: that is more than there is left.
+  bool pay(std::int64_t work);
   Value fail(std::string why);
 
   const Ad& ad_;
@@ -38,7 +41,7 @@ class Evaluator {
   Token token_;
   std::string failure_;  // the whole expression is wrong
   int depth_ = 0;
-  int budget_ = 20'000;  // tokens and references
+  std::int64_t budget_;  // tokens, and elements of lists that are copied
 };
 
 // A function by its lower-case name; the error value for one that is not known.

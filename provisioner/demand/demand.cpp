@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <regex>
 #include <set>
 
 #include "lib/base/text.hpp"
 #include "lib/condor/job_ad.hpp"
+#include "provisioner/demand/budget.hpp"
 #include "provisioner/demand/name_space.hpp"
+#include "provisioner/demand/trust.hpp"
 
 namespace glidepod::provisioner {
 
@@ -16,7 +17,8 @@ namespace {
 using condor::Ad;
 using condor::Value;
 
-constexpr std::size_t k_most_bad_ads_told = 5;
+constexpr std::size_t k_most_bad_ads_told = 5, k_longest_reason = 300;
+constexpr std::size_t k_most_elements = 16;  // of what a job lists, such as kinds of GPUs
 
 // A request as a whole number, rounded up; none where it is not set. Nothing sensible is above 10^12.
 Result<std::optional<std::int64_t>> request(const Ad& ad, std::string_view name) {
@@ -28,8 +30,8 @@ Result<std::optional<std::int64_t>> request(const Ad& ad, std::string_view name)
   else if (value.is(Value::Type::real))
     number = std::ceil(value.real);
   else
-    return error("{} is {}{}{}", name, value.to_string(), value.is(Value::Type::error) ? ": " : "",
-                 value.is(Value::Type::error) ? value.text : "");
+    return error("{} is {}{}{}", name, one_line(value.to_string(), 100),
+                 value.is(Value::Type::error) ? ": " : "", value.is(Value::Type::error) ? value.text : "");
   if (!(number >= 0 && number <= 1e12)) return error("{} is {}", name, value.to_string());
   return std::optional(static_cast<std::int64_t>(number));
 }
@@ -45,7 +47,9 @@ bool is_label_value(std::string_view text) {
 }
 
 // The elements in order, without doubles.
-std::string canonical(std::set<std::string> elements) {
+Result<std::string> canonical(const std::set<std::string>& elements, std::string_view attribute) {
+  if (elements.size() > k_most_elements)
+    return error("{} has more than {} elements", attribute, k_most_elements);
   return fmt::format("{}", fmt::join(elements, ","));
 }
 
@@ -57,7 +61,7 @@ Result<std::string> gpu_types(const std::string& text) {
     if (!is_label_value(type)) return error("RequestGPUTypes has '{}'", one_line(type, 100));
     types.emplace(type);
   }
-  return canonical(std::move(types));
+  return canonical(types, "RequestGPUTypes");
 }
 
 // "key:value,..." whose keys are allowed.
@@ -73,7 +77,7 @@ Result<std::string> allowed_pairs(const std::string& text, std::string_view attr
       return error("{} has '{}'", attribute, one_line(pair, 100));
     pairs.insert(pair);
   }
-  return canonical(std::move(pairs));
+  return canonical(pairs, attribute);
 }
 
 // Where a volume may be mounted: at one of these folders or below. A job that could name any would put its
@@ -198,6 +202,8 @@ CondorDemand::CondorDemand(condor::CommandRunner& runner, HtcondorSettings setti
 struct CondorDemand::Groups {
   std::map<Group, GroupDemand> demand;
   std::map<Group, ImageTally> images;
+  AnswerBudget budget;
+  std::set<std::string> over_budget;  // owners; "": all together
 };
 
 struct CondorDemand::Fetch {
@@ -211,7 +217,7 @@ struct CondorDemand::Fetch {
   void bad_ad(std::string_view where, std::string_view why) {
     ++demand.bad_ads;
     if (static_cast<std::size_t>(demand.bad_ads) <= k_most_bad_ads_told)
-      demand.problems.push_back(fmt::format("{}: bad ad: {}", where, why));
+      demand.problems.push_back(fmt::format("{}: bad ad: {}", where, one_line(why, k_longest_reason)));
   }
   void finish() {
     if (static_cast<std::size_t>(demand.bad_ads) > k_most_bad_ads_told)
@@ -227,13 +233,16 @@ struct CondorDemand::Fetch {
 void CondorDemand::fetch(std::function<void(Demand)> done) {
   auto fetch = std::make_shared<Fetch>();
   fetch->done = std::move(done);
-  const std::regex names(settings_.schedd_whitelist_regexp), identities(settings_.schedd_identity_regexp);
-  pool_.schedds({[fetch, names, identities](const Ad& ad) {
+  const TrustedSchedds trusted(settings_);
+  pool_.schedds({[fetch, trusted](const Ad& ad) {
                    const auto name = ad.text("Name"), identity = ad.text("AuthenticatedIdentity");
                    if (name.empty() || identity.empty())
                      return fetch->bad_ad("collector", "a schedd without a name or identity");
-                   if (std::regex_match(name, names) && std::regex_match(identity, identities))
-                     fetch->schedds.push_back(name);
+                   if (name.size() > k_longest_name)
+                     return fetch->bad_ad("collector",
+                                          fmt::format("a schedd's name is longer than {} characters: '{}...'",
+                                                      k_longest_name, one_line(name.substr(0, 40))));
+                   if (trusted.hold(name, identity)) fetch->schedds.push_back(name);
                  },
                  [fetch](const std::string& why) { fetch->bad_ad("collector", why); },
                  [this, fetch](const Result<void>& end) {
@@ -261,24 +270,48 @@ void CondorDemand::ask_next(const std::shared_ptr<Fetch>& fetch) {
   }
 }
 
+// An owner's ads cost so much and no more.
+void CondorDemand::within_budget(Fetch& fetch, Groups& groups, const std::string& schedd, const Ad& ad,
+                                 const std::function<void(const std::string& owner)>& read) {
+  const auto owner = ad.text("Owner");
+  if (owner.size() > k_longest_name)
+    return fetch.bad_ad(schedd, fmt::format("an Owner is longer than {} characters", k_longest_name));
+  const auto spent = groups.budget.read(owner, [&] { read(owner); });
+  if (spent == AnswerBudget::Spent::no) return;
+  ++fetch.demand.bad_ads;
+  const bool own = spent == AnswerBudget::Spent::by_owner;
+  const auto whose = own ? owner : std::string();
+  if (groups.over_budget.size() >= k_most_bad_ads_told || !groups.over_budget.insert(whose).second) return;
+  fetch.demand.problems.push_back(
+      own ? fmt::format("{}: the ads of {} took too much processor time: its others are not read", schedd,
+                        one_line(owner))
+          : fmt::format("{}: its ads took too much processor time: the others are not read", schedd));
+}
+
+void CondorDemand::count(Fetch& fetch, Groups& groups, const std::string& schedd, const Ad& ad,
+                         const std::string& owner) const {
+  const auto count = ad.evaluate("JobCount");
+  const auto group = group_in(ad);
+  if (!group || !count.is(Value::Type::integer) || count.integer < 0)
+    return fetch.bad_ad(schedd, group ? "no JobCount" : group.error().message());
+  auto& demand = groups.demand[group.value()];
+  demand.idle += count.integer;
+  const auto asked = request_of(ad, group.value());
+  demand.largest = demand.largest.value_or(asked).widened_to(asked);
+  demand.owners[owner.empty() ? "unknown" : owner] += count.integer;
+  if (const auto image = image_of(ad); !image.empty())
+    groups.images[group.value()].add(owner, image, count.integer);
+}
+
 void CondorDemand::ask_schedd(const std::shared_ptr<Fetch>& fetch, const std::string& schedd) {
   // Counted apart until the answer is whole: half an answer is no answer.
   auto groups = std::make_shared<Groups>();
   const auto& [constraint, attributes] = query_.value();
   pool_.job_groups(schedd, constraint, attributes,
                    {[this, fetch, groups, schedd](const Ad& ad) {
-                      const auto count = ad.evaluate("JobCount");
-                      const auto group = group_in(ad);
-                      if (!group || !count.is(Value::Type::integer) || count.integer < 0)
-                        return fetch->bad_ad(schedd, group ? "no JobCount" : group.error().message());
-                      auto& demand = groups->demand[group.value()];
-                      demand.idle += count.integer;
-                      const auto asked = request_of(ad, group.value());
-                      demand.largest = demand.largest.value_or(asked).widened_to(asked);
-                      const auto owner = ad.text("Owner");
-                      demand.owners[owner.empty() ? "unknown" : owner] += count.integer;
-                      if (const auto image = image_of(ad); !image.empty())
-                        groups->images[group.value()].add(owner, image, count.integer);
+                      within_budget(*fetch, *groups, schedd, ad, [&](const std::string& owner) {
+                        count(*fetch, *groups, schedd, ad, owner);
+                      });
                     },
                     [fetch, schedd](const std::string& why) { fetch->bad_ad(schedd, why); },
                     [this, fetch, groups, schedd](const Result<void>& end) {
@@ -296,15 +329,18 @@ void CondorDemand::look_ahead(const std::shared_ptr<Fetch>& fetch, const std::st
   attributes.insert(attributes.end(), {"ClusterId", "TotalSubmitProcs", "JobMaterializeNextProcId"});
   auto seen = std::make_shared<std::set<std::int64_t>>();
   pool_.job_groups(schedd, constraint, attributes,
-                   {[this, groups, seen](const Ad& ad) {
-                      const auto cluster = ad.evaluate("ClusterId"), total = ad.evaluate("TotalSubmitProcs"),
-                                 next = ad.evaluate("JobMaterializeNextProcId");
-                      const auto group = group_in(ad);
-                      for (const auto* value : {&cluster, &total, &next})
-                        if (!value->is(Value::Type::integer)) return;
-                      if (!group || !seen->insert(cluster.integer).second) return;
-                      groups->demand[group.value()].unmaterialized +=
-                          std::clamp<std::int64_t>(total.integer - next.integer, 0, settings_.lookahead);
+                   {[this, fetch, groups, seen, schedd](const Ad& ad) {
+                      within_budget(*fetch, *groups, schedd, ad, [&](const std::string&) {
+                        const auto cluster = ad.evaluate("ClusterId"),
+                                   total = ad.evaluate("TotalSubmitProcs"),
+                                   next = ad.evaluate("JobMaterializeNextProcId");
+                        const auto group = group_in(ad);
+                        for (const auto* value : {&cluster, &total, &next})
+                          if (!value->is(Value::Type::integer)) return;
+                        if (!group || !seen->insert(cluster.integer).second) return;
+                        groups->demand[group.value()].unmaterialized +=
+                            std::clamp<std::int64_t>(total.integer - next.integer, 0, settings_.lookahead);
+                      });
                     },
                     [](const std::string&) {},  // the first question has told it
                     [this, fetch, groups, schedd](const Result<void>& end) {

@@ -66,6 +66,10 @@ class CondorDemand : public DemandSource {
   void ask_schedd(const std::shared_ptr<Fetch>& fetch, const std::string& schedd);
   void look_ahead(const std::shared_ptr<Fetch>& fetch, const std::string& schedd,
                   const std::shared_ptr<Groups>& groups);
+  static void within_budget(Fetch& fetch, Groups& groups, const std::string& schedd, const condor::Ad& ad,
+                            const std::function<void(const std::string& owner)>& read);
+  void count(Fetch& fetch, Groups& groups, const std::string& schedd, const condor::Ad& ad,
+             const std::string& owner) const;
   void end_schedd(const std::shared_ptr<Fetch>& fetch, const std::string& schedd, const Groups& groups,
                   const Result<void>& end);
 

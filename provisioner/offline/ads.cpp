@@ -1,12 +1,12 @@
 #include "provisioner/offline/ads.hpp"
 
 #include <algorithm>
-#include <regex>
 #include <string_view>
 
 #include "lib/base/text.hpp"
 #include "lib/condor/clauses.hpp"
 #include "lib/condor/job_ad.hpp"
+#include "lib/pattern/pattern.hpp"
 
 namespace glidepod::provisioner {
 
@@ -33,10 +33,10 @@ bool is_own(std::string_view name) {
 // life in numbers, and that its ad is not of long ago. A pod to be made has its life before it, and this ad
 // does not age.
 std::string ageless(std::string_view start) {
-  static const std::regex limit(R"([0-9]+ <= 0 \|\| time\(\) < [0-9]+ \+ [0-9]+)");
+  static const auto limit = Pattern::compile(R"([0-9]+ <= 0 \|\| time\(\) < [0-9]+ \+ [0-9]+)").value();
   std::vector<std::string> kept;
   for (const auto& clause : condor::conjuncts(start))
-    if (clause.find("LastHeardFrom") == std::string::npos && !std::regex_match(clause, limit))
+    if (clause.find("LastHeardFrom") == std::string::npos && !limit.surely_matches(clause))
       kept.push_back("(" + clause + ")");
   return kept.empty() ? "true" : fmt::format("{}", fmt::join(kept, " && "));
 }

@@ -1,9 +1,9 @@
 #include "provisioner/offline/offline_demand.hpp"
 
 #include <algorithm>
-#include <regex>
 
 #include "lib/condor/job_ad.hpp"
+#include "provisioner/demand/trust.hpp"
 
 namespace glidepod::provisioner {
 
@@ -79,12 +79,12 @@ void OfflineDemand::read_pilots(const std::shared_ptr<Look>& look) {
       "=?= "
       "true) && (DaemonStartTime > ifThenElse((TotalSlotGPUs > 0) =?= true, {}, {}))",
       settings_.pilots, pilots_[true].started, pilots_[false].started);
-  const std::regex identities(settings_.startd_identity_regexp);
+  const auto identities = settings_pattern(settings_.startd_identity_regexp);
   pool_.slots(constraint,
               {"Name", "DaemonStartTime", "TotalSlotGPUs", "AuthenticatedIdentity", k_offline_mark},
               {[look, identities](const Ad& ad) {
                  const auto copy = ad.evaluate(k_offline_mark).boolean;
-                 if (!copy && !std::regex_match(ad.text("AuthenticatedIdentity"), identities)) return;
+                 if (!copy && !identities.surely_matches(ad.text("AuthenticatedIdentity"))) return;
                  auto& newest = look->newest[has_gpus(ad)];
                  // Of the same age: the pilot itself.
                  if (std::pair(started(ad), !copy) > std::pair(newest.started, !newest.copy))

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <optional>
-#include <regex>
 #include <set>
 
 #include "provisioner/backends/pods.hpp"
 #include "provisioner/decide/nodes.hpp"
+#include "provisioner/demand/trust.hpp"
 #include "provisioner/offline/ads.hpp"
 #include "provisioner/offline/offers.hpp"
 #include "provisioner/service/slots.hpp"
@@ -123,7 +123,7 @@ void Cycle::read_slots(const std::shared_ptr<Look>& look) {
   const auto attribute = backend_.slot_pod_attribute();
   auto attributes = slot_attributes(attribute);
   for (auto& name : backend_.slot_place_attributes()) attributes.push_back(std::move(name));
-  const std::regex identities(htcondor_.startd_identity_regexp);
+  const auto identities = settings_pattern(htcondor_.startd_identity_regexp);
   pool_.slots(
       fmt::format("({}) && ({} =!= true)", backend_.slot_constraint(), k_offline_mark), attributes,
       {[this, look, attribute, identities](const condor::Ad& ad) {

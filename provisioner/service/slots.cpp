@@ -4,6 +4,7 @@
 #include <array>
 
 #include "lib/base/text.hpp"
+#include "provisioner/demand/trust.hpp"
 
 namespace glidepod::provisioner {
 
@@ -133,10 +134,11 @@ std::vector<std::string> slot_attributes(const std::string& pod_attribute) {
 }
 
 std::optional<Slot> read_slot(const condor::Ad& ad, const std::string& pod_attribute,
-                              const std::regex& identities) {
+                              const Pattern& identities) {
   Slot slot;
   slot.pod = ad.text(pod_attribute);
-  if (slot.pod.empty() || !std::regex_match(ad.text("AuthenticatedIdentity"), identities))
+  if (slot.pod.empty() || slot.pod.size() > k_longest_name ||
+      !identities.surely_matches(ad.text("AuthenticatedIdentity")))
     return std::nullopt;
   slot.claimed = ad.text("State") == "Claimed";
   if (const auto entered = ad.evaluate("EnteredCurrentState");
@@ -144,7 +146,7 @@ std::optional<Slot> read_slot(const condor::Ad& ad, const std::string& pod_attri
     slot.claimed_at = Time(std::chrono::seconds(entered.integer));
   slot.owner = ad.text("RemoteOwner");
   // "alice@domain" is the Owner "alice" of the job.
-  slot.owner.resize(std::min(slot.owner.find('@'), slot.owner.size()));
+  slot.owner.resize(std::min({slot.owner.find('@'), slot.owner.size(), k_longest_name}));
   slot.name = said(ad, "Name");
   slot.containers = said(ad, "GlidepodContainers");
   slot.binds = read_binds(ad);

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cctype>
 #include <functional>
-#include <regex>
 #include <set>
 
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
+#include "lib/pattern/pattern.hpp"
 
 namespace glidepod::provisioner {
 
@@ -107,11 +107,8 @@ class Table {
   }
   void regexp(const char* section, const char* name, std::string* target, const char* help) {
     add(section, name, *target, help, [target](const std::string& value) -> Result<void> {
-      try {
-        std::regex compiled(value);
-      } catch (const std::regex_error& failure) {
-        return error("must be a regular expression: {}", failure.what());
-      }
+      const auto pattern = Pattern::compile(value);
+      if (!pattern) return error("must be a regular expression: {}", pattern.error().message());
       *target = value;
       return {};
     });
@@ -230,10 +227,10 @@ class Table {
     list(k, "image_pull_secrets", &s.image_pull_secrets, "secrets for pulling the pilot image");
     add(k, "default_image", "", "image of jobs that name none; empty: such jobs do not count",
         [&s](const std::string& value) -> Result<void> {
-          static const std::regex image(
-              "(docker://|/cvmfs/(singularity[.]opensciencegrid[.]org|unpacked[.]cern[.]ch)/"
-              ")[A-Za-z0-9][A-Za-z0-9._:@/-]*");
-          if (!value.empty() && !std::regex_match(value, image))
+          const auto image = TRY(
+              Pattern::compile("(docker://|/cvmfs/(singularity[.]opensciencegrid[.]org|unpacked[.]cern[.]ch)/"
+                               ")[A-Za-z0-9][A-Za-z0-9._:@/-]*"));
+          if (!value.empty() && !TRY(image.matches(value)))
             return error(
                 "must be docker://NAME or a path below /cvmfs/singularity.opensciencegrid.org/ or "
                 "/cvmfs/unpacked.cern.ch/, or empty");

@@ -1,11 +1,11 @@
 #include "provisioner/why/job_look.hpp"
 
 #include <algorithm>
-#include <regex>
 
 #include "lib/condor/clauses.hpp"
 #include "lib/condor/job_ad.hpp"
 #include "lib/condor/tokens.hpp"
+#include "provisioner/demand/trust.hpp"
 
 namespace glidepod::provisioner {
 
@@ -79,12 +79,11 @@ JobInquiry::JobInquiry(condor::CommandRunner& runner, HtcondorSettings settings,
 void JobInquiry::ask(const std::string& id, const std::string& schedd, std::function<void(JobLook)> done) {
   look_.id = id;
   done_ = std::move(done);
-  const std::regex names(settings_.schedd_whitelist_regexp), identities(settings_.schedd_identity_regexp);
-  pool_.schedds({[this, schedd, names, identities](const Ad& ad) {
+  const TrustedSchedds trusted(settings_);
+  pool_.schedds({[this, schedd, trusted](const Ad& ad) {
                    const auto name = ad.text("Name"), identity = ad.text("AuthenticatedIdentity");
                    if (name.empty() || (!schedd.empty() && schedd != name)) return;
-                   schedds_.push_back({name, !identity.empty() && std::regex_match(name, names) &&
-                                                 std::regex_match(identity, identities)});
+                   schedds_.push_back({name, trusted.hold(name, identity)});
                  },
                  [](const std::string&) {},  // the demand tells it
                  [this, schedd](const Result<void>& end) {

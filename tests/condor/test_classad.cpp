@@ -135,7 +135,8 @@ TEST_CASE("classad: what is not an expression, or too much of one, is the error 
     CHECK(ad.evaluate_expression(text).is(Value::Type::error));
   }
   CHECK(ad.evaluate_expression(std::string(100'000, '(')).is(Value::Type::error));
-  CHECK(ad.evaluate_expression(std::string(100'000, '-') + "1").to_string() == "1");
+  CHECK(ad.evaluate_expression(std::string(2'000, '-') + "1").to_string() == "1");
+  CHECK(ad.evaluate_expression(std::string(100'000, '-') + "1").is(Value::Type::error));
 }
 
 TEST_CASE("classad: attributes of an expression") {

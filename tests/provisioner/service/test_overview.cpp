@@ -69,7 +69,7 @@ bool has(const std::string& text, std::string_view part) {
 }
 
 std::optional<Slot> slot_of(const std::string& json) {
-  return read_slot(condor::ad_from_json(json).value(), "K8SPodName", std::regex("pilot@.*"));
+  return read_slot(condor::ad_from_json(json).value(), "K8SPodName", Pattern::compile("pilot@.*").value());
 }
 
 }  // namespace

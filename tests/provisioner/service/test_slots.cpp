@@ -27,7 +27,8 @@ const Json k_own = {{"K8SPodName", "p"},
                     {"Disk", 7'990'000}};
 
 Slot read(const Json& ad) {
-  const auto slot = read_slot(condor::ad_from_json(ad.dump()).value(), "K8SPodName", std::regex(".*@pool"));
+  const auto slot =
+      read_slot(condor::ad_from_json(ad.dump()).value(), "K8SPodName", Pattern::compile(".*@pool").value());
   REQUIRE(slot);
   return *slot;
 }

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "lib/base/result.hpp"
+
+namespace glidepod {
+
+// A regular expression of Perl's kind (PCRE2), over bytes. Neither compiling nor matching takes more time,
+// memory or stack than a constant, whatever pattern and text are.
+class Pattern {
+ public:
+  // An error where it is no such expression, or too much of one.
+  static Result<Pattern> compile(std::string_view text);
+
+  // Whether the text as a whole matches. An error where that takes too much work to say.
+  Result<bool> matches(std::string_view text) const { return match(text, Extent::whole); }
+  // The same, and no where that cannot be said.
+  bool surely_matches(std::string_view text) const {
+    const auto result = matches(text);
+    return result && result.value();
+  }
+  // Whether some part of the text does.
+  Result<bool> found_in(std::string_view text) const { return match(text, Extent::part); }
+
+ private:
+  enum class Extent { whole, part };
+  struct Code;
+  explicit Pattern(std::shared_ptr<const Code> code) : code_(std::move(code)) {}
+  Result<bool> match(std::string_view text, Extent extent) const;
+
+  std::shared_ptr<const Code> code_;
+};
+
+}  // namespace glidepod
