@@ -57,10 +57,10 @@ containers_use() {  # DIR [ADDITIONAL_STORE]
 
 # Installs the Debian packages among the arguments that are missing.
 debian_packages() {
-    local package missing=()
+    local package missing=() states
+    states=$(dpkg-query -Wf '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null)
     for package in "$@"; do
-        [[ $(dpkg-query -Wf '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] ||
-            missing+=("$package")
+        [[ $'\n'$states$'\n' == *$'\n'"installed $package"$'\n'* ]] || missing+=("$package")
     done
     ((${#missing[@]})) || return 0
     echo "installing: ${missing[*]}" >&2
