@@ -12,6 +12,7 @@
 #include <charconv>
 #include <unordered_set>
 
+#include "lib/base/child.hpp"
 #include "lib/base/fd.hpp"
 #include "lib/base/file.hpp"
 
@@ -134,17 +135,21 @@ bool send_signal(const Fd& process, int number) {
 
 Children reap(std::size_t most, const Reaped& reaped) {
   for (std::size_t count = 0; count < most;) {
-    int status = 0;
-    rusage usage{};
-    const pid_t pid = ::wait4(-1, &status, WNOHANG, &usage);
-    if (pid > 0) {
-      ++count;
-      reaped(pid, status, usage);
-    } else if (pid == 0) {
-      return Children::living;
-    } else if (errno != EINTR) {
+    // Whom it is about is looked at first: a single thread that made this process its tracer is told of by
+    // its own number, with the usage of all of its process, which is counted when that ends.
+    siginfo_t next{};
+    if (::waitid(P_ALL, 0, &next, WEXITED | WNOHANG | WNOWAIT) != 0) {
+      if (errno == EINTR) continue;
       return Children::none;  // ECHILD
     }
+    const pid_t pid = next.si_pid;
+    if (pid == 0) return Children::living;
+    const bool is_process = ::syscall(SYS_tgkill, pid, pid, 0) == 0 || errno != ESRCH;
+    int status = 0;
+    rusage usage{};
+    ++count;
+    if (::wait4(pid, &status, WNOHANG | __WALL, &usage) != pid) continue;  // it goes on, to its end
+    if (!let_go(pid, status) && is_process) reaped(pid, status, usage);
   }
   return Children::unknown;
 }

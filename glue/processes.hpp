@@ -60,7 +60,7 @@ enum class Children : std::uint8_t {
   unknown,  // as many were reaped as were allowed; there may be more
 };
 // Reaps what has ended, without waiting, but no more than this: processes that replace themselves can end as
-// fast as they are reaped.
+// fast as they are reaped. What has made this process its tracer is let go and goes on (let_go()).
 Children reap(std::size_t most, const Reaped& reaped);
 
 }  // namespace glidepod::glue

@@ -16,11 +16,8 @@ void take_over_signals() {
   ::sigprocmask(SIG_BLOCK, &all, nullptr);
   struct sigaction action {};
   action.sa_handler = SIG_DFL;
-  for (int number = 1; number < NSIG; ++number) {
-    // A job that is suspended and continued does not wake glue.
-    action.sa_flags = number == SIGCHLD ? SA_NOCLDSTOP : 0;
-    ::sigaction(number, &action, nullptr);
-  }
+  // Without SA_NOCLDSTOP: that a traced child has stopped has to be heard of, too.
+  for (int number = 1; number < NSIG; ++number) ::sigaction(number, &action, nullptr);
 }
 
 Result<int> serve(ServerOptions options, bool unprivileged) {

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +14,17 @@ namespace glidepod {
 ExitStatus ExitStatus::from_wait(int status) {
   if (WIFSIGNALED(status)) return signaled(WTERMSIG(status), WCOREDUMP(status));
   return exited(WEXITSTATUS(status));
+}
+
+bool let_go(pid_t pid, int status) {
+  if (!WIFSTOPPED(status)) return false;
+  siginfo_t info{};
+  // A stop of the whole group, which goes on by itself, has no signal to pass on.
+  int number = ::ptrace(PTRACE_GETSIGINFO, pid, nullptr, &info) == 0 ? WSTOPSIG(status) : 0;
+  // Nor does the trap that execve(2) is to a tracer, which looks as if the process had sent it to itself.
+  if (number == SIGTRAP && info.si_code == SI_USER && info.si_pid == pid) number = 0;
+  ::ptrace(PTRACE_DETACH, pid, nullptr, static_cast<std::intptr_t>(number));
+  return true;
 }
 
 std::string ExitStatus::to_string() const {
@@ -108,7 +120,7 @@ Result<Ended> Child::wait() {
   Ended ended;
   pid_t got;
   do got = ::wait4(pid_, &status, 0, &ended.usage);
-  while (got < 0 && errno == EINTR);
+  while ((got < 0 && errno == EINTR) || (got > 0 && let_go(pid_, status)));
   if (got < 0) return Error::system("wait for process {}", pid_);
   ended.status = ExitStatus::from_wait(status);
   return ended;

@@ -31,6 +31,12 @@ struct ExitStatus {
   bool operator==(const ExitStatus&) const = default;
 };
 
+// For whoever reaps with wait4(2). A process that has made its parent its tracer (PTRACE_TRACEME) stops at
+// every signal until that parent lets it go on, and wait4 tells of it as if it had been asked to. True: this
+// status is such a stop, and the process is traced no more and goes on, with the signal, as it would have
+// untraced.
+bool let_go(pid_t pid, int status);
+
 struct Ended {
   ExitStatus status;
   rusage usage{};
@@ -60,7 +66,7 @@ class Child {
   // Becomes readable when the process has ended.
   const Fd& pidfd() const { return pidfd_; }
   Result<void> signal(int number) const;
-  // Reaps; blocks until the process has ended.
+  // Reaps; blocks until the process has ended, whatever it stops for meanwhile.
   Result<Ended> wait();
 
  private:

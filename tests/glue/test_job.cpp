@@ -19,6 +19,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <string>
 #include <string_view>
 
@@ -147,6 +148,46 @@ int nest(const std::string& start, int depth) {
   return 0;
 }
 
+// Makes whoever started this process its tracer, in good faith or not.
+int be_traced(std::string_view how) {
+  ::signal(SIGUSR1, [](int) { ::_exit(7); });
+  if (how == "thread") {  // which ends without a stop, in a process that has used a processor before
+    while (std::clock() < CLOCKS_PER_SEC / 2) {
+    }
+    pthread_t thread;
+    ::pthread_create(
+        &thread, nullptr,
+        [](void*) -> void* {
+          ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+          return nullptr;
+        },
+        nullptr);
+    return ::pthread_join(thread, nullptr);
+  }
+  if (how == "orphan") {  // of its parent it is the job's, of glue it is the child
+    int end[2];
+    if (::pipe(end) != 0) return 1;
+    const pid_t parent = ::fork();
+    if (parent == 0) {
+      if (::fork() != 0) ::_exit(0);
+      while (::getppid() == parent) {
+      }
+      ::exit(be_traced("raise"));
+    }
+    ::waitpid(parent, nullptr, 0);
+    ::close(end[1]);
+    char byte;
+    return ::read(end[0], &byte, 1) == 0 ? 0 : 1;  // it has ended
+  }
+  if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) return 1;
+  if (how == "raise") ::raise(SIGUSR1);
+  if (how == "fault") ::raise(SIGSEGV);
+  if (how == "exec") ::execl("/job", "/job", "exit", "9", nullptr);
+  std::printf("ready\n");
+  wait_for_ever();
+  return 1;
+}
+
 // Each way into another process; 0 if all are closed.
 int attack(pid_t victim) {
   int open = 0;
@@ -190,6 +231,7 @@ int main(int argc, char** argv) {
   if (what == "zombie-leader") return leave_zombie_leader();
   if (what == "ipc") return make_ipc();
   if (what == "nest") return nest(argument, std::atoi(argv[3]));
+  if (what == "traced") return be_traced(argument);
   if (what == "attack") return attack(number);
   if (what == "count") {  // the bytes of arguments and environment that arrived
     std::size_t bytes = 0;
