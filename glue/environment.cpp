@@ -1,6 +1,7 @@
 #include "glue/environment.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
@@ -9,6 +10,8 @@
 #include "lib/base/text.hpp"
 
 namespace glidepod::glue {
+
+char** of_the_image = nullptr;
 
 namespace {
 
@@ -65,6 +68,10 @@ std::string extended(std::string_view path, std::string_view before, std::string
 }
 
 }  // namespace
+
+const char* const* environment_of_image() {
+  return of_the_image != nullptr ? of_the_image : environ;
+}
 
 std::vector<std::string> merge_environment(const char* const* own, const std::vector<std::string>& job,
                                            const Identity& identity) {

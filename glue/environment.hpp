@@ -6,6 +6,12 @@
 
 namespace glidepod::glue {
 
+// The environment that the container was started with, nullptr at its end. The program's own is empty, so
+// that no setting in an image means anything to it: start.cpp, which sets this. Without it, as in tests: its
+// own.
+const char* const* environment_of_image();
+extern char** of_the_image;
+
 // What a job's environment gets where the message does not say it.
 struct Identity {
   std::string home;  // empty: the image's own HOME stays

@@ -143,8 +143,9 @@ Error explain(const ChildReport& report, const wire::Launch& launch,
 Prepared prepare(const wire::Launch& launch, const std::array<int, 3>& stdio, int program,
                  const Filter& filter) {
   Prepared prepared;
-  prepared.environment = merge_environment(
-      environ, launch.environment, {.home = launch.home, .user_name = launch.user_name, .cwd = launch.cwd});
+  prepared.environment =
+      merge_environment(environment_of_image(), launch.environment,
+                        {.home = launch.home, .user_name = launch.user_name, .cwd = launch.cwd});
   ChildPlan& plan = prepared.plan;
   plan.stdio = stdio;
   plan.program_fd = program;

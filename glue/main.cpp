@@ -32,7 +32,7 @@ constexpr std::string_view k_help =
     "  glue --install DIR   copy this program to DIR/bin/glue and make DIR/run and DIR/scratch\n"
     "  glue --help, glue --version\n"
     "\n"
-    "Environment: GLIDEPOD_GRACE_SECONDS (600): time for a job to end after SIGTERM.\n"
+    "The environment, which is the image's, has no meaning to it. A job has 600 s to end after SIGTERM.\n"
     "Needs Linux 5.6 or newer and, but for --unprivileged, root with CAP_SETUID, CAP_SETGID, CAP_KILL.\n"
     "Exit codes: 0 the pilot is done, or done as told; 1 failure; 2 usage; 143 ended by SIGTERM or "
     "another\n"

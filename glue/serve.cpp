@@ -4,10 +4,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <cstdlib>
-
-#include "lib/base/text.hpp"
-
 namespace glidepod::glue {
 
 void take_over_signals() {
@@ -28,12 +24,6 @@ Result<int> serve(ServerOptions options, bool unprivileged) {
   if (::prctl(PR_SET_DUMPABLE, 0) != 0) return Error::system("become non-dumpable");
   // What a job leaves behind comes to this process, also where it is not PID 1.
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return Error::system("become a child subreaper");
-  if (const char* grace = ::getenv("GLIDEPOD_GRACE_SECONDS")) {
-    const auto seconds = TRY(parse_integer(grace).in("GLIDEPOD_GRACE_SECONDS"));
-    if (seconds < 0 || seconds > 86400)
-      return error("GLIDEPOD_GRACE_SECONDS: {} is not in 0 to 86400", seconds);
-    options.grace = std::chrono::seconds(seconds);
-  }
   auto loop = TRY(Loop::create());
   Server server(loop, std::move(options));
   return server.run();

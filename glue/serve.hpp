@@ -10,7 +10,6 @@ namespace glidepod::glue {
 void take_over_signals();
 
 // Makes this process what a payload container's first one must be, and runs the server: the exit code.
-// GLIDEPOD_GRACE_SECONDS in the environment is the time of grace.
 Result<int> serve(ServerOptions options, bool unprivileged);
 
 }  // namespace glidepod::glue

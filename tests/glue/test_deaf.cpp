@@ -83,7 +83,7 @@ TEST_CASE("deaf: processes that replace themselves are ended, and glue answers a
 }
 
 TEST_CASE("deaf: among processes that replace themselves SIGTERM is heard") {
-  Session session({.environment = {"GLIDEPOD_GRACE_SECONDS=0"}});
+  Session session({.limits = [](glue::ServerOptions& options) { options.grace = std::chrono::seconds(0); }});
   session.agent.send_launch(chains(8));
   session.agent.expect<wire::Started>();
   session.agent.wait_for_output("ready");

@@ -249,7 +249,7 @@ TEST_CASE("serve: a job that the agent sends its own signal gets no SIGTERM besi
 }
 
 TEST_CASE("serve: a job deaf to SIGTERM is killed after the time of grace") {
-  Session session({.environment = {"GLIDEPOD_GRACE_SECONDS=0"}});
+  Session session({.limits = [](glue::ServerOptions& options) { options.grace = std::chrono::seconds(0); }});
   session.agent.send_launch(launch_of({"/job", "deaf"}));
   session.agent.expect<wire::Started>();
   session.agent.wait_for_output("ready");
