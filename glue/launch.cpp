@@ -2,14 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "glue/environment.hpp"
-#include "glue/events.hpp"
-#include "glue/users.hpp"
 #include "lib/base/child.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
@@ -102,11 +99,6 @@ std::string_view name_of(Step step) {
   return "?";
 }
 
-// mkdir(2) heeds the umask and cannot be trusted with the sticky bit.
-void make_shared_folder(const char* path) {
-  if (::mkdir(path, 0755) == 0) ::chmod(path, 01777);
-}
-
 }  // namespace
 
 User user_of(const wire::Launch& launch) {
@@ -177,15 +169,6 @@ Result<Launched> start(const wire::Launch& launch, const std::vector<Fd>& fds, c
   const pid_t pid = start_child(prepared.plan);
   if (pid < 0) return Error::system("fork");
   return Launched{pid, std::move(prepared.plan.candidates)};
-}
-
-void prepare_image(const wire::Launch& launch) {
-  make_shared_folder("/tmp");
-  if (::mkdir("/var", 0755) == 0) ::chmod("/var", 0755);
-  make_shared_folder("/var/tmp");
-  // A job runs without a name too, so this failing (a read-only image, say) is only worth a line.
-  const auto added = add_user("/", launch.user_name, launch.uid, launch.gid, launch.home);
-  if (!added) say("event=user_not_added job={} reason={}", launch.job, value(added.error().message()));
 }
 
 }  // namespace glidepod::glue

@@ -45,7 +45,4 @@ Result<Pipe> report_pipe();
 Result<Launched> start(const wire::Launch& launch, const std::vector<Fd>& fds, const Filter& filter,
                        const Fd& report);
 
-// Makes the image fit for a job: /tmp and /var/tmp, and the user's name.
-void prepare_image(const wire::Launch& launch);
-
 }  // namespace glidepod::glue

@@ -8,8 +8,7 @@
 #include <array>
 
 #include "glue/events.hpp"
-#include "glue/safe_open.hpp"
-#include "lib/base/file.hpp"
+#include "lib/base/beneath.hpp"
 #include "lib/base/text.hpp"
 
 namespace glidepod::glue {
@@ -22,8 +21,16 @@ constexpr std::array<std::string_view, 15> k_forbidden = {"/bin", "/boot",  "/de
                                                           "/lib", "/lib32", "/lib64", "/libx32", "/proc",
                                                           "/run", "/sbin",  "/sys",   "/usr",    "/var/run"};
 
+// A job may write to these, and they may be mounts of their own; all else is the image's.
+constexpr std::array<std::string_view, 2> k_own_trees = {"/var/tmp", "/tmp"};
+
+// A folder without links on its way, in the image's own file system or below /tmp.
 Fd open_folder(const std::string& path) {
-  return open_without_links(AT_FDCWD, path.c_str(), O_PATH | O_DIRECTORY);
+  for (const auto tree : k_own_trees)
+    if (is_inside(path, std::string(tree)))
+      return open_beneath(open_tree(std::string(tree), O_PATH), "." + path.substr(tree.size()),
+                          O_PATH | O_DIRECTORY);
+  return open_beneath(open_tree("/", O_PATH), path, O_PATH | O_DIRECTORY);
 }
 
 std::string parent_of(const std::string& path) {
@@ -31,13 +38,6 @@ std::string parent_of(const std::string& path) {
 }
 std::string name_of(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
-}
-
-std::string target_at(int folder, const std::string& name) {
-  std::string target(4096, '\0');
-  const ssize_t length = ::readlinkat(folder, name.c_str(), target.data(), target.size());
-  target.resize(static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
-  return target;
 }
 
 }  // namespace
@@ -90,12 +90,11 @@ Result<void> Links::make_one(const wire::Link& link) {
     const std::string folder = link.path.substr(0, slash);
     if (open_folder(folder)) continue;
     if (errno != ENOENT) {
-      const auto fault = errno == ELOOP || errno == ENOTDIR ? wire::Fault::user : wire::Fault::infrastructure;
+      const bool by_image = errno == ELOOP || errno == ENOTDIR || errno == EXDEV;
+      const auto fault = by_image ? wire::Fault::user : wire::Fault::infrastructure;
       return Error::system("link {}: open {} of the image", link.path, folder).with(fault);
     }
-    const Fd above = open_folder(parent_of(folder));
-    if (!above || ::mkdirat(above.get(), name_of(folder).c_str(), 0755) != 0)
-      return Error::system("link {}: create {}", link.path, folder);
+    TRY(make_folder(open_folder(parent_of(folder)), name_of(folder), 0755).in("link " + link.path));
     made_.push_back({.path = folder, .target = ""});
   }
   const Fd parent = open_folder(parent_of(link.path));
@@ -104,19 +103,18 @@ Result<void> Links::make_one(const wire::Link& link) {
   Made made{.path = link.path, .target = link.target};
   struct stat info {};
   if (::fstatat(parent.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) {
-    if (S_ISLNK(info.st_mode) && target_at(parent.get(), name) == link.target) return {};
+    if (S_ISLNK(info.st_mode) && link_at(parent, name) == link.target) return {};
     if (!S_ISDIR(info.st_mode))
       return error("link {}: the image has a file there", link.path).with(wire::Fault::user);
-    if (::unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) != 0)
-      return Error::system("link {}: the image has a folder there that cannot be replaced", link.path)
+    if (const auto removed = remove_entry(parent, name, AT_REMOVEDIR); !removed)
+      return removed.error()
+          .in(fmt::format("link {}: the image has a folder there that cannot be replaced", link.path))
           .with(wire::Fault::user);
     made.replaced = true;
     made.mode = info.st_mode & 07777;
   }
   made_.push_back(made);  // first: whatever happens now, undo() puts the folder back
-  if (::symlinkat(link.target.c_str(), parent.get(), name.c_str()) != 0)
-    return Error::system("link {}: create it", link.path);
-  return {};
+  return make_link(parent, name, link.target).in("link " + link.path);
 }
 
 void Links::undo() {
@@ -126,15 +124,13 @@ void Links::undo() {
     const std::string name = name_of(made.path);
     if (!parent) continue;
     if (made.target.empty()) {
-      ::unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR);
+      (void)remove_entry(parent, name, AT_REMOVEDIR);
       continue;
     }
-    if (target_at(parent.get(), name) == made.target) ::unlinkat(parent.get(), name.c_str(), 0);
-    if (!made.replaced || ::mkdirat(parent.get(), name.c_str(), 0755) != 0) continue;
-    // mkdir(2) heeds the umask and leaves the sticky bit out.
-    const Fd restored = open_without_links(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY);
-    if (!restored || ::fchmod(restored.get(), made.mode) != 0)
-      say("event=mode_not_restored path={}", value(made.path));
+    if (link_at(parent, name) == made.target) (void)remove_entry(parent, name);
+    if (!made.replaced) continue;
+    if (const auto restored = make_folder(parent, name, made.mode); !restored)
+      say("event=folder_not_restored path={} reason={}", value(made.path), value(restored.error().message()));
   }
 }
 

@@ -144,8 +144,8 @@ void Server::begin() {
 
 Result<void> Server::fork_main() {
   const auto fds = std::exchange(job_->fds, {});
+  image_.prepare(job_->launch);
   TRY(job_->links.make(job_->launch.links, options_.scratch_directory));
-  prepare_image(job_->launch);
   job_->memory = control_group_->read();
   job_->account.started_ns = now_ns();
   // Watched before there is a child: one that could not be watched would run unseen.

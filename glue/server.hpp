@@ -10,6 +10,7 @@
 #include "glue/agent_link.hpp"
 #include "glue/cleanup.hpp"
 #include "glue/counting.hpp"
+#include "glue/image.hpp"
 #include "glue/launch.hpp"
 #include "glue/links.hpp"
 #include "glue/memory.hpp"
@@ -136,6 +137,7 @@ class Server {
   AgentLink link_;
   std::optional<Filter> filter_;
   std::optional<ControlGroup> control_group_;
+  Image image_;
   std::optional<Job> job_;
   Children children_ = Children::none;
   Loop::TimerId reap_timer_ = 0;

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "glue/safe_open.hpp"
+#include "lib/base/beneath.hpp"
 #include "lib/base/file.hpp"
 
 namespace glidepod::glue {
@@ -31,7 +31,7 @@ constexpr std::size_t k_looks_at_clock = 256;  // once in so many entries
 
 // NO_XDEV, unlike a comparison of device numbers, also stops at a bind mount of the same file system.
 Fd open_folder(int parent, const char* name, int flags = O_RDONLY) {
-  return open_without_links(parent, name, flags | O_DIRECTORY, RESOLVE_NO_XDEV);
+  return open_beneath(parent, name, flags | O_DIRECTORY);
 }
 
 // What lies there is memory, and counted as that.
@@ -109,8 +109,11 @@ Place place_of(int fd) {
 }  // namespace
 
 void Sweep::folder(const std::string& path) {
-  // The folder itself is usually a mount of its own; only below it are mounts left alone.
-  Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  // The folder itself is usually a mount of its own, or the image may have it elsewhere in its own file
+  // system; only below it are mounts left alone.
+  Fd fd = open_tree(path);
+  if (!fd && errno == ELOOP)
+    fd = open_beneath(open_tree("/", O_PATH), path, O_RDONLY | O_DIRECTORY, Through::links);
   if (mode_ == Mode::count && !fd) missed_ |= errno == EACCES;
   if (mode_ == Mode::count && is_memory(fd)) return;
   if (fd) walk(std::move(fd), 0);

@@ -6,7 +6,7 @@
 
 #include <functional>
 
-#include "glue/safe_open.hpp"
+#include "lib/base/beneath.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
 
@@ -55,25 +55,33 @@ std::optional<std::string> start_of_line(std::string_view file, std::string_view
   return (file.empty() || file.ends_with('\n') ? "" : "\n") + name;
 }
 
-Fd open_below(const Fd& root, const char* path, int flags) {
-  return open_without_links(root.get(), path, flags, RESOLVE_BENEATH, (flags & O_CREAT) != 0 ? 0644 : 0);
+// Held for reading and appending, made where the image has none.
+Result<Fd> open_account_file(const Fd& root, const std::string& path) {
+  Fd held = open_beneath(root, path, O_PATH, Through::links);
+  if (!held && errno == ENOENT) {
+    held = open_beneath(root, path, O_RDONLY | O_CREAT | O_EXCL, Through::links, 0644);
+    if (held) TRY(set_mode(held, 0644));
+  }
+  if (!held) return Error::system("open /{}", path);
+  struct stat info {};
+  if (::fstat(held.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != 0)
+    return error("/{} is not a regular file of root's", path);
+  // Root has no right here to write what it may not; what is its own, it may open to itself. Files in the
+  // stores of Nix and Guix are such.
+  const bool closed = (info.st_mode & 0600) != 0600;
+  if (closed) TRY(set_mode(held, (info.st_mode & 07777) | 0600));
+  auto file = reopen(held, O_RDWR | O_APPEND);
+  if (closed) TRY(set_mode(held, info.st_mode & 07777));
+  return std::move(file).in(path);
 }
 
 using MakeLine = std::function<std::optional<std::string>(std::string_view file)>;
 
-Result<void> append_line(const Fd& root, const char* path, const MakeLine& make_line) {
-  // O_NONBLOCK: opening a FIFO must not wait.
-  Fd fd = open_below(root, path, O_RDONLY | O_NONBLOCK);
-  if (!fd && errno == ENOENT) fd = open_below(root, path, O_RDONLY | O_CREAT | O_EXCL);
-  if (!fd) return Error::system("open /{}", path);
-  struct stat info {};
-  if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != 0)
-    return error("/{} is not a regular file of root's", path);
-  const auto line = make_line(TRY(read_all(fd, path, k_longest_file)));
-  if (!line) return {};
-  const Fd end = open_below(root, path, O_WRONLY | O_APPEND | O_NONBLOCK);
-  if (!end) return Error::system("open /{} for writing", path);
-  return write_all(end, *line).in(path);
+Result<void> append_line(const Result<Fd>& file, std::string_view path, const MakeLine& make_line) {
+  if (!file) return file.error();
+  if (::lseek(file->get(), 0, SEEK_SET) != 0) return Error::system("read {}", path);
+  const auto line = make_line(TRY(read_all(*file, path, k_longest_file)));
+  return line ? write_all(*file, *line).in(path) : Result<void>();
 }
 
 }  // namespace
@@ -91,13 +99,17 @@ std::optional<std::string> group_line(std::string_view group, std::string_view n
   return fmt::format("{}:x:{}:\n", *start, gid);
 }
 
-Result<void> add_user(const std::string& root, std::string_view name, uid_t uid, gid_t gid,
-                      std::string_view home) {
-  const Fd folder = TRY(open_file(root, O_PATH | O_DIRECTORY));
-  if (::mkdirat(folder.get(), "etc", 0755) != 0 && errno != EEXIST) return Error::system("create /etc");
-  TRY(append_line(folder, "etc/passwd",
+Accounts::Accounts(const Fd& root) {
+  (void)make_folder(root, "etc", 0755);
+  passwd_ = open_account_file(root, "etc/passwd");
+  group_ = open_account_file(root, "etc/group");
+}
+
+Result<void> Accounts::add(std::string_view name, uid_t uid, gid_t gid, std::string_view home) const {
+  TRY(append_line(passwd_, "/etc/passwd",
                   [&](std::string_view file) { return passwd_line(file, name, uid, gid, home); }));
-  return append_line(folder, "etc/group", [&](std::string_view file) { return group_line(file, name, gid); });
+  return append_line(group_, "/etc/group",
+                     [&](std::string_view file) { return group_line(file, name, gid); });
 }
 
 }  // namespace glidepod::glue

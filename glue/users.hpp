@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "lib/base/fd.hpp"
 #include "lib/base/result.hpp"
 
 namespace glidepod::glue {
@@ -17,9 +18,17 @@ std::optional<std::string> passwd_line(std::string_view passwd, std::string_view
 // The same for a group file and the gid.
 std::optional<std::string> group_line(std::string_view group, std::string_view name, gid_t gid);
 
-// Makes etc/passwd and etc/group below root know the user. Touches only regular files of root's that no
-// symbolic link leads to, and creates what is missing.
-Result<void> add_user(const std::string& root, std::string_view name, uid_t uid, gid_t gid,
-                      std::string_view home);
+// An image's /etc/passwd and /etc/group, held. Only regular files of root's, in the image's own file system,
+// wherever its links have them; what is missing is created.
+class Accounts {
+ public:
+  Accounts() = default;
+  explicit Accounts(const Fd& root);
+  // Makes both know the user.
+  Result<void> add(std::string_view name, uid_t uid, gid_t gid, std::string_view home) const;
+
+ private:
+  Result<Fd> passwd_ = Fd(), group_ = Fd();
+};
 
 }  // namespace glidepod::glue

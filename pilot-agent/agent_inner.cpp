@@ -1,12 +1,14 @@
 // The driver's part of pilot jobs: who asks from within a payload container, as which user the job runs that
 // they ask for, and the folder that both need.
 
-#include <sys/stat.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "lib/base/beneath.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
 #include "pilot-agent/acl.hpp"
@@ -42,7 +44,7 @@ Result<void> Agent::listen_to_pilots() {
     return error("pilot_jobs: their jobs need users of their own, so this pilot must run as root");
   // So that pilot jobs can reach the one socket in it that is opened to them; glue's is root's alone.
   const auto folder = std::filesystem::path(settings_.pilot_socket).parent_path().string();
-  if (::chmod(folder.c_str(), 0711) != 0) return Error::system("set the mode of {}", folder);
+  TRY(set_mode(TRY(open_file(folder, O_RDONLY | O_DIRECTORY)), 0711).in(folder));
   inbox_ = TRY(Inbox::create(loop_));
   pilot_listener_ = TRY(wire::listen_at(settings_.pilot_socket, 0600));
   return loop_.watch(pilot_listener_.get(), EPOLLIN, [this](std::uint32_t) { accept_pilot(); });

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 
+#include "lib/base/beneath.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
 #include "pilot-agent/acl.hpp"
@@ -20,8 +21,8 @@ namespace {
 constexpr int k_deepest = 256;
 constexpr int k_most_entries = 2'000'000;
 
-Result<Fd> hold(int folder, const char* name) {
-  Fd fd(::openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+Result<Fd> hold(const Fd& folder, const std::string& name) {
+  Fd fd = open_beneath(folder, name, O_PATH | O_NOFOLLOW);
   if (!fd) return Error::system("open {}", name);
   return fd;
 }
@@ -49,19 +50,16 @@ bool is_ad(const Found& found) {
 // Everything in a folder, folders before what is in them. What is gone meanwhile is passed over.
 Result<void> each_below(const Fd& folder, const Visit& visit, int depth, int& entries) {
   if (depth > k_deepest) return error("folders are nested more than {} deep", k_deepest);
-  const int readable = ::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (readable < 0) return Error::system("open a folder");
-  DIR* raw = ::fdopendir(readable);
-  if (raw == nullptr) {
-    ::close(readable);
-    return Error::system("read a folder");
-  }
+  Fd readable = open_beneath(folder, ".", O_RDONLY | O_DIRECTORY);
+  DIR* raw = readable ? ::fdopendir(readable.get()) : nullptr;
+  if (raw == nullptr) return Error::system("read a folder");
+  readable.release();  // closed with raw
   const std::unique_ptr<DIR, int (*)(DIR*)> list(raw, ::closedir);
   while (const dirent* entry = ::readdir(list.get())) {
     const std::string_view name = entry->d_name;
     if (name == "." || name == "..") continue;
     if (++entries > k_most_entries) return error("more than {} files", k_most_entries);
-    const auto held = hold(folder.get(), entry->d_name);
+    const auto held = hold(folder, entry->d_name);
     if (!held) continue;
     const auto info = TRY(look(*held));
     TRY(visit({*held, info, name, depth}));
@@ -80,7 +78,7 @@ Result<Fd> walk(const Lent& lent, const Visit& above) {
     if (part.empty() || part == ".") continue;
     if (part == "..") return error("folder '{}' goes up", lent.folder);
     if (path.size() >= lent.sandbox.size()) TRY(above({folder, TRY(look(folder))}));
-    folder = TRY(hold(folder.get(), part.c_str()).in(path));
+    folder = TRY(hold(folder, part).in(path));
     if (!S_ISDIR(TRY(look(folder)).st_mode)) return error("{} in {} is no folder", part, path);
     path += "/" + part;
   }
@@ -137,9 +135,7 @@ Result<void> take_back(const Lent& lent) {
         if (found.info.st_uid != lent.borrower) return {};
         // Put in the place of the starter's: it stays what it is, and is not believed.
         if (is_ad(found) && !S_ISDIR(found.info.st_mode)) return {};
-        if (::fchownat(found.held.get(), "", lent.owner, lent.group, AT_EMPTY_PATH) != 0)
-          return Error::system("change the owner of a file");
-        return {};
+        return set_owner(found.held, lent.owner, lent.group);
       },
       0, entries);
 }

@@ -3,6 +3,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+
+#include "lib/base/beneath.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
 #include "pilot-agent/bind_plan.hpp"
@@ -12,15 +15,10 @@ namespace {
 
 constexpr std::size_t k_longest_ad = std::size_t{1} << 20;
 
-Result<Fd> open_at(const Fd& folder, const std::string& name, int flags) {
-  Fd fd(::openat(folder.get(), name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd) return Error::system("open {}", name);
-  return fd;
-}
-
 Result<std::string> read_ad(const Fd& folder, const std::string& name, uid_t trusted) {
   // Opening a pipe must not wait for its other end.
-  const Fd file = TRY(open_at(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+  const Fd file = open_beneath(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!file) return Error::system("open {}", name);
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) return Error::system("stat {}", name);
   if (!S_ISREG(info.st_mode)) return error("{} is no plain file", name);
@@ -45,12 +43,11 @@ SandboxJob job_of(std::string_view job_ad, std::string_view machine_ad) {
 Result<SandboxJob> read_job(const std::string& scratch, const std::string& sandbox, uid_t trusted) {
   if (sandbox.empty() || !inside(sandbox, scratch))
     return error("sandbox '{}' is not inside {}", sandbox, scratch);
-  Fd folder = TRY(open_file(scratch, O_PATH | O_DIRECTORY));
-  for (const std::string& part : split(sandbox.substr(scratch.size()), '/')) {
-    if (part.empty() || part == ".") continue;
-    if (part == "..") return error("sandbox '{}' goes up", sandbox);
-    folder = TRY(open_at(folder, part, O_PATH | O_DIRECTORY));
-  }
+  const auto parts = split(sandbox.substr(scratch.size()), '/');
+  if (std::ranges::find(parts, "..") != parts.end()) return error("sandbox '{}' goes up", sandbox);
+  const Fd root = TRY(open_file(scratch, O_PATH | O_DIRECTORY));
+  const Fd folder = open_beneath(root, "." + sandbox.substr(scratch.size()), O_PATH | O_DIRECTORY);
+  if (!folder) return Error::system("open {}", sandbox);
   const std::string job = TRY(read_ad(folder, ".job.ad", trusted));
   const auto machine = read_ad(folder, ".machine.ad", trusted);
   return job_of(job, machine ? machine.value() : std::string());

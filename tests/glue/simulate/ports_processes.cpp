@@ -113,7 +113,7 @@ Error explain(const ChildReport&, const wire::Launch&, const std::vector<std::st
   return Error("the child said so").with(wire::Fault::user);
 }
 
-void prepare_image(const wire::Launch& launch) {
+void Image::prepare(const wire::Launch& launch) {
   World::current().pass_call();
   World::current().truth.starts(launch.job);
 }

@@ -1,0 +1,33 @@
+#include "glue/image.hpp"
+
+#include <fcntl.h>
+
+#include "glue/events.hpp"
+#include "lib/base/beneath.hpp"
+
+namespace glidepod::glue {
+
+namespace {
+
+// What is there stays as it is. Where a link leads out of the image, into a volume say, there is none.
+void make_folders(const Fd& root) {
+  (void)make_folder(root, "tmp", 01777);
+  (void)make_folder(root, "var", 0755);
+  const Fd var = open_beneath(root, "var", O_PATH | O_DIRECTORY, Through::links);
+  if (var) (void)make_folder(var, "tmp", 01777);
+}
+
+}  // namespace
+
+void Image::prepare(const wire::Launch& launch) {
+  if (!std::exchange(prepared_, true)) {
+    const Fd root = open_tree("/", O_PATH);
+    make_folders(root);
+    accounts_ = Accounts(root);
+  }
+  // A job runs without a name too, so this failing (a read-only image, say) is only worth a line.
+  const auto added = accounts_.add(launch.user_name, launch.uid, launch.gid, launch.home);
+  if (!added) say("event=user_not_added job={} reason={}", launch.job, value(added.error().message()));
+}
+
+}  // namespace glidepod::glue
