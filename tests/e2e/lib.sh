@@ -102,20 +102,27 @@ e2e_summary() {
     ((e2e_failed == 0 && e2e_passed > 0))
 }
 
-# Puts static programs that run in any image into the pool, as /jobs. They are compiled once and kept in the cache.
+# Puts static programs that run in any image into the pool, as /jobs.
 e2e_put_jobs() {
-    local source program all=$GLIDEPOD_ENV/jobs
+    local source all=$GLIDEPOD_ENV/jobs
     [[ ! -e $all ]] || return 0
-    mkdir -p "$env_cache/jobs" "$all"
+    mkdir -p "$all"
     for source in "$e2e_source"/jobs/*.cpp; do
-        program=$env_cache/jobs/$(basename "$source" .cpp)-$(sha256sum "$source" | cut -c1-16)
-        if [[ ! -x $program ]]; then
-            g++ -std=c++20 -O1 -static -s -Wno-unused-result -o "$program.$BASHPID" "$source" &&
-                mv "$program.$BASHPID" "$program" || return
-        fi
-        cp "$program" "$all/$(basename "$source" .cpp)" || return
+        e2e_put_program "$(basename "$source" .cpp)" "$all/$(basename "$source" .cpp)" || return
     done
     env_put_jobs "$all"
+}
+# One of them as a file. It is compiled once and kept in the cache.
+e2e_put_program() {  # NAME FILE
+    local source=$e2e_source/jobs/$1.cpp headers=("$e2e_source/jobs/$1"/*.hpp) program
+    [[ -e ${headers[0]} ]] || headers=()
+    program=$env_cache/jobs/$1-$(cat "$source" "${headers[@]}" | sha256sum | cut -c1-16)
+    mkdir -p "$env_cache/jobs"
+    if [[ ! -x $program ]]; then
+        g++ -std=c++20 -O1 -static -s -Wno-unused-result -o "$program.$BASHPID" "$source" &&
+            mv "$program.$BASHPID" "$program" || return
+    fi
+    cp "$program" "$2"
 }
 
 # Submits a description read from standard input with the usual lines added; prints the cluster's number.

@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""Draws triples of an image, a job that attacks, and what a neighbour's job does, runs them in a pilot pod, and judges each.
+
+Run by tests/e2e/hostile/run. Prints lines as tests do; exit code 1 if there was a violation.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import images as made
+import pod as pods
+
+IN_AN_IMAGE = 5  # triples one after the other, the container staying warm
+# Seconds from a job's request to its first word, also on a machine that is busy: of one that finds its container warm, and
+# of one whose image has to be switched to. What is usual is a hundredth of the first.
+WARM, SWITCHED = 8, 60
+PATIENCE = 30  # with a job; its end is then signal 9
+QUIET = 15  # seconds in which nothing of a job is left, its end having been told
+ENOUGH = 5  # violations
+
+
+def draw(seed, count, images, jobs, neighbours):
+    """So many triples, in an order in which those of an image follow each other."""
+    chance = random.Random(seed)
+    names = list(images)
+    result = []
+    while len(result) < count:
+        image = chance.choices(names, [images[name].weight for name in names])[0]
+        for _ in range(min(IN_AN_IMAGE if not images[image].end == "refused" else 1, count - len(result))):
+            result.append((image, chance.choice(jobs), chance.choice(neighbours)))
+    return result
+
+
+def end_group(process):
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+class Run:
+    def __init__(self, options, verbs):
+        self.options, self.verbs = options, verbs
+        self.images = made.images(b"")
+        self.violations, self.passed, self.chunk = [], 0, 0
+        self.lock = threading.Lock()
+        self.waits = {True: [], False: []}
+        self.new_pod()
+
+    def new_pod(self):
+        self.pod = pods.Pod(60, ["sh", "-c", self.options.log])
+        subprocess.run(["cp", self.options.program, self.pod.root(f"{pods.SCRATCH}/hostile")], check=True)
+        os.chmod(self.pod.root(f"{pods.SCRATCH}/hostile"), 0o755)
+        self.pod.before = self.pod.snapshot()
+
+    def image(self, name):
+        return f"docker://{self.options.registry}/hostile/{name}:1"
+
+    def judge(self, what, verb, end, output, process, said, errors):
+        code = process.returncode
+        got = f"signal {-code}" if code < 0 else "refused" if code == 255 and "up\n" not in said else f"exit {code}"
+        wrong = []
+        if got != end:
+            wrong.append(f"{what} {verb}: {got} instead of {end}: {(said + errors)[-300:]!r}")
+        elif said != output:
+            wrong.append(f"{what} {verb} said {said[-300:]!r} instead of {output[-60:]!r}")
+        return wrong
+
+    def triple(self, lane, owner, warm, triple):
+        """Runs one; what was wrong with its two jobs."""
+        image, job, neighbour = triple
+        uid, beside = 20001 + 2 * lane, 20002 + 2 * lane
+        _, kind, output, end = self.verbs[job]
+        if self.images[image].end and end != "refused":
+            end, output = self.images[image].end, ""
+        environment = {"APPTAINERENV_HOSTILE_INNER_IMAGE": self.image("plain")} if job == "inner-pilots" else {}
+        other, held = self.pod.start(f"neighbour-{lane}", beside, f"carol{lane}", self.image("plain"), neighbour, "held", uid)
+        wrong = []
+        starts = threading.Timer(PATIENCE, end_group, [other])
+        starts.start()
+        ready = other.stdout.readline().decode(errors="replace")
+        starts.cancel()
+        began = time.monotonic()
+        process, rest = self.pod.start(f"job-{lane}", uid, owner, self.image(image), job, kind, beside, environment, job == "inner-pilots")
+        if rest is not None:
+            os.close(rest)
+        timers = [threading.Timer(PATIENCE, end_group, [one]) for one in (process, other)]
+        for timer in timers:
+            timer.start()
+        first = process.stdout.readline() if end != "refused" else b""
+        waited = time.monotonic() - began
+        said, errors = process.communicate()
+        said = (first + said).decode(errors="replace")
+        os.close(held)
+        rest_said, rest_errors = other.communicate()
+        for timer in timers:
+            timer.cancel()
+        wrong += self.judge("job", job, end, output, process, said, errors.decode(errors="replace"))
+        wrong += self.judge("neighbour", neighbour, self.verbs[neighbour][3], self.verbs[neighbour][2], other,
+                            ready + rest_said.decode(errors="replace"), rest_errors.decode(errors="replace"))
+        if first and waited > (WARM if warm else SWITCHED):
+            wrong.append(f"the job waited {waited:.1f} s for its container, which was {'warm' if warm else 'to be switched'}")
+        with self.lock:
+            if first:
+                self.waits[warm].append(waited)
+        return wrong
+
+    def whole(self):
+        """What is wrong with the pod when no job runs."""
+        end = time.monotonic() + QUIET
+        while (left := self.pod.left()) and time.monotonic() < end:
+            time.sleep(0.05)
+        return [f"left: {line}" for line in left] + self.pod.changed() + [f"counted: {line}" for line in self.pod.counted()]
+
+    def tell(self, triples, wrong):
+        print("not ok: " + "; ".join(",".join(triple) for triple in triples))
+        for line in wrong[:8]:
+            print(f"   {line[:600]}")
+        if len(wrong) > 8:
+            print(f"   and {len(wrong) - 8} more")
+        for triple in triples:
+            print(f"   to repeat: {self.options.repeat} --triple {','.join(triple)}")
+        sys.stdout.flush()
+
+    def renew(self):
+        if self.options.renew:
+            subprocess.run(["sh", "-c", self.options.renew], check=True, stdout=subprocess.DEVNULL)
+            self.new_pod()
+
+    def batch(self, lanes, work):
+        """One triple in each lane at the same time, then a look at the pod. False when there is no going on."""
+        jobs = [(lane, *lanes[lane], triple) for lane, triple in work]
+        with concurrent.futures.ThreadPoolExecutor(len(jobs)) as pool:
+            results = list(pool.map(lambda one: self.triple(*one), jobs))
+        failed = [(triple, wrong) for (_, triple), wrong in zip(work, results) if wrong]
+        whole = self.whole()
+        self.passed += len(work) - len(failed)
+        for triple, wrong in failed:
+            self.violations.append(triple)
+            self.tell([triple], wrong)
+        if whole:
+            self.violations += [triple for _, triple in work] if not failed else []
+            self.tell([triple for _, triple in work], whole)
+            self.passed -= 0 if failed else len(work)
+            self.renew()
+        return not failed and not whole
+
+    def all(self, triples):
+        queue = list(triples)
+        lanes = {}  # owner and warmth
+        chunks = []  # of triples in one image
+        for triple in queue:
+            if not chunks or chunks[-1][-1][0] != triple[0] or len(chunks[-1]) == IN_AN_IMAGE:
+                chunks.append([])
+            chunks[-1].append(triple)
+        current = {lane: [] for lane in range(self.options.lanes)}
+        began = time.monotonic()
+        while chunks or any(current.values()):
+            work, inner = [], False
+            for lane, mine in current.items():
+                if not mine and chunks:
+                    mine = current[lane] = chunks.pop(0)
+                    self.chunk += 1
+                    lanes[lane] = (f"owner{self.chunk}", False)
+                # Two of these at once would want more containers than there are.
+                if mine and not (mine[0][1] == "inner-pilots" and inner):
+                    inner |= mine[0][1] == "inner-pilots"
+                    work.append((lane, mine.pop(0)))
+            fine = self.batch(lanes, work)
+            for lane, triple in work:
+                # A job that took all that it could from its own slot has another container after it.
+                lanes[lane] = (lanes[lane][0], fine and triple[1] in ("honest", "code", "sockets", "proc", "in-file"))
+            if len(self.violations) >= self.options.enough:
+                print(f"   {self.options.enough} violations are enough")
+                break
+            if self.options.seconds and time.monotonic() - began > self.options.seconds:
+                break
+        return self.passed, time.monotonic() - began
+
+
+def table(program):
+    rows = subprocess.run([program, "--table"], capture_output=True, text=True, check=True).stdout.splitlines()
+    verbs = {}
+    for row in rows:
+        name, who, kind, output, end = row.split("|")
+        verbs[name] = (who, kind, output.replace("\\n", "\n"), end)
+    return verbs
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--push", action="store_true", help="put the images into the registry, and end")
+    parser.add_argument("--registry", required=True)
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--triples", type=int, default=300)
+    parser.add_argument("--triple", action="append", default=[])
+    parser.add_argument("--lanes", type=int, default=6)
+    parser.add_argument("--seconds", type=float, default=0)
+    parser.add_argument("--enough", type=int, default=ENOUGH)
+    parser.add_argument("--log", default="true", help="a command that prints the agent's log")
+    parser.add_argument("--renew", default="", help="a command that makes the pod anew")
+    parser.add_argument("--repeat", default="tests/e2e/hostile/run")
+    options = parser.parse_args()
+    if options.push:
+        with open(options.program, "rb") as program:
+            for name, image in made.images(program.read()).items():
+                made.push(options.registry, f"hostile/{name}", "1", image)
+        return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    verbs = table(options.program)
+    jobs = [name for name, row in verbs.items() if row[0] == "job"]
+    neighbours = [name for name, row in verbs.items() if row[0] == "neighbour"]
+    run = Run(options, verbs)
+    triples = [tuple(triple.split(",")) for triple in options.triple] or \
+        draw(options.seed, options.triples, run.images, jobs, neighbours)
+    passed, seconds = run.all(triples)
+    for warm, waits in run.waits.items():
+        if waits:
+            waits.sort()
+            print(f"   {'warm' if warm else 'new'} containers: {len(waits)}, median {waits[len(waits) // 2]:.2f} s, longest {waits[-1]:.2f} s")
+    print(f"   {passed} triples of {len(triples)} in {seconds:.0f} s, {len(run.violations)} violations")
+    return 1 if run.violations else 0
+
+
+sys.exit(main())
