@@ -26,12 +26,18 @@ QUIET = 15  # seconds in which nothing of a job is left, its end having been tol
 ENOUGH = 5  # violations
 
 
-def draw(seed, count, images, jobs, neighbours):
-    """So many triples, in an order in which those of an image follow each other."""
+def draw(seed, count, images, jobs, neighbours, prefer):
+    """So many triples, in an order in which those of an image follow each other. Of PREFER, triples with * for any, one
+    in each five."""
     chance = random.Random(seed)
     names = list(images)
     result = []
     while len(result) < count:
+        if prefer and len(result) % (2 * IN_AN_IMAGE) == IN_AN_IMAGE:
+            fixed = chance.choice(prefer)
+            some = [chance.choice(names), chance.choice(jobs), chance.choice(neighbours)]
+            result.append(tuple(mine if mine != "*" else any_of for mine, any_of in zip(fixed, some)))
+            continue
         image = chance.choices(names, [images[name].weight for name in names])[0]
         for _ in range(min(IN_AN_IMAGE if not images[image].end == "refused" else 1, count - len(result))):
             result.append((image, chance.choice(jobs), chance.choice(neighbours)))
@@ -202,6 +208,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--triples", type=int, default=300)
     parser.add_argument("--triple", action="append", default=[])
+    parser.add_argument("--prefer", action="append", default=[])
     parser.add_argument("--lanes", type=int, default=6)
     parser.add_argument("--seconds", type=float, default=0)
     parser.add_argument("--enough", type=int, default=ENOUGH)
@@ -220,7 +227,7 @@ def main():
     neighbours = [name for name, row in verbs.items() if row[0] == "neighbour"]
     run = Run(options, verbs)
     triples = [tuple(triple.split(",")) for triple in options.triple] or \
-        draw(options.seed, options.triples, run.images, jobs, neighbours)
+        draw(options.seed, options.triples, run.images, jobs, neighbours, [tuple(one.split(",")) for one in options.prefer])
     passed, seconds = run.all(triples)
     for warm, waits in run.waits.items():
         if waits:
