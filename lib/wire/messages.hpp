@@ -45,7 +45,7 @@ enum class Type : std::uint32_t {
   entered,
 };
 
-// Who has to act on a failure. See docs/architecture.md, "Whose fault".
+// Who has to act on a failure. See docs/reference.md, "Whose fault".
 enum class Fault : std::uint8_t { user, infrastructure };
 
 struct Limit {
