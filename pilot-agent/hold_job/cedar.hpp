@@ -51,11 +51,11 @@ Result<Address> parse_address(std::string_view line);
 class Connection {
  public:
   static Result<Connection> open(const Address& address, int seconds);
+  explicit Connection(Fd socket) : socket_(std::move(socket)) {}
   Result<void> send(const Message& message);
   Result<Reader> receive();
 
  private:
-  explicit Connection(Fd socket) : socket_(std::move(socket)) {}
   Result<void> fill(std::span<char> bytes);
   Fd socket_;
 };
