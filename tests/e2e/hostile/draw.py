@@ -21,7 +21,7 @@ IN_AN_IMAGE = 5  # triples one after the other, the container staying warm
 # Seconds from a job's request to its first word, also on a machine that is busy: of one that finds its container warm, and
 # of one whose image has to be switched to. What is usual is a hundredth of the first.
 WARM, SWITCHED = 8, 60
-PATIENCE = 30  # with a job; its end is then signal 9
+PATIENCE = 60  # with a job; its end is then signal 9
 QUIET = 15  # seconds in which nothing of a job is left, its end having been told
 ENOUGH = 5  # violations
 

@@ -66,13 +66,15 @@ def images(program):
         "shm-link": Image("/dev/shm is a link", {"dev/shm": link("/glidepod/run"), "dev/mqueue": link("/glidepod/scratch")}),
         "etc-link": Image("/etc is an absolute link", {"etc": link("/system/etc"), "system": folder(), "system/etc": folder(),
                                                        "system/etc/passwd": file(PASSWD), "system/etc/group": file(GROUP)}),
-        "etc-run": Image("/etc is the pod's own folder", {"etc": link("/glidepod/run")}),
+        "etc-run": Image("/etc is the pod's own folder", {"etc": link("/glidepod/run"), "glidepod": folder(), "glidepod/run": folder(),
+                                                         "glidepod/run/passwd": file(PASSWD), "glidepod/run/group": file(GROUP)}),
         "nix-passwd": Image("users and groups are links into a store",
                             {"etc/passwd": link("/nix/store/users/passwd"), "etc/group": link("/nix/store/users/group"), "nix": folder(),
                              "nix/store": folder(), "nix/store/users": folder(), "nix/store/users/passwd": file(PASSWD),
                              "nix/store/users/group": file(GROUP)}),
         "passwd-shm": Image("/etc/passwd is where a neighbour can exchange a link",
-                            {"etc/passwd": link("/dev/shm/passwd"), "etc/group": link("/glidepod/run/agent.sock")}),
+                            {"etc/passwd": link("/dev/shm/passwd"), "etc/group": link("/dev/shm/bend"), "dev/shm": folder(),
+                             "dev/shm/passwd": file(PASSWD), "dev/shm/bend": file(GROUP)}),
         "passwd-folder": Image("/etc/passwd is a folder, /etc/group is /dev/zero",
                                {"etc/passwd": folder(0o777), "etc/group": link("/dev/zero")}, end="refused", weight=1),
         "long-group": Image("a group of 10,000 members",
@@ -96,7 +98,6 @@ def images(program):
         "stop-signal": Image("a real-time STOPSIGNAL", {}, {"StopSignal": "SIGRTMIN+3"}),
         "stop-winch": Image("a STOPSIGNAL that usually says nothing", {}, {"StopSignal": "SIGWINCH", "Entrypoint": ["/nonexistent"]}),
         "glidepod-file": Image("a file where the pod's volumes belong", {"glidepod": file("in the way")}, end="refused", weight=1),
-        "proc-file": Image("/proc is a file", {"proc": file("x")}, end="refused", weight=1),
     }
 
 
