@@ -1,17 +1,20 @@
 #include "provisioner/decide/room.hpp"
 
 #include <algorithm>
+#include <string_view>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 namespace glidepod::provisioner {
 
 namespace {
 
-// Whether pods of the one group take jobs of the other, if there is room. What START does not refuse but the
-// provisioner cannot be sure of (other labels, GPUs or volumes) is no.
-bool takes(const Group& pods, const Group& jobs) {
-  return pods.labels == jobs.labels && pods.disk_volumes == jobs.disk_volumes &&
-         pods.gpu_types == jobs.gpu_types && (pods.gpus > 0) == (jobs.gpus > 0);
+// Pods take jobs of groups of the same kind, if there is room. What START does not refuse but the provisioner
+// cannot be sure of (other labels, GPUs or volumes) is another kind.
+auto kind_of(const Group& group) {
+  return std::tuple(std::string_view(group.labels), std::string_view(group.disk_volumes),
+                    std::string_view(group.gpu_types), group.gpus > 0);
 }
 
 Resources need_of(const Group& group, const GroupDemand& demand) {
@@ -31,6 +34,34 @@ struct Seeker {
   }
 };
 
+// Some of the rooms, in their order. It knows for each few what the largest of them has left at most: of
+// 20,000 rooms most are too small for a job, and each of 5,000 groups asks.
+class RoomList {
+ public:
+  void add(Room& room) {
+    if (rooms_.size() % k_few == 0) most_.emplace_back();
+    rooms_.push_back(&room);
+    most_.back() = most_.back().widened_to(room.left);
+  }
+  void take(Seeker& seeker, bool own) {
+    for (std::size_t few = 0; few < most_.size() && seeker.found < seeker.jobs; ++few) {
+      if (most_[few].holds(seeker.need, 1) == 0) continue;
+      Resources most{.pods = 0};
+      for (auto at = few * k_few; at < std::min(few * k_few + k_few, rooms_.size()); ++at) {
+        auto& room = *rooms_[at];
+        if ((room.group == *seeker.group) == own) seeker.take(room.left);
+        most = most.widened_to(room.left);
+      }
+      most_[few] = most;
+    }
+  }
+
+ private:
+  static constexpr std::size_t k_few = 64;
+  std::vector<Room*> rooms_;
+  std::vector<Resources> most_;
+};
+
 }  // namespace
 
 std::map<Group, LeftJobs> leave_to_pods(const std::map<Group, std::int64_t>& counted, const Demand& demand,
@@ -46,18 +77,24 @@ std::map<Group, LeftJobs> leave_to_pods(const std::map<Group, std::int64_t>& cou
   std::ranges::reverse(seekers);
 
   auto rooms = supply.rooms;
+  std::map<Group, RoomList> of_group;
+  std::map<decltype(kind_of(Group())), RoomList> of_kind;
+  for (auto& room : rooms) {
+    // A free pod waits for jobs of its own group, which the law has counted, and least_fill keeps it from
+    // small ones.
+    const auto jobs = counted.find(room.group);
+    const bool wanted = jobs != counted.end() && jobs->second > 0;
+    if (!room.has_job && (wanted || policy.least_fill > 0)) continue;
+    of_group[room.group].add(room);
+    of_kind[kind_of(room.group)].add(room);
+  }
   for (const bool own : {true, false})
-    for (auto& seeker : seekers)
-      for (auto& room : rooms) {
-        if (seeker.found == seeker.jobs) break;
-        if ((room.group == *seeker.group) != own || !takes(room.group, *seeker.group)) continue;
-        // A free pod waits for jobs of its own group, which the law has counted, and least_fill keeps it from
-        // small ones.
-        const auto jobs = counted.find(room.group);
-        const bool wanted = jobs != counted.end() && jobs->second > 0;
-        if (!room.has_job && (wanted || policy.least_fill > 0)) continue;
-        seeker.take(room.left);
-      }
+    for (auto& seeker : seekers) {
+      if (own)
+        of_group[*seeker.group].take(seeker, own);
+      else
+        of_kind[kind_of(*seeker.group)].take(seeker, own);
+    }
 
   for (const auto& seeker : seekers) {
     if (seeker.found == 0) continue;

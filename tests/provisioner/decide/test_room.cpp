@@ -1,6 +1,7 @@
 #include "provisioner/decide/room.hpp"
 
 #include <doctest/doctest.h>
+#include <time.h>
 
 #include "tests/provisioner/decide/inputs.hpp"
 #include "tests/provisioner/group.hpp"
@@ -35,6 +36,36 @@ struct Scene : Inputs {
 };
 
 }  // namespace
+
+TEST_CASE("room: 5,000 groups look at 20,000 rooms in a moment") {
+  Demand demand;
+  Supply supply;
+  Policy policy;
+  std::map<Group, std::int64_t> counted;
+  std::map<Group, Time> since;
+  for (int i = 0; i < 5'000; ++i) {
+    const Group group{.cpus = 4 + i % 60, .memory_mb = 8'192 + i};
+    counted[group] = 40;
+    demand.groups[group].idle = 40;
+  }
+  // Too small for all but a few.
+  for (int i = 0; i < 20'000; ++i)
+    supply.rooms.push_back({{.cpus = 8 + i % 7, .memory_mb = 20'000 + i},
+                            of_slot(i % 100 == 0 ? 4 : 1 + i % 3, 9'000 + i % 3'000, 90'000'000, 0, 4),
+                            true});
+  timespec before{}, after{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
+  const auto left = leave_to_pods(counted, demand, supply, policy, Time(Seconds(1'000'000)), since);
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
+  std::int64_t jobs = 0;
+  for (const auto& [group, part] : left) jobs += part.jobs;
+  CHECK(jobs > 0);
+  CHECK(jobs <= 200);
+  const auto took = static_cast<double>(after.tv_sec - before.tv_sec) +
+                    static_cast<double>(after.tv_nsec - before.tv_nsec) / 1e9;
+  MESSAGE("in ", took, " s of processor");
+  CHECK(took < 2);
+}
 
 TEST_CASE("room: jobs that fit into what running pods have left ask for no new ones") {
   Scene scene;
