@@ -24,6 +24,8 @@ void Exchange::wind_up() {
 void Exchange::attempt() {
   timer_ = 0;
   redirects_ = 0;
+  // A timer can be late by any time, as of a process that was stopped.
+  if (attempts_ > 0 && std::chrono::steady_clock::now() >= plan_.deadline) return finish(last_.to_error());
   ++attempts_;
   Request request = plan_.request();
   if (plan_.redirects > 0) request.wanted_headers.emplace_back("Location");

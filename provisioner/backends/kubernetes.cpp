@@ -20,7 +20,12 @@ namespace {
 constexpr Seconds k_nodes_age{600};
 // A node is some 20 kB of JSON, most of it the names of its images.
 constexpr int k_nodes_page = 100;
-constexpr Milliseconds k_event_limit{20'000};
+constexpr Milliseconds k_event_limit{15'000};
+// With what an attempt takes at most, over before another process leads (LeaseOptions::give_up).
+constexpr Milliseconds k_write_limit{15'000};
+// So many nodes must be there before half of them can be missed, and for how long they are.
+constexpr std::size_t k_least_nodes = 4;
+constexpr Seconds k_believed_after{600};
 // An image that keeps a new pod waiting for longer is given to no other for a while.
 constexpr Seconds k_slow_image{120}, k_slow_for{3600};
 constexpr std::size_t k_most_slow = 100;
@@ -51,6 +56,8 @@ Kubernetes::Kubernetes(kube::Client& client, KubernetesSettings settings, PodMak
       maker_(std::move(maker)),
       feed_(client, calls_, pods_path(), fmt::format("prp-htcondor-portal=wn,k8s-app={}", settings_.app_name),
             mode) {
+  const auto pod = maker_.make({}, "any");
+  terminating_ = pod && pod.value()["spec"].contains("activeDeadlineSeconds");
   if (mode == PodFeed::Mode::once) return;
   // Where they are off now there may be some of before, and pilots that wait for them.
   PullLimits limits{0, 0, 0};
@@ -89,7 +96,7 @@ void Kubernetes::read_quota(const std::shared_ptr<Look>& look) {
         return look->done(std::move(look->seen));
       }
     } else if (const auto list = json_from(answer.value()); list.is_object()) {
-      if (const auto quota = read_quotas(list)) {
+      if (const auto quota = read_quotas(list, terminating_)) {
         look->seen.capacity.quota = quota->hard;
         look->seen.capacity.quota_left = quota->left;
       }
@@ -116,12 +123,31 @@ void Kubernetes::read_node_sizes(const std::shared_ptr<Look>& look) {
                    [this, look, nodes, hosts](const Result<std::string>& version) {
                      // The sizes from before are kept where they cannot be read this time; all are unknown
                      // where that is forbidden.
-                     if (version) {
+                     if (version && believed(*look, (*nodes)["items"].size())) {
                        nodes_ = read_nodes(*nodes, settings_.gpus_on_nodes);
                        host_names_ = std::move(*hosts);
                      }
                      finish(look);
                    }});
+}
+
+// Half of the nodes are not gone at once, as a rule: the API shows it for a while before it is believed.
+bool Kubernetes::believed(Look& look, std::size_t nodes) {
+  if (nodes * 2 > nodes_seen_ || nodes_seen_ < k_least_nodes) {
+    fewer_since_ = {};
+    nodes_seen_ = nodes;
+    return true;
+  }
+  if (fewer_since_ == Time{}) fewer_since_ = look.now;
+  if (look.now - fewer_since_ >= k_believed_after) {
+    fewer_since_ = {};
+    nodes_seen_ = nodes;
+    return true;
+  }
+  nodes_read_ = look.now - k_nodes_age;  // asked again the next time
+  look.seen.problems.push_back(fmt::format("{} of {} nodes are gone at once: believed after {} s",
+                                           nodes_seen_ - nodes, nodes_seen_, k_believed_after.count()));
+  return false;
 }
 
 // The pods as they are now, not as they were when the look began: what it waited for may have taken a while.
@@ -235,17 +261,32 @@ void Kubernetes::create(const Group& group, const std::string& name, std::functi
 }
 
 void Kubernetes::post(const Json& pod, std::function<void(Result<void>)> done) {
-  calls_.call({.method = "POST", .path = pods_path(), .body = json_text(pod)},
-              [this, done = std::move(done)](const Result<std::string>& answer) {
+  calls_.call({.method = "POST", .path = pods_path(), .body = json_text(pod), .time_limit = k_write_limit},
+              [this, pod, done = std::move(done)](const Result<std::string>& answer) {
                 if (answer) {
                   feed_.made(answer.value());
                   return done({});
                 }
-                // Its name is made for this one creation: an attempt whose answer was lost has made it.
                 const auto failure = kube::Failure::of(answer.error());
-                if (failure.status == 409 && failure.reason == "AlreadyExists") return done({});
+                if (failure.status == 409 && failure.reason == "AlreadyExists")
+                  return compare(pod, answer.error(), done);
                 done(answer.error());
               });
+}
+
+// Its name is made for this one creation, so an attempt whose answer was lost has made it; unless names of
+// two groups are the same.
+void Kubernetes::compare(const Json& pod, const Error& conflict, std::function<void(Result<void>)> done) {
+  const std::string name(text_view(member(pod, "metadata"), "name"));
+  calls_.call({.path = pods_path(name)}, [name, group = group_of_pod(pod), conflict,
+                                          done = std::move(done)](const Result<std::string>& answer) {
+    if (!answer) return done(answer.error());
+    const auto there = json_from(answer.value());
+    const auto other = group_of_pod(there);
+    const bool same = group && other && group.value() == other.value();
+    if (same && text_view(member(there, "metadata"), "name") == name) return done({});
+    done(conflict.in("of another group"));
+  });
 }
 
 void Kubernetes::remove(const std::string& name, std::function<void(Result<void>)> done) {
@@ -255,11 +296,12 @@ void Kubernetes::remove(const std::string& name, std::function<void(Result<void>
   Json conditions = {{"uid", pod == judged_.end() ? "unknown" : pod->second.first}};
   if (pod != judged_.end() && !pod->second.second.empty()) conditions["resourceVersion"] = pod->second.second;
   const Json options = {{"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", conditions}};
-  calls_.call({.method = "DELETE", .path = pods_path(name), .body = json_text(options)},
-              [done = std::move(done)](const Result<std::string>& answer) {
-                if (answer || kube::Failure::of(answer.error()).status == 404) return done({});
-                done(answer.error());
-              });
+  calls_.call(
+      {.method = "DELETE", .path = pods_path(name), .body = json_text(options), .time_limit = k_write_limit},
+      [done = std::move(done)](const Result<std::string>& answer) {
+        if (answer || kube::Failure::of(answer.error()).status == 404) return done({});
+        done(answer.error());
+      });
 }
 
 void Kubernetes::tell(const PodEvent& event, Time now) {

@@ -27,7 +27,7 @@ class Kubernetes : public Backend {
   // Pilots with spare containers are told, by an annotation of their pods, which takes the right to patch
   // them.
   void want(const std::map<Group, GroupDemand>& groups) override;
-  // Repeats what may be repeated for a minute; a pod that is there already is one that was made.
+  // Repeats what may be repeated for a minute; a pod of its group that is there already is one that was made.
   void create(const Group& group, const std::string& name, std::function<void(Result<void>)> done) override;
   // Only the very pod that was seen, and as it was seen: it may be at work by now.
   void remove(const std::string& name, std::function<void(Result<void>)> done) override;
@@ -47,9 +47,12 @@ class Kubernetes : public Backend {
  private:
   struct Look;
   void post(const Json& pod, std::function<void(Result<void>)> done);
+  // There is a pod of this name: was it this one, whose answer was lost?
+  void compare(const Json& pod, const Error& conflict, std::function<void(Result<void>)> done);
   void read_quota(const std::shared_ptr<Look>& look);
   void read_node_sizes(const std::shared_ptr<Look>& look);
   void finish(const std::shared_ptr<Look>& look);
+  bool believed(Look& look, std::size_t nodes);
   List avoided_hosts() const;
   bool is_outdated(const Pod& pod, std::map<Group, std::string>& made_as) const;
   std::string pods_path(std::string_view name = {}) const;
@@ -62,6 +65,9 @@ class Kubernetes : public Backend {
   std::map<std::string, std::pair<std::string, std::string>> judged_;  // uid and version by name
   std::unique_ptr<Pullers> pullers_;                                   // none where one look is all
   std::vector<Resources> nodes_;
+  std::size_t nodes_seen_ = 0;  // how many they were
+  Time fewer_since_;            // half of them are gone since then; the epoch: they are not
+  bool terminating_ = false;    // its pods have a deadline
   std::map<std::string, std::string> host_names_;  // of the nodes where it is not the node's name
   std::vector<std::string> avoid_;
   std::map<Group, GroupDemand> wanted_;

@@ -6,8 +6,7 @@
 namespace glidepod::provisioner {
 
 std::string pod_name(std::string_view app_name, const Group& group, Time cycle, std::int64_t number) {
-  const auto tail =
-      fmt::format("-{}-{:x}-{:x}", group.hash().substr(0, 8), cycle.time_since_epoch().count(), number);
+  const auto tail = fmt::format("-{}-{:x}-{:x}", group.hash(), cycle.time_since_epoch().count(), number);
   return fmt::format("{}{}", app_name.substr(0, 63 - std::min<std::size_t>(tail.size(), 62)), tail);
 }
 

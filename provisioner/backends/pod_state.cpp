@@ -126,6 +126,14 @@ Time installed_time(const Json& status) {
   return last;
 }
 
+// Held back before the scheduler looks for a node: it says nothing of the nodes.
+bool is_gated(const Json& status) {
+  return std::ranges::any_of(member(status, "conditions"), [](const Json& condition) {
+    return text_view(condition, "type") == "PodScheduled" &&
+           text_view(condition, "reason") == "SchedulingGated";
+  });
+}
+
 bool scheduled(const Json& pod) {
   return !text_view(member(pod, "spec"), "nodeName").empty();
 }
@@ -192,6 +200,13 @@ Resources quota_of(const Json& values, std::int64_t missing) {
           limit(values, "pods", "count/pods", 1000, missing)};
 }
 
+// Pilots request CPUs and memory, and so are none of BestEffort.
+bool counts_us(const Json& scopes, bool terminating) {
+  return std::ranges::all_of(scopes, [&](const Json& scope) {
+    return scope == "NotBestEffort" || scope == (terminating ? "Terminating" : "NotTerminating");
+  });
+}
+
 Resources tightest(const Resources& a, const Resources& b) {
   return {std::min(a.cpu_milli, b.cpu_milli), std::min(a.memory_bytes, b.memory_bytes),
           std::min(a.disk_bytes, b.disk_bytes), std::min(a.gpus, b.gpus), std::min(a.pods, b.pods)};
@@ -244,7 +259,7 @@ Result<Pod> read_pod(const Json& pod) {
     if (result.state == PodState::starting) result.awaits = jobs_images(containers, result.image);
     if (!result.awaits.empty()) result.since = std::max(result.since, installed_time(status));
   } else {
-    result.state = PodState::unschedulable;
+    result.state = is_gated(status) ? PodState::gated : PodState::unschedulable;
     result.jobless = true;
   }
   return result;
@@ -265,12 +280,12 @@ std::vector<Resources> read_nodes(const Json& list, bool list_gpus) {
   return result;
 }
 
-std::optional<Quota> read_quotas(const Json& list) {
+std::optional<Quota> read_quotas(const Json& list, bool terminating) {
   std::optional<Quota> result;
   for (const auto& quota : member(list, "items")) {
     const auto& spec = member(quota, "spec");
-    // One with scopes is about some pods only, and which ones the API must say.
-    if (!member(spec, "scopes").empty() || !member(spec, "scopeSelector").empty()) continue;
+    // One with scopes is about some pods only. Which priorities a selector means the API must say.
+    if (!counts_us(member(spec, "scopes"), terminating) || !member(spec, "scopeSelector").empty()) continue;
     const auto hard = quota_of(member(member(quota, "status"), "hard"), k_unlimited);
     const auto left = hard.minus(quota_of(member(member(quota, "status"), "used"), 0));
     result = result ? Quota{tightest(result->hard, hard), tightest(result->left, left)} : Quota{hard, left};

@@ -14,11 +14,12 @@ Time read_time(const Json& value);
 // them.
 std::vector<Resources> read_nodes(const Json& list, bool list_gpus);
 
-// The tightest of the quotas without scopes, hard and less what is used, from a ResourceQuotaList; what they
-// do not limit is practically unlimited. None where there is no quota.
+// The tightest of the quotas that count our pods, hard and less what is used, from a ResourceQuotaList; what
+// they do not limit is practically unlimited. None where there is no such quota. terminating: the pods have a
+// deadline. Of limits of containers (limits.cpu) it says nothing.
 struct Quota {
   Resources hard, left;
 };
-std::optional<Quota> read_quotas(const Json& list);
+std::optional<Quota> read_quotas(const Json& list, bool terminating = false);
 
 }  // namespace glidepod::provisioner

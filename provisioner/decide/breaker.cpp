@@ -6,6 +6,10 @@
 
 namespace glidepod::provisioner {
 
+namespace {
+constexpr Seconds k_quota_pause{60};
+}  // namespace
+
 BreakerSays consult(Breaker& breaker, const GroupSupply& supply, const PolicySettings& settings, Time now) {
   if (settings.breaker_failures == 0) return {};
   if (breaker.open) {
@@ -37,6 +41,31 @@ BreakerSays consult(Breaker& breaker, const GroupSupply& supply, const PolicySet
     return {0, fmt::format("breaker open for {} min: next try in {} s", minutes, wait)};
   }
   return {1, fmt::format("breaker open for {} min: one pod tries", minutes)};
+}
+
+BreakerSays refused(const History& history, const Group& group, const std::string& place, Time now) {
+  const auto found = history.refusals.find({group, place});
+  if (found == history.refusals.end()) return {};
+  const auto& [until, pause, by_quota, words] = found->second;
+  const auto* rule = by_quota ? "quota_refused" : "refused";
+  if (now < until) return {0, fmt::format("{}: {}: asked again in {} s", rule, words, (until - now).count())};
+  return {1, fmt::format("{}: {}: one pod tries", rule, words)};
+}
+
+void note_refusal(History& history, const Group& group, const std::string& place,
+                  const std::optional<std::string>& words, const PolicySettings& settings, Time now) {
+  if (!words || settings.breaker_failures == 0) {
+    history.refusals.erase({group, place});
+    return;
+  }
+  auto& refusal = history.refusals[{group, place}];
+  refusal.words = *words;
+  refusal.by_quota = words->find("exceeded quota") != std::string::npos;
+  // A quota has room again as soon as a pod ends.
+  refusal.pause = refusal.by_quota              ? k_quota_pause
+                  : refusal.pause == Seconds(0) ? settings.breaker_first_pause
+                                                : std::min(refusal.pause * 2, settings.breaker_longest_pause);
+  refusal.until = now + refusal.pause;
 }
 
 void canary_sent(Breaker& breaker, const PolicySettings& settings, Time now) {

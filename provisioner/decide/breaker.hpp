@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "provisioner/decide/decide.hpp"
@@ -16,6 +17,12 @@ struct BreakerSays {
 // nothing of a pool or an image that has broken now. Closes when one registers after that. While open, one
 // pod at a time tries, after pauses that double.
 BreakerSays consult(Breaker& breaker, const GroupSupply& supply, const PolicySettings& settings, Time now);
+
+// What the API's refusals of the group's pods in the place allow now.
+BreakerSays refused(const History& history, const Group& group, const std::string& place, Time now);
+// A pod of them was asked for: it was made (no words), or refused with these.
+void note_refusal(History& history, const Group& group, const std::string& place,
+                  const std::optional<std::string>& words, const PolicySettings& settings, Time now);
 
 // A canary goes out: the next one waits twice as long.
 void canary_sent(Breaker& breaker, const PolicySettings& settings, Time now);

@@ -162,6 +162,11 @@ void decide_group(Decision& decision, const Counted& counted, const Capacity& ca
     if (decision.submit > 0) decision.verdict = says.allowed > 0 ? Verdict::canary : Verdict::stopped;
     decision.submit = std::min(decision.submit, says.allowed);
   }
+  if (const auto api = placing ? BreakerSays{} : refused(history, group, {}, now); api.allowed >= 0) {
+    decision.steps.push_back(api.why);
+    if (decision.submit > 0 && api.allowed == 0) decision.verdict = Verdict::stopped;
+    decision.submit = std::min(decision.submit, api.allowed);
+  }
   if (s.ramp_up_per_group > 0) lower(decision, s.ramp_up_per_group, "ramp_up_per_group");
   if (s.max_idle_per_group > 0)
     lower(decision, s.max_idle_per_group - supply.unclaimed(), "max_idle_per_group");
@@ -296,6 +301,8 @@ Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity
     const auto last = b.open ? b.next_canary + policy.settings.breaker_longest_pause : b.closed;
     return last + policy.settings.breaker_window < now && !(b.open && decisions.contains(entry.first.first));
   });
+  std::erase_if(plan.history.refusals,
+                [&](const auto& entry) { return entry.second.until + policy.settings.breaker_window < now; });
   plan.removals = removals(demand, supply, plan.decisions, plan.history, policy, now);
   return plan;
 }

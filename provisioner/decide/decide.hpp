@@ -57,12 +57,22 @@ struct NodeMemory {
   std::int64_t failed = 0;  // pilots, in a row
 };
 
+// Pods of a group that a place's API refuses (403, 422, a quota): none is asked for until then, and one after
+// that until one is taken.
+struct Refusal {
+  Time until;
+  Seconds pause{0};
+  bool by_quota = false;
+  std::string words;
+};
+
 // What decide() needs to know of its earlier decisions.
 struct History {
   std::map<std::pair<Group, std::string>, Breaker> breakers;
-  std::map<std::string, NodeMemory> nodes;  // that are avoided, or were lately
-  std::map<Group, Time> surplus_since;      // groups of which more pods wait than are wanted
-  std::map<Group, Time> left_since;         // groups with jobs that are left to running pods
+  std::map<std::pair<Group, std::string>, Refusal> refusals;  // by group and place
+  std::map<std::string, NodeMemory> nodes;                    // that are avoided, or were lately
+  std::map<Group, Time> surplus_since;  // groups of which more pods wait than are wanted
+  std::map<Group, Time> left_since;     // groups with jobs that are left to running pods
   std::uint64_t cycle = 0;
 };
 

@@ -69,6 +69,7 @@ Placing::Room Placing::room_of(const Place& place, const Group& group) {
     room.stopped = true;
     lower(says.allowed, says.why);
   }
+  if (const auto api = refused(history_, group, p.name, now_); api.allowed >= 0) lower(api.allowed, api.why);
   if (const auto why = provisioner::why_unservable(group, *place.capacity)) lower(0, *why);
   if (!unknown_.empty()) lower(0, fmt::format("waits for {}, which nobody has seen yet", unknown_));
   room.left = std::max<std::int64_t>(room.left, 0);

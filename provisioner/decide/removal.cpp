@@ -28,7 +28,8 @@ std::optional<std::string> why(const EndedPod& pod, const Policy& policy, std::i
 // Why this pod must go, whatever its group wants; nothing where it may stay.
 std::optional<std::string> why_not(const JoblessPod& pod, const PolicySettings& policy, Time now) {
   if (pod.outdated) return "made with other settings";
-  if (pod.state == PodState::unschedulable) return std::nullopt;  // room may come at any time
+  if (pod.state == PodState::unschedulable || pod.state == PodState::gated)
+    return std::nullopt;  // room may come at any time
   const bool image = pod.state == PodState::pull_error || pod.state == PodState::pulling;
   const auto age = now - pod.since;
   if (age <= 2 * (image ? policy.pull_limit : policy.register_limit)) return std::nullopt;
@@ -106,7 +107,8 @@ std::vector<Removal> removals(const Demand& demand, const Supply& supply,
   for (const auto& pod : supply.jobless) {
     if (auto reason = why_not(pod, policy.settings, now))
       result.push_back({pod.name, std::move(*reason)});
-    else if (pod.state == PodState::unschedulable || pod.state == PodState::pull_error)
+    else if (pod.state == PodState::gated || pod.state == PodState::unschedulable ||
+             pod.state == PodState::pull_error)
       spare[pod.group].push_back(pod);
   }
   take_stuck(spare, decisions, result);

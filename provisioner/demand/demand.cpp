@@ -18,6 +18,9 @@ using condor::Ad;
 using condor::Value;
 
 constexpr std::size_t k_most_bad_ads_told = 5, k_longest_reason = 300;
+constexpr std::chrono::hours k_schedd_missed{1};
+// condor_q gives up in silence where an answer has not begun after 20 s: no answer, not an empty one.
+constexpr std::chrono::seconds k_silence{18};
 constexpr std::size_t k_most_elements = 16;  // of what a job lists, such as kinds of GPUs
 
 // A request as a whole number, rounded up; none where it is not set. Nothing sensible is above 10^12.
@@ -203,6 +206,8 @@ struct CondorDemand::Groups {
   std::map<Group, GroupDemand> demand;
   std::map<Group, ImageTally> images;
   AnswerBudget budget;
+  SteadyTime asked;
+  bool silent = true;
   std::set<std::string> over_budget;  // owners; "": all together
 };
 
@@ -234,7 +239,7 @@ void CondorDemand::fetch(std::function<void(Demand)> done) {
   auto fetch = std::make_shared<Fetch>();
   fetch->done = std::move(done);
   const TrustedSchedds trusted(settings_);
-  pool_.schedds({[fetch, trusted](const Ad& ad) {
+  pool_.schedds({[this, fetch, trusted](const Ad& ad) {
                    const auto name = ad.text("Name"), identity = ad.text("AuthenticatedIdentity");
                    if (name.empty() || identity.empty())
                      return fetch->bad_ad("collector", "a schedd without a name or identity");
@@ -242,7 +247,9 @@ void CondorDemand::fetch(std::function<void(Demand)> done) {
                      return fetch->bad_ad("collector",
                                           fmt::format("a schedd's name is longer than {} characters: '{}...'",
                                                       k_longest_name, one_line(name.substr(0, 40))));
-                   if (trusted.hold(name, identity)) fetch->schedds.push_back(name);
+                   if (!trusted.hold(name, identity)) return;
+                   fetch->schedds.push_back(name);
+                   seen_[name] = {identity, clock_()};
                  },
                  [fetch](const std::string& why) { fetch->bad_ad("collector", why); },
                  [this, fetch](const Result<void>& end) {
@@ -256,8 +263,31 @@ void CondorDemand::fetch(std::function<void(Demand)> done) {
                    fetch->schedds.erase(std::unique(fetch->schedds.begin(), fetch->schedds.end()),
                                         fetch->schedds.end());
                    fetch->demand.schedds_asked = static_cast<std::int64_t>(fetch->schedds.size());
+                   tell_vanished(*fetch);
                    ask_next(fetch);
                  }});
+}
+
+// A schedd that is not there does not say that it has no jobs: the collector may have been started again, or
+// the schedd be so busy that it does not tell it of itself.
+void CondorDemand::tell_vanished(Fetch& fetch) {
+  const auto now = clock_();
+  std::erase_if(seen_, [&](const auto& entry) { return now - entry.second.at > k_schedd_missed; });
+  for (const auto& [name, sight] : seen_) {
+    if (std::ranges::find(fetch.schedds, name) != fetch.schedds.end()) continue;
+    ++fetch.demand.schedds_asked;
+    ++fetch.demand.schedds_failed;
+    const auto ago = std::chrono::duration_cast<Seconds>(now - sight.at);
+    fetch.last_failure =
+        fmt::format("{}: not in the collector any more, last seen {} s ago", name, ago.count());
+    fetch.demand.problems.push_back(fetch.last_failure);
+  }
+}
+
+void CondorDemand::inherit(const CondorDemand& other) {
+  const TrustedSchedds trusted(settings_);
+  for (const auto& [name, sight] : other.seen_)
+    if (trusted.hold(name, sight.identity)) seen_[name] = sight;
 }
 
 void CondorDemand::ask_next(const std::shared_ptr<Fetch>& fetch) {
@@ -306,18 +336,26 @@ void CondorDemand::count(Fetch& fetch, Groups& groups, const std::string& schedd
 void CondorDemand::ask_schedd(const std::shared_ptr<Fetch>& fetch, const std::string& schedd) {
   // Counted apart until the answer is whole: half an answer is no answer.
   auto groups = std::make_shared<Groups>();
+  groups->asked = clock_();
   const auto& [constraint, attributes] = query_.value();
-  pool_.job_groups(schedd, constraint, attributes,
-                   {[this, fetch, groups, schedd](const Ad& ad) {
-                      within_budget(*fetch, *groups, schedd, ad, [&](const std::string& owner) {
-                        count(*fetch, *groups, schedd, ad, owner);
-                      });
-                    },
-                    [fetch, schedd](const std::string& why) { fetch->bad_ad(schedd, why); },
-                    [this, fetch, groups, schedd](const Result<void>& end) {
-                      if (end && settings_.lookahead > 0) return look_ahead(fetch, schedd, groups);
-                      end_schedd(fetch, schedd, *groups, end);
-                    }});
+  pool_.job_groups(
+      schedd, constraint, attributes,
+      {[this, fetch, groups, schedd](const Ad& ad) {
+         groups->silent = false;
+         within_budget(*fetch, *groups, schedd, ad,
+                       [&](const std::string& owner) { count(*fetch, *groups, schedd, ad, owner); });
+       },
+       [fetch, schedd](const std::string& why) { fetch->bad_ad(schedd, why); },
+       [this, fetch, groups, schedd](const Result<void>& end) {
+         const auto took = std::chrono::duration_cast<Seconds>(clock_() - groups->asked);
+         if (end && groups->silent && took >= k_silence)
+           return end_schedd(fetch, schedd, *groups,
+                             error("condor_q: said nothing for {} s, which is no answer: it waits "
+                                   "for 20 s at most",
+                                   took.count()));
+         if (end && settings_.lookahead > 0) return look_ahead(fetch, schedd, groups);
+         end_schedd(fetch, schedd, *groups, end);
+       }});
 }
 
 // Jobs to come are seen through the idle ones of their cluster, by a second question of its own:

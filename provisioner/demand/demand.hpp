@@ -58,9 +58,13 @@ class CondorDemand : public DemandSource {
   CondorDemand(condor::CommandRunner& runner, HtcondorSettings settings, PolicySettings policy,
                const std::string& name_space, Namespace matching, const std::string& taken = {});
   void fetch(std::function<void(Demand)> done) override;
+  // Goes on from which schedds another one has seen, as far as they still count.
+  void inherit(const CondorDemand& other);
+  void set_clock(std::function<SteadyTime()> clock) { clock_ = std::move(clock); }  // for tests
 
  private:
   struct Fetch;
+  void tell_vanished(Fetch& fetch);
   void ask_next(const std::shared_ptr<Fetch>& fetch);
   struct Groups;
   void ask_schedd(const std::shared_ptr<Fetch>& fetch, const std::string& schedd);
@@ -78,6 +82,12 @@ class CondorDemand : public DemandSource {
   HtcondorSettings settings_;
   PolicySettings policy_;
   condor::Pool pool_;
+  struct Sight {
+    std::string identity;
+    SteadyTime at;
+  };
+  std::map<std::string, Sight> seen_;  // schedds that count
+  std::function<SteadyTime()> clock_ = [] { return std::chrono::steady_clock::now(); };
   bool patterns_;
   Result<std::pair<std::string, std::vector<std::string>>> query_;  // constraint and attributes
 };

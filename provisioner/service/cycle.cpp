@@ -4,7 +4,10 @@
 #include <optional>
 #include <set>
 
+#include "lib/base/text.hpp"
+#include "lib/kube/failure.hpp"
 #include "provisioner/backends/pods.hpp"
+#include "provisioner/decide/breaker.hpp"
 #include "provisioner/decide/nodes.hpp"
 #include "provisioner/demand/trust.hpp"
 #include "provisioner/offline/ads.hpp"
@@ -17,8 +20,20 @@ namespace glidepod::provisioner {
 namespace {
 
 constexpr int k_parallel_actions = 4;
+constexpr std::size_t k_longest_refusal = 300;
+// So long the last priorities count where the negotiator's ads are gone.
+constexpr Seconds k_believed_after{600};
 // Priorities move with usage over a day.
 constexpr Seconds k_priorities_last{180};
+
+// The API's words where it will not have such a pod, whoever asks how often; none for what may pass by
+// itself.
+std::optional<std::string> refusal_in(const Error& failure) {
+  const auto* answer = failure.fact<kube::Failure>();
+  if (!answer || (answer->status != 400 && answer->status != 403 && answer->status != 422))
+    return std::nullopt;
+  return one_line(answer->to_string(), k_longest_refusal);
+}
 
 // The place that a decision's pod of this number goes to.
 std::string place_of_next(const Decision& decision, std::int64_t number) {
@@ -77,6 +92,7 @@ void Cycle::inherit(Cycle& other) {
   history_ = std::move(other.history_);
   priorities_ = std::move(other.priorities_);
   priorities_asked_ = other.priorities_asked_;
+  priorities_known_ = other.priorities_known_;
 }
 
 nlohmann::json Cycle::memory(Time now) const {
@@ -113,8 +129,15 @@ void Cycle::read_priorities(const std::shared_ptr<Look>& look) {
                     [](const std::string&) {},  // it is as if it were not there
                     [this, look, reader](const Result<void>& end) {
                       priorities_asked_ = look->result.at;
-                      priorities_ = reader->result();
-                      if (!end) priorities_ = {.unknown = end.error().in("accounting ads").message()};
+                      auto now = reader->result();
+                      if (!end) now = {.unknown = end.error().in("accounting ads").message()};
+                      if (!now.unknown) priorities_known_ = look->result.at;
+                      if (now.unknown && look->result.at - priorities_known_ < k_believed_after)
+                        look->problems.push_back(
+                            fmt::format("{}: believed after {} s, the priorities of before count",
+                                        *now.unknown, k_believed_after.count()));
+                      else
+                        priorities_ = std::move(now);
                       finish_look(look);
                     }});
 }
@@ -218,6 +241,10 @@ void Cycle::apply(const Plan& plan, Time now, std::function<void(Applied)> done)
   auto work = std::make_shared<Work>();
   work->now = now;
   work->done = std::move(done);
+  if (!may_act_()) {
+    const auto call = std::move(work->done);
+    return call({});
+  }
   backend_.avoid(plan.avoid);
   std::map<Group, GroupDemand> wanted;
   for (const auto& decision : plan.decisions)
@@ -244,17 +271,20 @@ void Cycle::next_work(const std::shared_ptr<Work>& work) {
     const auto action = std::move(work->actions.front());
     work->actions.pop_front();
     const std::pair key(action.group, std::string(place_of(action.pod)));
-    if (winding_up_ || (action.creates && work->failed.contains(key))) continue;
+    if (winding_up_ || !may_act_() || (action.creates && work->failed.contains(key))) continue;
     ++work->under_way;
     const auto ended = [this, work, action, key](const Result<void>& end) {
       --work->under_way;
       if (action.creates) sights_.made(action.pod, action.group, image_of(action.pod), work->now);
       if (end) {
         ++(action.creates ? work->result.created : work->result.removed);
+        if (action.creates) note_refusal(history_, action.group, key.second, {}, policy_.settings, work->now);
         if (action.creates) tracker_.created(action.pod, action.group, image_of(action.pod));
       } else {
         ++(action.creates ? work->result.not_created : work->result.not_removed);
         if (action.creates) work->failed.insert(key);
+        if (const auto words = refusal_in(end.error()); action.creates && words)
+          note_refusal(history_, action.group, key.second, words, policy_.settings, work->now);
         work->result.problems.push_back(
             end.error().in(fmt::format("{} {}", action.creates ? "make" : "remove", action.pod)).message());
       }

@@ -51,6 +51,8 @@ class Cycle {
   nlohmann::json memory(Time now) const;
   // Goes on from that, in place of what it has learnt itself; changes nothing where that is malformed.
   Result<void> recall(const nlohmann::json& memory, Time now);
+  // Asked before each action: nothing is begun where it says no.
+  void act_while(std::function<bool()> may_act) { may_act_ = std::move(may_act); }
   // Nothing new is begun and nothing tried again; what is under way is waited for. For good.
   void wind_up() {
     winding_up_ = true;
@@ -77,7 +79,8 @@ class Cycle {
   Sights sights_;
   History history_;
   Priorities priorities_;
-  Time priorities_asked_{};
+  Time priorities_asked_{}, priorities_known_{};
+  std::function<bool()> may_act_ = [] { return true; };
   bool winding_up_ = false;
 };
 

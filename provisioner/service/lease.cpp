@@ -1,5 +1,7 @@
 #include "provisioner/service/lease.hpp"
 
+#include <time.h>
+
 #include <algorithm>
 
 #include "lib/base/json.hpp"
@@ -78,6 +80,16 @@ std::string Leader::path(bool named) const {
                      named ? "/" : "", named ? options_.name : "");
 }
 
+std::chrono::nanoseconds LeaseOptions::boot_time() {
+  timespec time{};
+  ::clock_gettime(CLOCK_BOOTTIME, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+bool Leader::leads() const {
+  return leads_ && options_.clock() < renewed_ + options_.give_up;
+}
+
 bool Leader::knows() const {
   return lease_.is_object() && now() - seen_ < options_.duration;
 }
@@ -139,13 +151,13 @@ void Leader::write(const Json& lease) {
   const bool fresh = !lease["metadata"].contains("resourceVersion");
   // What the API has seen of it decides, not when its answer came.
   send(fresh ? "POST" : "PUT", path(!fresh), json_text(lease),
-       [this, asked = now()](const Result<std::string>& answer) {
+       [this, asked = options_.clock()](const Result<std::string>& answer) {
          if (answer) return mine(answer.value(), asked);
          failed(kube::Failure::of(answer.error()));
        });
 }
 
-void Leader::mine(const std::string& body, SteadyTime asked) {
+void Leader::mine(const std::string& body, std::chrono::nanoseconds asked) {
   auto lease = json_from(body);
   if (!lease.is_object())
     return failed({kube::Failure::Kind::nonsense, 200, {}, "a lease that is no object", {}});
@@ -155,7 +167,7 @@ void Leader::mine(const std::string& body, SteadyTime asked) {
   renewed_ = asked;
   holder_ = options_.identity;
   client_.loop().cancel(loss_);
-  const auto left = std::chrono::ceil<Milliseconds>(asked + options_.give_up - seen_);
+  const auto left = std::chrono::ceil<Milliseconds>(asked + options_.give_up - options_.clock());
   loss_ = client_.loop().after(std::max(left, Milliseconds(0)), [this] {
     loss_ = 0;
     set_leads(false);

@@ -23,6 +23,9 @@ struct LeaseOptions {
   // A leader that could not renew for this long stops by itself. So long before the end that what it has
   // under way, at most one attempt of 15 s, is over when another takes the lease.
   Milliseconds give_up{15'000};
+  // Goes on while the machine sleeps or this process is stopped.
+  std::function<std::chrono::nanoseconds()> clock = boot_time;
+  static std::chrono::nanoseconds boot_time();
 };
 
 // What there is to do about a lease as the API shows it.
@@ -53,7 +56,8 @@ class Leader {
   // Gives the lease up if it is ours, so that another need not wait for its end; calls done, from the loop,
   // soon even without an answer. It does not lead any more from this call on, nor ever again.
   void release(std::function<void()> done);
-  bool leads() const { return leads_; }
+  // By the clock at this moment, whatever the timers have come to: ask before each action.
+  bool leads() const;
   // The lease was seen within its duration: who leads is known.
   bool knows() const;
   const std::string& holder() const { return holder_; }
@@ -67,7 +71,7 @@ class Leader {
   void look();
   void write(const Json& lease);
   void seen(const std::string& body);
-  void mine(const std::string& body, SteadyTime asked);
+  void mine(const std::string& body, std::chrono::nanoseconds asked);
   void failed(const kube::Failure& failure);
   void give_back(bool again);
   void set_leads(bool leads);
@@ -80,9 +84,9 @@ class Leader {
   std::function<void()> released_;
   bool leads_ = false, ending_ = false;
   std::string holder_, last_failure_, memory_;
-  Json lease_;                 // as last seen
-  SteadyTime changed_, seen_;  // when it was first seen like this; when it was last seen at all
-  SteadyTime renewed_;         // when the last successful renewal was sent
+  Json lease_;                           // as last seen
+  SteadyTime changed_, seen_;            // when it was first seen like this; when it was last seen at all
+  std::chrono::nanoseconds renewed_{0};  // when the last successful renewal was sent
   Loop::TimerId timer_ = 0, loss_ = 0;
   std::unique_ptr<http::Operation> call_;
 };

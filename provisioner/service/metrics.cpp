@@ -16,10 +16,10 @@ constexpr std::array<Decision::Verdict, 7> k_verdicts = {
     Decision::Verdict::stopped,  Decision::Verdict::canary, Decision::Verdict::unservable,
     Decision::Verdict::no_demand};
 
-constexpr std::array<PodState, 10> k_states = {
-    PodState::unschedulable, PodState::pulling,   PodState::pull_error, PodState::starting,
-    PodState::unregistered,  PodState::unmatched, PodState::claimed,    PodState::unknown,
-    PodState::succeeded,     PodState::failed};
+constexpr std::array<PodState, 11> k_states = {
+    PodState::gated,    PodState::unschedulable, PodState::pulling,   PodState::pull_error,
+    PodState::starting, PodState::unregistered,  PodState::unmatched, PodState::claimed,
+    PodState::unknown,  PodState::succeeded,     PodState::failed};
 
 std::string label(std::string_view value) {
   std::string result;

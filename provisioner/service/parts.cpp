@@ -14,6 +14,7 @@ namespace glidepod::provisioner {
 
 namespace {
 
+constexpr std::size_t k_longest_status = std::size_t{128} << 20;  // 100,000 pods take some 50 MiB
 constexpr std::size_t k_longest_file = std::size_t{4} << 20;
 constexpr Seconds k_least_offer{1200};  // for so long at least an offline ad stays in the collector
 
@@ -87,7 +88,7 @@ Result<LeaseOptions> lease_of(const ServiceOptions& options) {
 }
 
 nlohmann::json read_status(const std::string& file) {
-  const auto text = file.empty() ? Result<std::string>(error("none")) : read_file(file);
+  const auto text = file.empty() ? Result<std::string>(error("none")) : read_file(file, k_longest_status);
   auto status = text ? json_from(text.value()) : nlohmann::json();
   return status.is_object() ? status : nlohmann::json();
 }

@@ -8,9 +8,10 @@ namespace glidepod::provisioner {
 
 namespace {
 
-constexpr std::array<PodState, 8> k_live_states = {
-    PodState::unschedulable, PodState::pulling,   PodState::pull_error, PodState::starting,
-    PodState::unregistered,  PodState::unmatched, PodState::claimed,    PodState::unknown};
+constexpr std::array<PodState, 9> k_live_states = {
+    PodState::gated,      PodState::unschedulable, PodState::pulling,
+    PodState::pull_error, PodState::starting,      PodState::unregistered,
+    PodState::unmatched,  PodState::claimed,       PodState::unknown};
 
 std::uint64_t binds_of(const BindCounts& binds) {
   std::uint64_t sum = 0;

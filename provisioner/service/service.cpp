@@ -59,6 +59,7 @@ class Service {
     lease_client_->observe(metrics_.api.observer());
     leader_ = std::make_unique<Leader>(*lease_client_, TRY(lease_of(options_)),
                                        [this](bool leads) { lead(leads); });
+    guard_actions();
     leader_->start();
     return {};
   }
@@ -139,7 +140,7 @@ class Service {
     auto shared = std::make_shared<Observation>(std::move(seen));
     decision_log_.decided(*plan);
     metrics_.decided(*shared, *plan);
-    if (!plan->blind)
+    if (!plan->blind && (!leader_ || leader_->leads()))
       for (const auto& event : events_.saw(*shared, naming_)) parts_->backend->tell(event, looked_);
     phase_ = Phase::applying;
     parts_->cycle->apply(*plan, shared->at,
@@ -176,7 +177,7 @@ class Service {
     const auto& file = configuration_.loaded.settings.policy.status_file;
     if (file.empty() && !options_.serve_status) return;
     // Texts from outside may be anything; a status must be written all the same.
-    auto dumped = json_text(text, 2) + '\n';
+    auto dumped = json_text(text) + '\n';
     if (options_.serve_status) page_.reported(dumped);
     if (file.empty()) return;
     if (const auto written = replace_file(file, dumped, 0644); !written)
@@ -214,10 +215,17 @@ class Service {
       spdlog::error("event=settings_not_used why={}", glidepod::quoted(fresh.error().message()));
       return false;
     }
+    fresh.value()->demand->inherit(*parts_->demand);
     fresh.value()->cycle->inherit(*parts_->cycle);
     parts_ = std::move(fresh).value();
+    guard_actions();
     naming_ = std::move(naming).value();
     return true;
+  }
+
+  // By the clock, before each of them: a process that stood still for a while finds its timers late.
+  void guard_actions() {
+    parts_->cycle->act_while([this] { return !leader_ || leader_->leads(); });
   }
 
   void read_settings() {

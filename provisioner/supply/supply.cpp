@@ -9,6 +9,8 @@ namespace glidepod::provisioner {
 
 std::string_view to_string(PodState state) {
   switch (state) {
+    case PodState::gated:
+      return "gated";
     case PodState::unschedulable:
       return "unschedulable";
     case PodState::pulling:
@@ -39,6 +41,7 @@ enum class Standing : std::uint8_t { waiting, unmatched, claimed, broken, unknow
 
 Standing standing(PodState state, Seconds age, const PolicySettings& policy) {
   switch (state) {
+    case PodState::gated:
     case PodState::unschedulable:
       return Standing::waiting;  // room may come at any time
     case PodState::pull_error:

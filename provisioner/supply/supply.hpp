@@ -15,6 +15,7 @@ namespace glidepod::provisioner {
 
 // Where a pod is in its life, as its cluster and the pool tell it together.
 enum class PodState : std::uint8_t {
+  gated,          // its scheduling is held back by others, as Kueue's does
   unschedulable,  // waits for room
   pulling,        // has a node, its images are fetched or its containers made
   pull_error,     // the image cannot be had

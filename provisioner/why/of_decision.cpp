@@ -57,6 +57,10 @@ constexpr Rule k_rules[] = {
      "mend the pilot's image or the pool (docs/provisioner.md, Things that go wrong); the first that joins "
      "ends it",
      Who::pool_operator},
+    {"refused", "pod-refused", "the cluster's API has refused its pod, and is asked again after a pause",
+     "mend what the server's words say", Who::pool_operator},
+    {"quota_refused", "quota", "the cluster's API has refused its pod for a quota",
+     "a higher ResourceQuota, or wait for pods to end", Who::site_admin},
     {"unseen", "place-unseen", "the API of a cluster does not answer, so it gets no pods",
      "mend that cluster, its token or the way there", Who::pool_operator},
     {"waits", "place-unseen", "a cluster has not been seen since the start, and may have pods for it",
@@ -172,7 +176,7 @@ void add_rules(const Scene& scene, const Ruling& ruling, bool coming, std::vecto
 // Pods of its group that the API refused, as the running instance tells.
 void add_refusals(const Scene& scene, bool coming, std::vector<Finding>& result) {
   if (!is_fresh(scene)) return;
-  const auto mark = fmt::format("-{}-", scene.group.value().hash().substr(0, 8));
+  const auto mark = fmt::format("-{}-", scene.group.value().hash());
   for (const auto& problem : scene.status.value("problems", Json::array())) {
     const auto text = problem.is_string() ? problem.get<std::string>() : "";
     if (!text.starts_with("make ") || text.find(mark) == std::string::npos) continue;

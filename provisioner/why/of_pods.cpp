@@ -58,6 +58,13 @@ Finding of_jobless(const JoblessPod& pod, const Scene& scene) {
   const auto seen =
       fmt::format("{} for {} s{}{}", pod.name, age.count(), pod.message.empty() ? "" : ": ", pod.message);
   switch (pod.state) {
+    case PodState::gated:
+      return {Weight::waits,
+              "pilot-gated",
+              "the pod made for it waits to be admitted (a scheduling gate)",
+              seen,
+              "whoever holds it back, as Kueue does: its queues and quotas",
+              Who::site_admin};
     case PodState::unschedulable:
       return no_node(pod, scene);
     case PodState::pull_error:

@@ -118,7 +118,7 @@ TEST_CASE("status: /status.json and the page are served where that was asked for
     const auto answer = http::perform(request);
     REQUIRE(answer);
     CHECK(answer->status == (asked ? 200 : 404));
-    CHECK((answer->body.find("\"blind\": \"list of pods") != std::string::npos) == asked);
+    CHECK((answer->body.find("\"blind\":\"list of pods") != std::string::npos) == asked);
     for (const auto* path : {"/", "/page.js", "/history/all.json"}) {
       request.url = api + path;
       const auto page = http::perform(request);

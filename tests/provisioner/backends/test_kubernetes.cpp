@@ -67,6 +67,8 @@ struct Scene {
       pods.erase(name);
       return FakeServer::json(200, "{}");
     }
+    if (const auto one = pods.find(path.substr(path.rfind('/') + 1)); one != pods.end())
+      return FakeServer::json(200, one->second.dump());
     // One pod a page.
     auto next = pods.begin();
     const auto from = request.target.find("continue=");
@@ -250,6 +252,36 @@ TEST_CASE("kubernetes: quotas each time, nodes now and then") {
   demand.groups[{.cpus = 4}].idle = 1;
   scene.kubernetes->fit(demand, seen.capacity);
   CHECK(seen.capacity.needs.at({.cpus = 4}).cpu_milli == 3000);
+}
+
+TEST_CASE("kubernetes: half of the nodes gone at once is believed after ten minutes") {
+  Scene scene;
+  int nodes = 8;
+  scene.instead = [&](const FakeServer::Request& request) -> std::optional<FakeServer::Reply> {
+    if (!request.target.starts_with("/api/v1/nodes")) return {};
+    Json list = {{"items", Json::array()}};
+    for (int i = 1; i <= nodes; ++i)
+      list["items"].push_back({{"status", {{"allocatable", {{"cpu", std::to_string(i)}}}}}});
+    return FakeServer::json(200, list.dump());
+  };
+  CHECK(scene.look().capacity.nodes.size() == 8);
+  nodes = 4;
+  for (const auto after : {700, 820, 1'299}) {
+    const auto seen = scene.look(k_now + Seconds(after));
+    CHECK(seen.capacity.nodes.size() == 8);
+    CHECK(seen.problems == std::vector<std::string>{"4 of 8 nodes are gone at once: believed after 600 s"});
+  }
+  CHECK(scene.look(k_now + Seconds(1'300)).capacity.nodes.size() == 4);
+  nodes = 3;
+  CHECK(scene.look(k_now + Seconds(2'000)).capacity.nodes.size() == 3);
+}
+
+TEST_CASE("kubernetes: a name that another group's pod has is an error, not a pod that was made") {
+  Scene scene;
+  CHECK(scene.create("a") == "");
+  CHECK(scene.create("a") == "");  // an attempt whose answer was lost
+  scene.pods["a"]["metadata"]["labels"]["PodCPUs"] = "7";
+  CHECK(scene.create("a") == "of another group: 409 AlreadyExists: there");
 }
 
 TEST_CASE("kubernetes: its pilots' ads, and which jobs they take") {

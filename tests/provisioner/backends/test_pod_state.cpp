@@ -108,12 +108,12 @@ TEST_CASE("pod_state: what keeps a pod waiting, in the words of who keeps it") {
   CHECK(pod(R"({"phase": "Pending"})").message.empty());
 }
 
-// To whoever looks for room it is one like any other without a node, and no reason for a new one.
+// It waits, and is a reason for no new one; but whether nodes have room nobody has asked.
 TEST_CASE("pod_state: a pod with a scheduling gate waits, in the gate's words") {
   const auto gated = pod(R"({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
     "reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates"}]})",
                          false);
-  CHECK(gated.state == PodState::unschedulable);
+  CHECK(gated.state == PodState::gated);
   CHECK(gated.jobless);
   CHECK(gated.message == "Scheduling is blocked due to non-empty scheduling gates");
 }
@@ -187,6 +187,24 @@ TEST_CASE("pod_state: the tightest of the quotas counts, those with scopes do no
   CHECK(quota->left.pods == 43);
   CHECK(quota->left.gpus > 1'000'000);
   CHECK_FALSE(read_quotas(Json::parse(R"({"items": []})")));
+}
+
+TEST_CASE("pod_state: a quota's scopes say whether it counts pods like these") {
+  const auto limits = [](const char* scopes, bool terminating) {
+    return read_quotas(
+               Json::parse(fmt::format(
+                   R"({{"items": [{{"spec": {{"scopes": {}}}, "status": {{"hard": {{"pods": "5"}}}}}}]}})",
+                   scopes)),
+               terminating)
+        .has_value();
+  };
+  CHECK(limits("[]", false));
+  CHECK(limits(R"(["NotTerminating"])", false));
+  CHECK_FALSE(limits(R"(["NotTerminating"])", true));
+  CHECK(limits(R"(["Terminating", "NotBestEffort"])", true));
+  CHECK_FALSE(limits(R"(["Terminating"])", false));
+  CHECK_FALSE(limits(R"(["BestEffort"])", false));
+  CHECK_FALSE(limits(R"(["PriorityClass"])", false));
 }
 
 TEST_CASE("pod_state: a pod has no job for certain while its pilot has not run, or crashes again and again") {

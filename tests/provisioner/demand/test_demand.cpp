@@ -354,6 +354,77 @@ TEST_CASE("demand: without a collector or with every schedd dead it is blind, wi
   CHECK(wrong.fetch().blind == "[htcondor] additional_requirements: ')' is missing");
 }
 
+TEST_CASE("demand: a schedd that has vanished from the collector has not said that it has no jobs") {
+  Scene scene;
+  scene.schedds["a"] = {ad(3, "alice"), {}};
+  scene.schedds["b"] = {ad(4, "bob"), {}};
+  SteadyTime now{};
+  const auto make = [&] {
+    auto source = std::make_unique<CondorDemand>(scene.runner, scene.settings, scene.policy, "ns",
+                                                 CondorDemand::Namespace::ignored);
+    source->set_clock([&now] { return now; });
+    return source;
+  };
+  auto source = make();
+  const auto fetch = [&] {
+    Demand got;
+    source->fetch([&got](Demand demand) { got = std::move(demand); });
+    scene.runner.run_all();
+    return got;
+  };
+  CHECK(fetch().schedds_failed == 0);
+  scene.schedds.erase("b");
+  now += Seconds(100);
+  auto demand = fetch();
+  CHECK(demand.schedds_asked == 2);
+  CHECK(demand.schedds_failed == 1);
+  CHECK(demand.groups.begin()->second.idle == 3);
+  CHECK(demand.problems == std::vector<std::string>{"b: not in the collector any more, last seen 100 s ago"});
+  // An empty collector, also after new settings.
+  scene.schedds.clear();
+  auto fresh = make();
+  fresh->inherit(*source);
+  source = std::move(fresh);
+  CHECK(fetch().blind);
+  // Where the settings do not want it any more, nothing is missed.
+  scene.settings.schedd_whitelist_regexp = "a";
+  fresh = make();
+  fresh->inherit(*source);
+  CHECK(std::exchange(source, std::move(fresh)));
+  CHECK(fetch().schedds_asked == 1);
+  now += Seconds(3601);
+  demand = fetch();
+  CHECK_FALSE(demand.blind);
+  CHECK(demand.schedds_asked == 0);
+}
+
+TEST_CASE("demand: silence of condor_q for as long as it waits is no empty queue") {
+  Scene scene;
+  scene.schedds["a"] = {"", {}};
+  scene.schedds["b"] = {ad(3, "alice"), {}};
+  SteadyTime now{};
+  Seconds takes{5};
+  CondorDemand source(scene.runner, scene.settings, scene.policy, "ns", CondorDemand::Namespace::ignored);
+  source.set_clock([&now] { return now; });
+  const auto answer = scene.runner.answer;
+  scene.runner.answer = [&](const Command& command) {
+    if (command.argv[0] == "condor_q" && command.argv[2] == "a") now += takes;
+    return answer(command);
+  };
+  const auto fetch = [&] {
+    Demand got;
+    source.fetch([&got](Demand demand) { got = std::move(demand); });
+    scene.runner.run_all();
+    return got;
+  };
+  CHECK(fetch().schedds_failed == 0);
+  takes = Seconds(20);
+  const auto demand = fetch();
+  CHECK(demand.schedds_failed == 1);
+  CHECK(demand.groups.size() == 1);
+  CHECK(demand.problems.at(0).starts_with("a: condor_q: said nothing for 20 s"));
+}
+
 TEST_CASE("demand: jobs not yet materialised count as far as the lookahead goes") {
   Scene scene;
   scene.settings.lookahead = 10;

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "lib/kube/failure.hpp"
 #include "provisioner/service/report.hpp"
 #include "provisioner/simulate/plot.hpp"
 #include "tests/condor/fake_runner.hpp"
@@ -22,7 +23,8 @@ class FakeBackend : public Backend {
   Seen seen;
   std::vector<std::string> created, removed;
   std::map<Group, GroupDemand> wanted;
-  std::string refuse;   // creation fails for groups with this many CPUs
+  std::string refuse;  // creation fails for groups with this many CPUs
+  Error refusal = error("403 Forbidden: exceeded quota");
   bool answers = true;  // else the handlers wait
   std::vector<std::function<void()>> waiting;
 
@@ -32,9 +34,7 @@ class FakeBackend : public Backend {
   void create(const Group& group, const std::string& name, std::function<void(Result<void>)> done) override {
     created.push_back(name);
     const bool bad = std::to_string(group.cpus) == refuse;
-    auto call = [done, bad] {
-      done(bad ? Result<void>(error("403 Forbidden: exceeded quota")) : Result<void>());
-    };
+    auto call = [this, done, bad] { done(bad ? Result<void>(refusal) : Result<void>()); };
     answers ? call() : waiting.push_back(call);
   }
   void remove(const std::string& name, std::function<void(Result<void>)> done) override {
@@ -189,7 +189,8 @@ TEST_CASE("cycle: the pool's priorities are asked for every three minutes, and m
   scene.accounting = {"", error("condor_status: communication error")};
   CHECK(scene.observe(k_now + Seconds(179)).demand.priorities.of_owner("alice") == 7.5);
   CHECK(scene.runner.commands.size() == 3);
-  auto seen = scene.observe(k_now + Seconds(180));
+  CHECK(scene.observe(k_now + Seconds(180)).supply.problems.size() == 1);
+  auto seen = scene.observe(k_now + Seconds(600));
   CHECK(seen.demand.priorities.unknown == "accounting ads: condor_status: communication error");
   CHECK(seen.demand.priorities.of.empty());
   // Nothing else suffers from it.
@@ -210,7 +211,7 @@ TEST_CASE("cycle: pods of the groups are made in turn, with names of their own")
   REQUIRE(scene.backend.wanted.size() == 1);
   CHECK(scene.backend.wanted.at(group(2)).images == std::vector<ImageDemand>{{"a:1", 4}});
   const auto name = [](int cpus, int number) {
-    return fmt::format("wn-{}-f4240-{}", group(cpus).hash().substr(0, 8), number);
+    return fmt::format("wn-{}-f4240-{}", group(cpus).hash(), number);
   };
   CHECK(scene.backend.created ==
         std::vector<std::string>{name(1, 0), name(2, 0), name(1, 1), name(2, 1), name(1, 2)});
@@ -244,6 +245,77 @@ TEST_CASE("cycle: some actions at a time, and none after it is wound up") {
   REQUIRE(got);
   CHECK(got->created == 4);
   CHECK(scene.backend.created.size() == 4);
+}
+
+TEST_CASE("cycle: before each action it is asked whether it may still act") {
+  Scene scene;
+  scene.demand.demand.groups[group(1)].idle = 40;
+  int left = 3;
+  scene.cycle.act_while([&left] { return left-- > 0; });
+  const auto applied = scene.apply(scene.cycle.decide(scene.observe()));
+  CHECK(applied.created == 2);
+  CHECK(scene.backend.created.size() == 2);
+  // Nor are pilots told anything, or offers made.
+  scene.backend.wanted.clear();
+  scene.demand.demand.groups[group(1)].images = {{"a:1", 4}};
+  CHECK(scene.apply(scene.cycle.decide(scene.observe())).created == 0);
+  CHECK(scene.backend.wanted.empty());
+}
+
+TEST_CASE("cycle: what the API refuses is not asked for in each cycle, and its words are told") {
+  Scene scene;
+  auto& backend = scene.backend;
+  for (const int cpus : {1, 2}) scene.demand.demand.groups[group(cpus)].idle = 40;
+  backend.refuse = "1";
+  const kube::Failure::Kind status = kube::Failure::Kind::status;
+  const auto cycle = [&](int after) {
+    backend.created.clear();
+    const auto now = k_now + Seconds(after);
+    auto plan = scene.cycle.decide(scene.observe(now));
+    scene.cycle.apply(plan, now, [](const Applied&) {});
+    return plan.decisions.at(0).reason();
+  };
+  const auto asked = [&] {
+    return std::ranges::count_if(backend.created,
+                                 [](const auto& name) { return name.find(group(1).hash()) != name.npos; });
+  };
+  // No answer may come by the next time; a refusal does not.
+  backend.refusal = kube::Failure{}.to_error();
+  cycle(0);
+  CHECK(asked() == 1);
+  backend.refusal = kube::Failure{status, 422, "Invalid", "cpu: too much", {}}.to_error();
+  cycle(120);
+  CHECK(asked() == 1);
+  CHECK(cycle(240).find("refused: 422 Invalid: cpu: too much: asked again in 180 s") != std::string::npos);
+  CHECK(asked() == 0);
+  CHECK(backend.created.size() == 11);
+  CHECK(cycle(420).find("one pod tries") != std::string::npos);
+  CHECK(asked() == 1);
+  CHECK(cycle(1'019).find("asked again in 1 s") != std::string::npos);
+  backend.refuse.clear();
+  cycle(1'020);
+  CHECK(asked() == 1);
+  CHECK(cycle(1'140).find("refused") == std::string::npos);
+  // A quota has room as soon as a pod ends.
+  backend.refuse = "1";
+  backend.refusal = kube::Failure{status, 403, "Forbidden", "exceeded quota: q", {}}.to_error();
+  cycle(1'260);
+  CHECK(cycle(1'319).find("quota_refused: 403 Forbidden: exceeded quota: q") != std::string::npos);
+  CHECK(asked() == 0);
+  cycle(1'320);
+  CHECK(asked() == 1);
+}
+
+TEST_CASE("cycle: a negotiator without ads is believed after ten minutes") {
+  Scene scene;
+  scene.accounting.output = "{\n \"Name\": \"alice@pool\", \"Priority\": 500.0\n}\n";
+  CHECK(scene.observe(k_now).demand.priorities.of_owner("alice") == 500);
+  scene.accounting.output.clear();
+  const auto soon = scene.observe(k_now + Seconds(200));
+  CHECK(soon.demand.priorities.of_owner("alice") == 500);
+  REQUIRE(soon.supply.problems.size() == 1);
+  CHECK(soon.supply.problems[0].find("the priorities of before count") != std::string::npos);
+  CHECK(scene.observe(k_now + Seconds(800)).demand.priorities.unknown);
 }
 
 TEST_CASE("cycle: a pod that ends before it is seen counts as a failure") {

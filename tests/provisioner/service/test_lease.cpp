@@ -49,9 +49,11 @@ struct Candidate {
   std::vector<bool> changes;
   std::unique_ptr<Leader> leader;
 
-  Candidate(Api& api, const char* identity, seconds duration = seconds(1)) {
+  Candidate(Api& api, const char* identity, seconds duration = seconds(1),
+            std::function<std::chrono::nanoseconds()> clock = LeaseOptions::boot_time) {
     client = kube::Client::create(api.loop, {"http://localhost", api.server.socket(), {}, {}}).value();
-    LeaseOptions options{"ns", "lease", identity, duration, Milliseconds(20), Milliseconds(200)};
+    LeaseOptions options{
+        "ns", "lease", identity, duration, Milliseconds(20), Milliseconds(200), std::move(clock)};
     leader = std::make_unique<Leader>(*client, options, [this](bool leads) { changes.push_back(leads); });
     leader->start();
   }
@@ -159,6 +161,20 @@ TEST_CASE("lease: a lost answer to a renewal costs nothing, a lease taken by ano
   scene.api.lease["metadata"]["resourceVersion"] = std::to_string(++scene.api.version);
   scene.until([&] { return !a.leader->leads(); });
   CHECK(a.leader->holder() == "thief");
+}
+
+TEST_CASE("lease: who stood still leads no more by the clock, before any timer has said so") {
+  Scene scene;
+  std::chrono::nanoseconds now{0};
+  Candidate a(scene.api, "a", seconds(1), [&now] { return now; });
+  scene.until([&] { return a.leader->leads(); });
+  now += Milliseconds(199);
+  CHECK(a.leader->leads());
+  now += Milliseconds(1'000);  // and not a turn of the loop
+  CHECK_FALSE(a.leader->leads());
+  CHECK(a.changes == std::vector<bool>{true});
+  // It is its own still, since nobody has taken it, and the next renewal shows that.
+  scene.until([&] { return a.leader->leads(); });
 }
 
 TEST_CASE("lease: giving up ends soon without an API") {

@@ -125,8 +125,8 @@ std::vector<Finding> ask(World world) {
   if (scene.group) seen.capacity.needs[scene.group.value()] = {1000, 4096, 0, 0, 1};
   scene.plan = decide(seen.demand, seen.supply, seen.capacity, world.policy, k_now, world.history);
   if (world.has_status) {
-    const Applied applied{.problems = {fmt::format("make glidepod-{}-1-0: {}", Group().hash().substr(0, 8),
-                                                   world.status_problem)}};
+    const Applied applied{
+        .problems = {fmt::format("make glidepod-{}-1-0: {}", Group().hash(), world.status_problem)}};
     scene.status = report(seen, scene.plan, world.status_problem.empty() ? nullptr : &applied);
     scene.status["unix_time"] = (k_now - world.last_cycle).time_since_epoch().count();
     scene.status["sleep_time"] = 60;
