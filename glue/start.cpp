@@ -16,7 +16,7 @@ int program(int argc, char** argv) asm("main");
 
 // The kernel leaves argc, the arguments, the environment and the auxiliary vector on the stack, one after the
 // other; the C library finds each behind the one before.
-[[noreturn, gnu::used, gnu::no_stack_protector]] void glue_begin(char** stack) {
+[[noreturn]] __attribute__((used, no_stack_protector)) void glue_begin(char** stack) {
   const auto argc = reinterpret_cast<std::ptrdiff_t>(*stack);
   char** const arguments = stack + 1;
   char** const environment = arguments + argc + 1;

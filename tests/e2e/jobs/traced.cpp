@@ -1,5 +1,6 @@
-// Makes whoever started it its tracer: from then on each signal stops it until the tracer lets it go on. With SIGUSR1 it
-// exits 7; it sends that to itself, unless its argument is `wait`. What follows is for a test to find it by.
+// Makes whoever started it its tracer: from then on each signal stops it until the tracer lets it go on. With
+// SIGUSR1 it exits 7; it sends that to itself, unless its argument is `wait`. What follows is for a test to
+// find it by.
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <unistd.h>
