@@ -11,8 +11,9 @@
 extern "C" {
 
 int program(int argc, char** argv) asm("main");
-[[noreturn]] int __libc_start_main(int (*main)(int, char**), int argc, char** argv, void (*init)(),
-                                   void (*fini)(), void (*loader_fini)(), void* stack_end);
+[[noreturn]] int begin_library(int (*main)(int, char**), int argc, char** argv, void (*init)(),
+                               void (*fini)(), void (*loader_fini)(),
+                               void* stack_end) asm("__libc_start_main");
 
 // The kernel leaves argc, the arguments, the environment and the auxiliary vector on the stack, one after the
 // other; the C library finds each behind the one before.
@@ -35,8 +36,8 @@ int program(int argc, char** argv) asm("main");
   vector[argc] = nullptr;
   vector[argc + 1] = nullptr;
   for (std::ptrdiff_t i = 0; i < words; ++i) vector[argc + 2 + i] = auxiliary[i];
-  __libc_start_main(program, static_cast<int>(argc), const_cast<char**>(vector), nullptr, nullptr, nullptr,
-                    stack);
+  begin_library(program, static_cast<int>(argc), const_cast<char**>(vector), nullptr, nullptr, nullptr,
+                stack);
 }
 }
 
