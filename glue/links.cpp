@@ -90,8 +90,10 @@ Result<void> Links::make_one(const wire::Link& link) {
     const std::string folder = link.path.substr(0, slash);
     if (open_folder(folder)) continue;
     if (errno != ENOENT) {
-      const bool by_image = errno == ELOOP || errno == ENOTDIR || errno == EXDEV;
-      const auto fault = by_image ? wire::Fault::user : wire::Fault::infrastructure;
+      if (errno == EXDEV)
+        return error("link {}: a volume is mounted at {}; name a folder of the image", link.path, folder)
+            .with(wire::Fault::user);
+      const auto fault = errno == ELOOP || errno == ENOTDIR ? wire::Fault::user : wire::Fault::infrastructure;
       return Error::system("link {}: open {} of the image", link.path, folder).with(fault);
     }
     TRY(make_folder(open_folder(parent_of(folder)), name_of(folder), 0755).in("link " + link.path));

@@ -98,6 +98,17 @@ TEST_CASE("image: links into a volume leave the volume as it was") {
   fs::remove_all("/dev/shm/neighbour");
 }
 
+TEST_CASE("image: a job's folder is put into no volume") {
+  const Volume volume;
+  Session session;
+  auto launch = launch_of({"/job", "exit", "0"});
+  for (const char* path : {"/shared/set", "/shared/new/set", "/shared"}) {
+    launch.links = {{path, k_sandbox}};
+    CHECK(session.agent.fail(launch).fault == wire::Fault::user);
+  }
+  CHECK(volume.is_as_before());
+}
+
 TEST_CASE("image: users and groups that are links into a store learn the job's name") {
   const Instead passwd("/etc/passwd"), group("/etc/group"), store("/store");
   for (const auto& kernel : k_kernels) {
