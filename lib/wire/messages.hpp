@@ -46,7 +46,12 @@ enum class Type : std::uint32_t {
 };
 
 // Who has to act on a failure. See docs/reference.md, "Whose fault".
-enum class Fault : std::uint8_t { user, infrastructure };
+enum class Fault : std::uint8_t {
+  user,
+  infrastructure,
+  doubt,  // the image cannot be had here, and nobody knows why: other nodes first, and held where they fail
+          // too
+};
 
 struct Limit {
   std::int32_t resource = 0;  // RLIMIT_*

@@ -15,12 +15,14 @@ bool Core::may_switch(const std::string& image, Time now) {
 }
 
 // Of images that cannot be had; no container was touched.
-void Core::fail_unpulled() {
+void Core::fail_unpulled(Time now) {
   for (const Pulls::Verdict& verdict : pulls_.take_verdicts()) {
-    if (verdict.fault == wire::Fault::infrastructure) count_failure(verdict.message);
     std::erase_if(queue_, [&](const Waiting& waiting) {
       const bool is_it = !waiting.request.any_image && goal_of(waiting.request) == verdict.image;
-      if (is_it) fail(waiting.request, verdict.fault, verdict.message);
+      if (is_it && verdict.fault == wire::Fault::user)
+        fail(waiting.request, verdict.fault, verdict.message);
+      else if (is_it)
+        fail_in_doubt(waiting.request, verdict.image, verdict.message, verdict.counts, now);
       return is_it;
     });
   }

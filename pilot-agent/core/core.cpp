@@ -67,7 +67,7 @@ void Core::settle(Time now) {
   if (finishing_) return;
   check_first(now);
   clear_left(now);
-  fail_unpulled();
+  fail_unpulled(now);
   ask_sizes(now);
   dispatch(now);
   ask_for_pulls(now);
@@ -125,12 +125,27 @@ void Core::on_client_signal(ClientId client, int number, Time now) {
   on_client_gone(client, now);
 }
 
+namespace {
+std::string_view name_of(wire::Fault fault) {
+  switch (fault) {
+    case wire::Fault::user:
+      return "user";
+    case wire::Fault::infrastructure:
+      return "infrastructure";
+    case wire::Fault::doubt:
+      return "doubt";
+  }
+  return "?";
+}
+}  // namespace
+
 void Core::fail(const Request& request, wire::Fault fault, std::string message) {
-  if (!request.any_image) ++(fault == wire::Fault::user ? binds_.user : binds_.infrastructure);
-  warn("event=bind_failed job={} owner={} image={} fault={} reason={}", word(request.job),
-       word(request.owner), word(request.image), fault == wire::Fault::user ? "user" : "infrastructure",
-       quoted(message));
   const bool of_job = request.verb != wire::Verb::test && !request.any_image;
+  // Its starter can only be asked to give it back.
+  if (of_job && fault == wire::Fault::doubt) fault = wire::Fault::infrastructure;
+  if (!request.any_image) ++(fault == wire::Fault::infrastructure ? binds_.infrastructure : binds_.user);
+  warn("event=bind_failed job={} owner={} image={} fault={} reason={}", word(request.job),
+       word(request.owner), word(request.image), name_of(fault), quoted(message));
   if (request.client != 0) act(Fail{request.client, of_job, fault, std::move(message)});
 }
 
@@ -261,7 +276,7 @@ void Core::call_home(Time now) {
     }
     const auto* step = std::get_if<Switching>(&container.state);
     if (step == nullptr || container.glue != 0 || step->leg != Switching::Leg::target ||
-        step->trouble.empty())
+        step->trouble.kind == Trouble::Kind::none)
       continue;
     become(container, Broken{}, EventKind::time);
     unsettle(container, now);

@@ -16,6 +16,7 @@
 #include "lib/wire/messages.hpp"
 #include "pilot-agent/core/actions.hpp"
 #include "pilot-agent/core/binds.hpp"
+#include "pilot-agent/core/doubts.hpp"
 #include "pilot-agent/core/likely.hpp"
 #include "pilot-agent/core/proof.hpp"
 #include "pilot-agent/core/pulls.hpp"
@@ -197,7 +198,7 @@ class Core {
 
   // beside.cpp: images that are pulled beside the pod
   bool may_switch(const std::string& image, Time now);
-  void fail_unpulled();
+  void fail_unpulled(Time now);
   std::string why_queued(const Request& request) const;
   void ask_for_pulls(Time now);
 
@@ -235,6 +236,8 @@ class Core {
   void step_done(Container& container, EventKind event, Time now);
   void fail_switch(Container& container, wire::Fault fault, const std::string& message, State next,
                    EventKind event, Time now);
+  void fail_in_doubt(const Request& request, const std::string& image, const std::string& message,
+                     bool counts, Time now);
   void patched(Container& container, const kube::Pod& pod, Time now);
   Container* switching(std::uint64_t attempt);
   void not_patched(Container& container, const kube::Failure& failure, Time now);
@@ -294,6 +297,7 @@ class Core {
 
   Policy policy_;
   Pulls pulls_{policy_};
+  Doubts doubts_;
   bool names_given_ = false;
   bool pod_known_ = false;
   bool finishing_ = false;

@@ -114,12 +114,14 @@ void Pulls::answered(Entry entry, const PulledImage& answer, Time now) {
       status.reason = answer.reason;
       status.message = answer.message;
       const Trouble trouble = trouble_of(status, credentials_);
-      if (trouble.kind == Trouble::Kind::none) break;
-      if (trouble.kind == Trouble::Kind::user)
-        return give_up(entry, wire::Fault::user, trouble.message, PullEvent::trouble);
+      if (trouble.kind == Trouble::Kind::none || trouble.kind == Trouble::Kind::busy) break;
+      if (trouble.back_off && pull.state == PullState::failing) return;
       pull.trouble = trouble.message;
+      pull.counts = trouble.counts;
+      if (trouble.kind == Trouble::Kind::user) return give_up(entry, wire::Fault::user, PullEvent::trouble);
+      if (pull.state != PullState::failing) pull.failing_since = now;
+      pull.until = pull.failing_since + patience_with(trouble, policy_);
       if (pull.state == PullState::failing) return;
-      pull.until = now + policy_.pull_patience;
       return become(entry, PullState::failing, PullEvent::trouble);
     }
   }
@@ -128,9 +130,8 @@ void Pulls::answered(Entry entry, const PulledImage& answer, Time now) {
   become(entry, PullState::pulling, PullEvent::pulling);
 }
 
-void Pulls::give_up(Entry entry, wire::Fault fault, std::string message, PullEvent event) {
-  entry->second.trouble = message;
-  verdicts_.push_back({entry->first, fault, std::move(message)});
+void Pulls::give_up(Entry entry, wire::Fault fault, PullEvent event) {
+  verdicts_.push_back({entry->first, fault, entry->second.trouble, entry->second.counts});
   become(entry, PullState::none, event);
 }
 
@@ -140,7 +141,7 @@ void Pulls::on_time(Time now) {
     Pull& pull = entry->second;
     if (pull.state == PullState::silent || now < pull.until) continue;
     if (pull.state == PullState::failing) {
-      give_up(entry, fault_after_patience(pull.trouble), pull.trouble, PullEvent::time);
+      give_up(entry, wire::Fault::infrastructure, PullEvent::time);
       continue;
     }
     if (pull.state == PullState::asked) quiet_until_ = now + k_quiet;

@@ -78,6 +78,7 @@ class Pulls {
     std::string image;
     wire::Fault fault = wire::Fault::user;
     std::string message;
+    bool counts = false;  // as of Trouble
   };
   std::vector<Verdict> take_verdicts() { return std::exchange(verdicts_, {}); }
   std::vector<Note> take_notes() { return std::exchange(notes_, {}); }
@@ -89,6 +90,8 @@ class Pulls {
     PullState state = PullState::none;
     Time until{};
     std::string trouble;
+    Time failing_since{};
+    bool counts = false;
   };
   // By image as jobs ask for it.
   const std::map<std::string, Pull, std::less<>>& all() const { return pulls_; }
@@ -99,7 +102,7 @@ class Pulls {
   using Entry = std::map<std::string, Pull, std::less<>>::iterator;
   void become(Entry entry, PullState state, PullEvent event);
   void answered(Entry entry, const kube::PulledImage& answer, Time now);
-  void give_up(Entry entry, wire::Fault fault, std::string message, PullEvent event);
+  void give_up(Entry entry, wire::Fault fault, PullEvent event);
   std::vector<kube::WantedImage> open() const;
 
   // A question that stands in the annotation.

@@ -135,6 +135,15 @@ bool Core::place(Waiting& waiting, Time now) {
     }
     if (join_renewal(waiting, now)) return true;
   }
+  if (!request.any_image) {
+    if (const Doubts::Doubt* doubt = doubts_.waits(goal_of(request), now)) {
+      const auto seconds = std::chrono::ceil<std::chrono::seconds>(doubt->until - now).count();
+      fail(request, wire::Fault::infrastructure,
+           fmt::format("not tried again here for {} s, after {} failures: {}", seconds, doubt->failures,
+                       doubt->message));
+      return true;
+    }
+  }
   if (!request.any_image && !may_switch(goal_of(request), now)) {
     waiting.beside = true;
     return false;

@@ -36,7 +36,7 @@ Snapshot Core::snapshot() const {
     if (step->waiting) is_for(step->waiting->request);
     one.wanted = step->target;
     one.step = fmt::format("{} by {}", name_of(step->leg), name_of(step->proof));
-    one.trouble = step->trouble;
+    one.trouble = step->trouble.message;
   }
   for (const Waiting& waiting : queue_) {
     const Request& request = waiting.request;

@@ -8,6 +8,7 @@
 
 #include "lib/kube/pod.hpp"
 #include "pilot-agent/core/ending.hpp"
+#include "pilot-agent/core/trouble.hpp"
 #include "pilot-agent/core/types.hpp"
 
 namespace glidepod::agent {
@@ -54,14 +55,15 @@ struct Switching {
   GlueId connected = 0;       // the glue that was connected when the patch was sent, whatever it ran
   std::string last_instance;  // the newest container of which a glue had said Hello by then
   GlueId before = 0;          // the glue of proven content, connected when the patch was sent
-  std::optional<Time> pull_deadline;
+  std::optional<Time> pull_deadline, trouble_since;
   std::optional<Time> unclear_until;
+  std::string accused;  // by this way home it is found out whether that image or the pilot is at fault
   bool goodbye_needed = false;  // the status cannot prove the target
   bool alike = false;           // it shows the pilot's own content, which the target may be another name of
   // Of leg size: what the container came by its image by, if it has the target's; empty: that comes next.
   std::string how = {};
   std::chrono::microseconds before_bound{};
-  std::string trouble;  // last heard of pulling or starting
+  Trouble trouble;  // last heard of pulling or starting
 };
 
 // Ready for whoever had it tested.

@@ -54,8 +54,9 @@ void Core::next_step(Container& container, Switching& step, Time now) {
   if (step.leg == Leg::target && !step.goodbye_needed && may_be_home(step.target)) step.proof = Proof::status;
   step.answered = step.alike = false;
   step.pull_deadline.reset();
+  step.trouble_since.reset();
   step.unclear_until.reset();
-  step.trouble.clear();
+  step.trouble = {};
   step.connected = container.glue;
   step.last_instance = container.last_instance;
   step.attempt = ++last_attempt_;
@@ -80,6 +81,7 @@ void Core::step_done(Container& container, EventKind event, Time now) {
   container.image = container.told_image;
   proven_ |= step.attempt != 0;
   if (!container.image.empty()) pulls_.seen(container.image);
+  if (!container.image.empty()) doubts_.drop(container.image);
   if (step.same_image || step.leg == Leg::check) container.earlier.clear();
   if (step.leg == Leg::home) note("event=home container={}", container.name);
   if (container.image != step.target) {  // half-way
@@ -114,19 +116,41 @@ void Core::fail_switch(Container& container, wire::Fault fault, const std::strin
   if (step.leg == Leg::size && sizing_ && sizing_->container == container.name) leave_sizing(now);
   become(container, next == State::idle ? AnyState(Idle{}) : AnyState(Broken{}), event);
   if (next == State::broken) unsettle(container, now);
+  // Words of what could not be had: the way home says whether they mean the image or the pilot.
+  const bool in_doubt = fault == wire::Fault::infrastructure && step.leg == Leg::target &&
+                        next == State::broken && step.trouble.kind != Trouble::Kind::none;
   if (step.spare) {
     std::erase_if(not_renewed_, [now](const auto& failed) { return now >= failed.second; });
     not_renewed_[step.target] = now + policy_.renewal_pause;
-  } else if (fault == wire::Fault::infrastructure) {
+  } else if (fault == wire::Fault::infrastructure && !in_doubt) {
     count_failure(message);
   }
-  if (step.waiting)
+  // The pilot's own could not be had either.
+  if (!step.accused.empty()) doubts_.drop(step.accused);
+  const bool accused = in_doubt && !step.spare && step.trouble.kind != Trouble::Kind::busy;
+  if (step.waiting && accused)
+    fail_in_doubt(step.waiting->request, step.target, message, step.trouble.counts, now);
+  else if (step.waiting)
     fail(step.waiting->request, fault, message);
   else
     warn("event=switch_failed container={} image={} reason={}", container.name, word(step.reference),
          quoted(message));
   // Home at once, so that the kubelet stops trying and the next job finds the container ready.
-  if (next == State::broken && step.leg == Leg::target) begin(container, {}, std::nullopt, event, now);
+  if (next != State::broken || step.leg != Leg::target) return;
+  begin(container, {}, std::nullopt, event, now);
+  if (auto* home = std::get_if<Switching>(&container.state); accused && home != nullptr)
+    home->accused = step.target;
+}
+
+// Whoever holds a job for it says how often it was tried.
+void Core::fail_in_doubt(const Request& request, const std::string& image, const std::string& message,
+                         bool counts, Time now) {
+  const Doubts::Doubt& doubt = doubts_.add(image, message, counts, now);
+  if (!counts) return fail(request, wire::Fault::infrastructure, message);
+  if (doubt.counted < Doubts::k_enough) return fail(request, wire::Fault::doubt, message);
+  const auto minutes = std::chrono::ceil<std::chrono::minutes>(now - doubt.first).count();
+  fail(request, wire::Fault::user,
+       fmt::format("{} ({} times in {} minutes on this node)", message, doubt.counted, minutes));
 }
 
 void Core::patched(Container& container, const kube::Pod& pod, Time now) {
@@ -205,7 +229,10 @@ void Core::judge(Container& container, EventKind event, Time now) {
   auto& step = std::get<Switching>(container.state);
   if (!container.status || step.leg == Leg::calm || step.leg == Leg::size) return;
   const ContainerStatus& status = *container.status;
-  if (status.state == ContainerStatus::State::running) step.pull_deadline.reset();
+  if (status.state == ContainerStatus::State::running) {
+    step.pull_deadline.reset();
+    step.trouble_since.reset();
+  }
   const bool waiting = status.state == ContainerStatus::State::waiting;
   // A glue whose container has been shown running, and now is not, is about to be gone.
   if (container.glue != 0 && !(waiting && container.shown_running)) {
@@ -233,11 +260,11 @@ void Core::judge(Container& container, EventKind event, Time now) {
   const Trouble trouble = trouble_of(status, credentials_);
   if (trouble.kind == Trouble::Kind::none || !step.answered) return;
   // What was wrong stays known while the kubelet waits before it tries again.
-  const bool says_why = !trouble.back_off || step.trouble.empty();
-  if (says_why && trouble.message != step.trouble && step.waiting)
+  const bool says_why = !trouble.back_off || step.trouble.kind == Trouble::Kind::none;
+  if (says_why && trouble.message != step.trouble.message && step.waiting)
     note("event=trouble container={} image={} job={} reason={}", container.name, word(step.reference),
          word(step.waiting->request.job), quoted(trouble.message));
-  if (says_why) step.trouble = trouble.message;
+  if (says_why) step.trouble = trouble;
   if (step.leg == Leg::target && kube::waiting_of(status.reason) == kube::Waiting::pull)
     pulls_.missed(step.target);
   if (trouble.kind == Trouble::Kind::user && step.leg == Leg::target) {
@@ -250,21 +277,24 @@ void Core::judge(Container& container, EventKind event, Time now) {
     step.goodbye_needed = true;
     return next_step(container, step, now);
   }
-  if (!step.pull_deadline) step.pull_deadline = now + policy_.pull_patience;
+  if (step.trouble.kind == Trouble::Kind::busy) return step.pull_deadline.reset();
+  if (!step.trouble_since) step.trouble_since = now;
+  step.pull_deadline = *step.trouble_since + patience_with(step.trouble, policy_);
 }
 
 void Core::check_switch(Container& container, Time now) {
   auto& step = std::get<Switching>(container.state);
   if (now >= step.deadline) {
-    const std::string why = step.trouble.empty() ? std::string("no answer from the node") : step.trouble;
+    const bool silent = step.trouble.kind == Trouble::Kind::none;
+    const std::string why = silent ? std::string("no answer from the node") : step.trouble.message;
     const bool untouched = (step.leg == Leg::calm || step.leg == Leg::size) && container.glue != 0;
     return fail_switch(container, wire::Fault::infrastructure,
                        fmt::format("not ready in {} s: {}", policy_.bind_deadline.count(), why),
                        untouched ? State::idle : State::broken, EventKind::time, now);
   }
   if (step.pull_deadline && now >= *step.pull_deadline) {
-    const std::string why = step.trouble;
-    return fail_switch(container, fault_after_patience(why), why, State::broken, EventKind::time, now);
+    const std::string why = step.trouble.message;
+    return fail_switch(container, wire::Fault::infrastructure, why, State::broken, EventKind::time, now);
   }
   const bool calm = container.glue != 0 && container.calm_at && now >= *container.calm_at;
   if (calm && step.leg == Leg::calm) {

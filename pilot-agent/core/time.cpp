@@ -9,7 +9,7 @@ namespace glidepod::agent {
 void Core::on_time(Time now) {
   if (finishing_) return;
   pulls_.on_time(now);
-  fail_unpulled();
+  fail_unpulled(now);
   for (auto waiting = queue_.begin(); waiting != queue_.end();) {
     if (now < waiting->arrived + policy_.bind_deadline) {
       ++waiting;

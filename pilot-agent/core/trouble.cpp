@@ -11,8 +11,9 @@ namespace glidepod::agent {
 namespace {
 
 // What is known to be the image's fault or that of who named it: all words of a row must be said. The words
-// are those of containerd 1.6 to 2.1, CRI-O and podman (containers/image), runc and crun. What is not listed
-// is passing: to run a job elsewhere costs less than to hold it for what its owner cannot help.
+// are those of containerd 1.6 to 2.2, CRI-O and podman (containers/image), runc and crun;
+// tests/pilot-agent/trouble.tsv has whole sentences. What is not listed is unknown: whose fault it is, the
+// pilot tries out with an image that it knows to be there.
 using Row = std::array<std::string_view, 3>;  // empty: any
 constexpr std::array k_pull_faults = {
     // There is no such image.
@@ -30,15 +31,21 @@ constexpr std::array k_pull_faults = {
     Row{"reference \"ghcr.io/", "manifests", "403 forbidden"},
     // It is for other machines, or of a form that runtimes have given up.
     Row{"no match for platform"}, Row{"no matching manifest"}, Row{"no image found in manifest list"},
-    Row{"no image found in image index"}, Row{"no longer supported since containerd"}};
+    Row{"no image found in image index"}, Row{"no longer supported since containerd"},
+    // It is none: a SIF, a chart, an attestation.
+    Row{"unsupported image-specific operation on artifact"}, Row{"unsupported docker v2s2 media type"},
+    Row{"mismatched image rootfs and manifest layers"}};
 constexpr std::array k_start_faults = {
     // A file, or a link to itself, where the pod's volume is to be seen.
     Row{"not a directory"}, Row{"too many levels of symbolic links"},
     // The image's WORKDIR or USER.
     Row{"chdir to cwd"}, Row{"cannot chdir to"}, Row{"no matching entries in passwd file"},
     Row{"unable to find user"},
-    // More layers than the kernel mounts; another kind of machine.
-    Row{"max depth exceeded"}, Row{"exec format error"}};
+    // More layers than the kernel mounts. An "exec format error" is not here: what the container starts is
+    // glue, which is in no image.
+    Row{"max depth exceeded"}};
+// The kubelet's own limit (registryPullQPS, registryBurst).
+constexpr std::array<Row, 1> k_busy = {Row{"pull qps exceeded"}};
 // What goes away by itself, even beside the words above.
 constexpr std::array k_passing = {
     // Perhaps of a mirror that was asked first, while the registry itself did not answer.
@@ -72,46 +79,60 @@ bool has_row(const std::string& text, const std::array<Row, N>& rows) {
   });
 }
 
-template <std::size_t N>
-Trouble by_words(std::string_view reason, std::string_view message, const std::array<Row, N>& faults) {
+Trouble by_words(std::string_view reason, std::string_view message, auto is_fault) {
+  using Kind = Trouble::Kind;
   const std::string text = lower(message);
-  return {!has_row(text, k_passing) && has_row(text, faults) ? Trouble::Kind::user : Trouble::Kind::passing,
-          message.empty() ? std::string(reason) : one_line(message), false};
+  Trouble trouble{Kind::unknown, message.empty() ? std::string(reason) : one_line(message), false, false};
+  // A name that is not known may be wrong, or the node's DNS.
+  trouble.counts = text.find("no such host") != std::string::npos;
+  if (has_row(text, k_busy))
+    trouble.kind = Kind::busy;
+  else if (has_row(text, k_passing))
+    trouble.kind = Kind::passing;
+  else if (is_fault(text))
+    trouble.kind = Kind::user;
+  trouble.counts |= trouble.kind == Kind::unknown;
+  return trouble;
 }
 
 Trouble of_pull(std::string_view reason, std::string_view message, Credentials credentials) {
-  Trouble trouble = by_words(reason, message, k_pull_faults);
-  if (trouble.kind == Trouble::Kind::passing && credentials == Credentials::none)
-    trouble = by_words(reason, message, k_refused);
-  return trouble;
+  return by_words(reason, message, [credentials](const std::string& text) {
+    return has_row(text, k_pull_faults) || (credentials == Credentials::none && has_row(text, k_refused));
+  });
+}
+
+// That only says that the kubelet waits.
+Trouble of_pause(std::string_view message) {
+  return {Trouble::Kind::passing, one_line(message), true, false};
 }
 
 }  // namespace
 
 Trouble trouble_of(const kube::ContainerStatus& status, Credentials credentials) {
+  const auto is_start_fault = [](const std::string& text) { return has_row(text, k_start_faults); };
   if (status.state != kube::ContainerStatus::State::waiting) return {};
   const std::string& reason = status.reason;
   switch (kube::waiting_of(reason)) {
     case kube::Waiting::pull: {
-      auto trouble = of_pull(reason, status.message, credentials);
+      const Trouble trouble = of_pull(reason, status.message, credentials);
       // From 1.31 on the words of the last pull follow.
-      trouble.back_off =
+      const bool pause =
           reason == "ImagePullBackOff" && status.message.find("ErrImagePull") == std::string::npos;
-      return trouble;
+      return pause && trouble.kind != Trouble::Kind::user ? of_pause(status.message) : trouble;
     }
     case kube::Waiting::never:
-      return {Trouble::Kind::user, status.message.empty() ? reason : one_line(status.message), false};
+      return {Trouble::Kind::user, status.message.empty() ? reason : one_line(status.message), false, false};
     case kube::Waiting::create:
-      return by_words(reason, status.message, k_start_faults);
+      return by_words(reason, status.message, is_start_fault);
     case kube::Waiting::config:
-      return {Trouble::Kind::passing, one_line(status.message), false};
+      return {Trouble::Kind::passing, one_line(status.message), false, false};
     case kube::Waiting::back_off: {
       // By itself it only says that the kubelet waits before it starts this image again. What the last start
       // came to is said apart.
       const auto& last = status.last_terminated;
       if (last && kube::never_started(last->reason))
-        return by_words(last->reason, last->message, k_start_faults);
-      return {Trouble::Kind::passing, one_line(status.message), true};
+        return by_words(last->reason, last->message, is_start_fault);
+      return of_pause(status.message);
     }
     case kube::Waiting::other:
       break;
@@ -119,9 +140,10 @@ Trouble trouble_of(const kube::ContainerStatus& status, Credentials credentials)
   return {};
 }
 
-wire::Fault fault_after_patience(std::string_view message) {
-  return lower(message).find("no such host") != std::string::npos ? wire::Fault::user
-                                                                  : wire::Fault::infrastructure;
+std::chrono::seconds patience_with(const Trouble& trouble, const Policy& policy) {
+  constexpr std::chrono::seconds k_unknown{30};
+  return trouble.kind == Trouble::Kind::unknown ? std::min(k_unknown, policy.pull_patience)
+                                                : policy.pull_patience;
 }
 
 wire::Fault fault_of(const kube::Failure& failure) {

@@ -223,7 +223,7 @@ TEST_CASE("switch: words that are for ever fail at once, and the container recov
                          Row{"ImagePullBackOff", "Back-off pulling image: pull access denied"},
                          Row{"InvalidImageName", "couldn't parse image reference"},
                          Row{"ErrImageNeverPull", "Container image \"a:1\" is not present"},
-                         Row{"RunContainerError", "exec format error"}}) {
+                         Row{"RunContainerError", "mkdir /glidepod: not a directory"}}) {
     for (const Race race : {Race::none, Race::retry_wins, Race::retry_wins_before_answer}) check(row, race);
   }
 }
@@ -269,12 +269,12 @@ TEST_CASE("switch: passing trouble is waited out, but not for ever") {
     // Not the words of the kubelet that waits before it tries again.
     CHECK(h.last<Fail>().message == "dial tcp: i/o timeout");
   }
-  SUBCASE("a registry that has no address is the user's") {
+  SUBCASE("what was said stays known while the kubelet waits") {
     h.waits(0, "ErrImagePull", "lookup nosuch.example: no such host");
     h.waits(0, "CrashLoopBackOff", "back-off 1m20s restarting failed container");
     CHECK(h.core.snapshot().containers[0].trouble == "lookup nosuch.example: no such host");
     h.pass(120s);
-    CHECK(h.last<Fail>().fault == wire::Fault::user);
+    CHECK(h.last<Fail>().message == "lookup nosuch.example: no such host");
   }
 }
 

@@ -1,0 +1,42 @@
+#include "pilot-agent/core/doubts.hpp"
+
+#include <algorithm>
+
+namespace glidepod::agent {
+
+namespace {
+constexpr std::chrono::seconds k_first_pause{60}, k_longest_pause{600};
+// Two failures within this are one.
+constexpr std::chrono::seconds k_apart{60};
+// What failed before that may have been mended since.
+constexpr std::chrono::hours k_forgotten{2};
+constexpr std::size_t k_most = 256;
+}  // namespace
+
+const Doubts::Doubt& Doubts::add(const std::string& image, std::string message, bool counts, Time now) {
+  std::erase_if(doubts_, [now](const Doubt& doubt) { return now >= doubt.until + k_forgotten; });
+  auto found = std::ranges::find(doubts_, image, &Doubt::image);
+  if (found == doubts_.end()) {
+    if (doubts_.size() >= k_most) doubts_.pop_front();
+    found = doubts_.insert(doubts_.end(), Doubt{.image = image, .first = now});
+  }
+  found->message = std::move(message);
+  if (counts && (found->counted == 0 || now >= found->last_counted + k_apart)) {
+    ++found->counted;
+    found->last_counted = now;
+  }
+  const auto doubled = std::min(found->failures++, 5);
+  found->until = now + std::min(k_first_pause * (1 << doubled), k_longest_pause);
+  return *found;
+}
+
+void Doubts::drop(const std::string& image) {
+  std::erase_if(doubts_, [&](const Doubt& doubt) { return doubt.image == image; });
+}
+
+const Doubts::Doubt* Doubts::waits(const std::string& image, Time now) const {
+  const auto found = std::ranges::find(doubts_, image, &Doubt::image);
+  return found == doubts_.end() || now >= found->until ? nullptr : &*found;
+}
+
+}  // namespace glidepod::agent

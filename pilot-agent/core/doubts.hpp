@@ -1,0 +1,37 @@
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+
+#include "pilot-agent/core/types.hpp"
+
+namespace glidepod::agent {
+
+// Images that could not be had on this node, though the pilot's own could. Each waits by itself, longer after
+// each failure, and no other image's job, nor the pilot, bears any of it.
+class Doubts {
+ public:
+  struct Doubt {
+    std::string image;    // as jobs ask for it
+    std::string message;  // the last words of a kubelet, a runtime or a registry
+    int failures = 0;     // for which the pause grows
+    int counted =
+        0;  // of these, no two within a minute of each other, by words that may be the image's fault
+    Time first{}, last_counted{}, until{};
+  };
+  // How many of them are enough to hold a job, where a pilot knows of no other node.
+  static constexpr int k_enough = 3;
+
+  // It has failed again. Valid until the next call.
+  const Doubt& add(const std::string& image, std::string message, bool counts, Time now);
+  // The pilot's own image could not be had either, or this one started.
+  void drop(const std::string& image);
+  // That it is not tried before its pause is over; null if it may be.
+  const Doubt* waits(const std::string& image, Time now) const;
+
+ private:
+  std::deque<Doubt> doubts_;  // the oldest first
+};
+
+}  // namespace glidepod::agent

@@ -1,0 +1,181 @@
+// Images that cannot be had in words that nobody knows: the pilot tries its own, and works on.
+#include "tests/pilot-agent/core_harness.hpp"
+
+using namespace glidepod;
+using namespace glidepod::agent;
+
+namespace {
+
+const std::string k_doubted = "reg.example/bad:1";
+constexpr const char* k_words = "something that nobody has seen yet";
+
+// A job whose image the kubelet cannot get; the container has gone, and the bind has failed.
+ClientId fails(Harness& h, const std::string& image = k_doubted, const std::string& words = k_words,
+               wire::Verb verb = wire::Verb::test) {
+  const ClientId client = h.ask(image, verb);
+  h.patched();
+  h.goodbye();
+  h.waits(0, "ErrImagePull", words);
+  h.pass(120s);
+  return client;
+}
+
+void comes_home(Harness& h) {
+  CHECK(h.last<Patch>().image.ends_with("@" + k_digest_home));
+  h.patched();
+  h.hello();
+  h.runs_home(0);
+  h.pass(90s);
+}
+
+}  // namespace
+
+TEST_CASE("doubts: images that cannot be had in unknown words end no pilot whose own image starts") {
+  Harness h;
+  for (int i = 0; i < 12; ++i) {
+    const ClientId client = fails(h, "reg.example/bad:" + std::to_string(i));
+    CHECK(h.last<Fail>().client == client);
+    CHECK(h.last<Fail>().fault == wire::Fault::doubt);
+    CHECK(h.last<Fail>().message == k_words);
+    comes_home(h);
+  }
+  CHECK(h.count<GiveUp>() == 0);
+  CHECK(h.core.snapshot().failures == 0);
+  const ClientId good = h.ask(k_image_a, wire::Verb::exec, "bob", 20002);
+  h.switch_to(0, k_image_a, k_digest_a);
+  CHECK(h.last<Launch>().client == good);
+}
+
+TEST_CASE("doubts: a pilot whose own image does not start either is at fault, and the image is not") {
+  Harness h;
+  for (int i = 0; i < 5; ++i) {
+    CHECK(h.count<GiveUp>() == 0);
+    h.ask(k_doubted, wire::Verb::test);
+    if (h.last<Patch>().image != k_doubted) {  // the way home is tried again
+      h.patched();
+      h.pass(600s);
+      continue;
+    }
+    h.patched();
+    h.goodbye();
+    h.waits(0, "RunContainerError", "exec /glidepod/bin/glue: exec format error");
+    h.pass(30s);
+    CHECK(h.last<Fail>().fault == wire::Fault::doubt);
+    h.patched();
+    h.waits(0, "RunContainerError", "exec /glidepod/bin/glue: exec format error");
+    h.pass(120s);
+  }
+  CHECK(h.count<GiveUp>() == 1);
+  CHECK(h.core.snapshot().failures == 5);
+}
+
+TEST_CASE("doubts: an image in doubt waits by itself, longer each time, and is held at the third") {
+  Harness h;
+  const auto started = h.now;
+  fails(h);
+  comes_home(h);
+  h.pass(-60s);  // the pause of a minute began with the failure
+  for (int i = 0; i < 2; ++i) {
+    const int patches = h.count<Patch>();
+    const ClientId early = h.ask(k_doubted);
+    CHECK(h.last<Fail>().client == early);
+    CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+    CHECK(h.last<Fail>().message.find("not tried again here for") != std::string::npos);
+    CHECK(h.last<Fail>().message.find(k_words) != std::string::npos);
+    CHECK(h.count<Patch>() == patches);
+    h.pass(120s);
+    fails(h);
+    if (i == 0) CHECK(h.last<Fail>().fault == wire::Fault::doubt);
+    comes_home(h);
+    h.pass(-60s);
+  }
+  CHECK(h.last<Fail>().fault == wire::Fault::user);
+  CHECK(h.last<Fail>().message.find(std::string(k_words) + " (3 times in") == 0);
+  CHECK(started < h.now);
+}
+
+TEST_CASE("doubts: one that starts after all is in doubt no more") {
+  Harness h;
+  fails(h);
+  comes_home(h);
+  h.ask(k_doubted);
+  h.switch_to(0, k_doubted, k_digest_b);
+  CHECK(h.count<Launch>() == 1);
+  h.end_job();
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.end_job();
+  for (int i = 0; i < 2; ++i) {  // the first and the second again
+    fails(h);
+    CHECK(h.last<Fail>().fault == wire::Fault::doubt);
+    comes_home(h);
+    h.pass(600s);
+  }
+}
+
+TEST_CASE("doubts: a node whose DNS does not know a host lets other nodes try first") {
+  Harness h;
+  fails(h, k_doubted, "dial tcp: lookup reg.example: no such host");
+  CHECK(h.last<Fail>().fault == wire::Fault::doubt);
+}
+
+TEST_CASE("doubts: a registry that does not answer fails nobody for good, however often") {
+  Harness h;
+  for (int i = 0; i < 6; ++i) {
+    fails(h, k_doubted, "dial tcp 10.0.0.1:443: connect: connection refused");
+    CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+    comes_home(h);
+    h.pass(600s);
+  }
+  CHECK(h.count<GiveUp>() == 0);
+}
+
+TEST_CASE("doubts: the kubelet's own limit on pulls is nobody's fault, and is waited for") {
+  Harness h;
+  const ClientId client = h.ask(k_doubted);
+  h.patched();
+  h.goodbye();
+  h.waits(0, "ErrImagePull", "pull QPS exceeded");
+  h.pass(300s);
+  CHECK(h.count<Fail>() == 0);
+  h.hello();
+  h.runs(0, k_doubted, "reg.example/bad@" + k_digest_a);
+  CHECK(h.last<Launch>().client == client);
+}
+
+TEST_CASE("doubts: unknown words are not waited for as long as those that are known to pass") {
+  Harness h;
+  h.ask(k_doubted);
+  h.patched();
+  h.goodbye();
+  h.waits(0, "ErrImagePull", k_words);
+  h.pass(29s);
+  CHECK(h.count<Fail>() == 0);
+  h.pass(1s);
+  CHECK(h.count<Fail>() == 1);
+}
+
+TEST_CASE("doubts: a job that is launched without a test is given back, not held") {
+  Harness h;
+  fails(h, k_doubted, k_words, wire::Verb::exec);
+  CHECK(h.last<Fail>().of_job);
+  CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+}
+
+TEST_CASE("doubts: an image that no puller could get touches no container, and is in doubt at once") {
+  Policy policy;
+  policy.pullers = true;
+  Harness h(1, policy);
+  h.ask(k_doubted, wire::Verb::test);
+  const auto wanted = kube::read_wanted(h.last<Want>().text);
+  h.core.on_wanted(h.now);
+  h.pod.pulled_images =
+      kube::pulled_text({{wanted.at(0), kube::PulledImage::State::failed, "ErrImagePull", k_words}});
+  h.tell();
+  h.pass(30s);
+  CHECK(h.last<Fail>().fault == wire::Fault::doubt);
+  CHECK(h.count<Patch>() == 0);
+  CHECK(h.core.snapshot().failures == 0);
+  h.ask(k_doubted, wire::Verb::test);
+  CHECK(h.last<Fail>().message.find("not tried again here for") != std::string::npos);
+}
