@@ -5,7 +5,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../images/containers.sh"
 
 # Their Debian packages.
 build_packages() {
-    debian_packages ca-certificates ccache g++ cmake ninja-build pkg-config libcurl4-openssl-dev libssl-dev nlohmann-json3-dev \
+    debian_packages ca-certificates ccache git g++ cmake ninja-build pkg-config libcurl4-openssl-dev libssl-dev nlohmann-json3-dev \
         libseccomp-dev libcap-dev libspdlog-dev libfmt-dev doctest-dev libcpp-httplib-dev libcli11-dev libpcre2-dev &&
         compile_once
 }
