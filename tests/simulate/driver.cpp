@@ -296,6 +296,7 @@ void Driver::run(const Vacate& action) {
 // To the job it is an answer: what is told must be how it ended.
 void Driver::run(const Hold& action) {
   world_.say("core: Hold of client {}: {}", action.client, action.reason);
+  if (clients_.contains(action.client)) world_.starters.client(action.client).held = true;
   run(Answer{action.client, action.status});
 }
 

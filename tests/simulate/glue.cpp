@@ -115,6 +115,7 @@ void Glue::job_ends(ExitStatus status, std::string_view cause) {
     wire::Exited exited;
     exited.job = job_->id;
     exited.status = status;
+    exited.oom_kills = cause == "memory" ? 1 : 0;
     world_.driver.from_glue(
         link_, "exited",
         [&world = world_, link = link_, exited, client = job_->client](Core& core, Time now) {

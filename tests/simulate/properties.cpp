@@ -214,9 +214,12 @@ void Properties::answered(ClientId id, ExitStatus status) {
         !world_.starters.client(inner).end)
       wrong("a job of its own still runs");
   if (*client.end != status) return wrong("it ended with " + client.end->to_string());
-  // After a signal of its own, it is not known which of both it ended by.
-  if (client.after_goodbye && client.cause == "stop" && !client.signalled)
-    wrong("its container was stopped from outside");
+  // That very signal was sent by its client, too; or HTCondor was ending it already.
+  const bool asked = client.signalled && (client.after_goodbye || *client.signalled == client.end->number);
+  // Where the goodbye of a container that is struck in any order may be slow to come, nobody can know.
+  const bool can_know = client.after_goodbye || world_.weather.slow == 0;
+  if (client.cause == "stop" && can_know && !asked) wrong("its container was stopped from outside");
+  if (client.cause == "memory" && !client.held && !asked) wrong("the kernel killed it for memory");
   if (client.cause == "killed" || client.cause == "lost") wrong("its container was taken from it");
 }
 

@@ -29,6 +29,7 @@ struct Client {
   std::string_view cause;      // itself, signal, memory, stop, lost, killed, finish
   bool after_goodbye = false;  // it ended after glue had said that it goes
   bool told = false;           // the agent was told of the end
+  bool held = false;           // HTCondor was asked to hold it
   bool astray = false;         // it ran in what its image does not name
   bool blamed = false;         // glue or the registry said that it cannot be
 
