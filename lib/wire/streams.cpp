@@ -1,0 +1,123 @@
+#include "lib/wire/streams.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "lib/base/file.hpp"
+#include "lib/base/text.hpp"
+
+namespace glidepod::wire {
+namespace {
+
+constexpr std::array<std::string_view, 3> k_names = {"standard input (`input`, `+In`)",
+                                                     "standard output (`output`, `+Out`)",
+                                                     "standard error (`error`, `+Err`)"};
+constexpr std::size_t k_longest_path = 4096;
+constexpr unsigned k_memory_devices = 1;  // with these, /dev/null
+constexpr unsigned k_null = 3;
+
+// The kernel's name of what a descriptor is, without any link. Empty: it has none of a usual length.
+std::string name_of(const Fd& fd) {
+  std::string name(k_longest_path, '\0');
+  const ssize_t length =
+      ::readlink(fmt::format("/proc/self/fd/{}", fd.get()).c_str(), name.data(), name.size());
+  name.resize(
+      length < 0 || static_cast<std::size_t>(length) == name.size() ? 0 : static_cast<std::size_t>(length));
+  return name;
+}
+
+// Whether this very file is found by this name below the sandbox.
+bool lies_below(const struct stat& file, const std::string& name, const StreamRules& rules) {
+  if (!rules.sandbox.starts_with(rules.volume)) return false;
+  Fd at(::open(rules.volume.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!at) return false;
+  // The volume may be named by way of a link, which the kernel's names never are.
+  const std::string volume = name_of(at);
+  const std::string sandbox = volume + rules.sandbox.substr(rules.volume.size());
+  if (!name.starts_with(sandbox) || name.size() <= sandbox.size() || name[sandbox.size()] != '/')
+    return false;
+  struct stat found {};
+  if (sandbox == volume) return ::fstat(at.get(), &found) == 0 && found.st_dev == file.st_dev;
+  for (const std::string& part : split(std::string_view(name).substr(volume.size()), '/')) {
+    if (part.empty()) continue;
+    if (part == "." || part == "..") return false;
+    at.reset(::openat(at.get(), part.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (!at) return false;
+  }
+  return ::fstat(at.get(), &found) == 0 && found.st_dev == file.st_dev && found.st_ino == file.st_ino;
+}
+
+// One of a pair: connected, and neither side has an address, which a connection to a daemon has.
+bool is_pair(const Fd& fd) {
+  const auto nameless = [&](int (*ask)(int, sockaddr*, socklen_t*)) {
+    sockaddr_un address{};
+    socklen_t length = sizeof address;
+    return ask(fd.get(), reinterpret_cast<sockaddr*>(&address), &length) == 0 &&
+           address.sun_family == AF_UNIX && length == sizeof address.sun_family;
+  };
+  return nameless([](int s, sockaddr* a, socklen_t* l) { return ::getsockname(s, a, l); }) &&
+         nameless([](int s, sockaddr* a, socklen_t* l) { return ::getpeername(s, a, l); });
+}
+
+// What is wrong with it; empty: nothing.
+std::string objection(const Fd& fd, const StreamRules& rules) {
+  const int flags = ::fcntl(fd.get(), F_GETFL);
+  struct stat info {};
+  if (flags < 0 || ::fstat(fd.get(), &info) != 0) return "it is not open";
+  const std::string name = name_of(fd);
+  const auto shown = one_line(name, 200);
+  if (flags & O_PATH) return fmt::format("{} was opened as a path only", shown);
+  switch (info.st_mode & S_IFMT) {
+    case S_IFDIR:
+      return fmt::format("{} is a folder", shown);
+    case S_IFSOCK:
+      return is_pair(fd) ? "" : "it is a socket with an address";
+    case S_IFCHR: {
+      if (info.st_rdev == makedev(k_memory_devices, k_null)) return "";
+      const bool terminal = ::isatty(fd.get()) != 0;
+      if (terminal && (!rules.terminal || *rules.terminal == info.st_rdev)) return "";
+      return fmt::format("{} is a device", shown);
+    }
+    case S_IFIFO:
+      if (name.starts_with("pipe:[")) return "";
+      [[fallthrough]];
+    case S_IFREG:
+      if (info.st_nlink == 0) return "it is a file without a name";
+      return lies_below(info, name, rules) ? "" : fmt::format("{} is not in the job's own folder", shown);
+    default:
+      return fmt::format("{} is a device", shown);
+  }
+}
+
+}  // namespace
+
+Result<void> judge_streams(const std::vector<Fd>& streams, const StreamRules& rules) {
+  for (std::size_t i = 0; i < std::min(streams.size(), k_names.size()); ++i) {
+    const std::string wrong = objection(streams[i], rules);
+    if (!wrong.empty())
+      return error("the job's {} is refused: {}. It may be a file in the job's folder, a pipe or /dev/null",
+                   k_names[i], wrong)
+          .with(RefusedStream{static_cast<int>(i)});
+  }
+  return {};
+}
+
+dev_t terminal_of(pid_t process) {
+  constexpr std::size_t k_field = 4;  // of those after the name: state, parent, group, session, terminal
+  const auto stat = read_file(fmt::format("/proc/{}/stat", process), 4096);
+  if (!stat) return 0;
+  const auto fields = split(std::string_view(*stat).substr(stat->rfind(')') + 2), ' ');
+  const auto number = fields.size() > k_field ? parse_integer(fields[k_field]) : Result<std::int64_t>(0);
+  if (!number) return 0;
+  const auto device = static_cast<unsigned>(*number);
+  return makedev(device >> 8 & 0xfff, (device & 0xff) | (device >> 12 & 0xfff00));
+}
+
+}  // namespace glidepod::wire
