@@ -10,6 +10,7 @@
 #include "lib/base/child.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
+#include "lib/wire/streams.hpp"
 
 namespace glidepod::glue {
 
@@ -122,6 +123,12 @@ Result<void> check_launch(const wire::Launch& launch, std::size_t fds) {
   if (std::ranges::any_of(launch.argv, has_nul) || std::ranges::any_of(launch.environment, has_nul) ||
       has_nul(launch.cwd) || has_nul(launch.launched_marker))
     return error("a launch with a NUL byte in a text");
+  return {};
+}
+
+Result<void> check_streams(const std::vector<Fd>& streams, const std::string& scratch) {
+  const auto judged = wire::judge_streams(streams, {scratch, scratch, std::nullopt});
+  if (!judged) return judged.error().with(wire::Fault::user);
   return {};
 }
 

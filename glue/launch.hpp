@@ -18,6 +18,10 @@ User user_of(const wire::Launch& launch);
 // Whether the message may be followed, whatever the image holds.
 Result<void> check_launch(const wire::Launch& launch, std::size_t fds);
 
+// Whether a job may have these streams: what the agent has judged already (lib/wire/streams.hpp), once more
+// by what is in this container.
+Result<void> check_streams(const std::vector<Fd>& streams, const std::string& scratch);
+
 // What the child's report means, in words for the job's owner; fault_of() it is who has to act.
 Error explain(const ChildReport& report, const wire::Launch& launch,
               const std::vector<std::string>& candidates, const std::string& scratch);

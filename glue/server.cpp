@@ -74,6 +74,8 @@ void Server::on_frame(wire::Frame frame) {
       if (!launch) return link_.drop(launch.error().message());
       if (const auto fit = check_launch(launch.value(), frame.fds.size()); !fit)
         return refuse(launch.value(), fault_of(fit.error()), fit.error().message());
+      if (const auto fit = check_streams(frame.fds, options_.scratch_directory); !fit)
+        return refuse(launch.value(), fault_of(fit.error()), fit.error().message());
       return take_on(std::move(launch).value(), std::move(frame.fds));
     }
     case wire::Type::clear: {

@@ -15,6 +15,8 @@ void Server::on_open_session(const wire::OpenSession& message, const std::vector
     link_.send(wire::SessionFailed{message.job, message.session, wire::Fault::infrastructure, why});
   };
   if (const auto good = check_session(message, fds.size()); !good) return refuse_with(good.error().message());
+  if (const auto good = check_streams(fds, options_.scratch_directory); !good)
+    return refuse_with(good.error().message());
   if (!job_ || job_->launch.job != message.job || job_->stage >= Job::Stage::ending)
     return refuse_with("the job has ended");
   if (job_->stage <= Job::Stage::launching) return refuse_with("the job has not started yet");

@@ -67,6 +67,7 @@ Result<std::unique_ptr<Agent>> Agent::create(Loop& loop, const Settings& setting
 }
 
 Result<void> Agent::start() {
+  TRY(take_lock());
   rules_ = TRY(settings_.rules());
   shared_ = {settings_.scratch, settings_.shared_paths};
   if (const passwd* user = ::getpwnam(settings_.trusted_user.c_str())) trusted_uid_ = user->pw_uid;
@@ -178,32 +179,7 @@ void Agent::finish() {
   for (auto& [id, client] : clients_) (void)client.channel->flush();
 }
 
-void Agent::accept_glue() {
-  auto socket = wire::accept_from(glue_listener_);
-  if (!socket) return spdlog::error("event=accept_failed reason={}", quoted(socket.error().message()));
-  if (!socket->valid()) return;
-  const GlueId id = ++last_id_;
-  PeerProcess process = find_peer_process(*socket);
-  auto channel = wire::Channel::create(loop_, std::move(*socket),
-                                       {[this, id](const wire::Frame& frame) { glue_frame(id, frame); },
-                                        [this, id](const Error& reason) { close_glue(id, reason); }});
-  if (!channel) return spdlog::error("event=accept_failed reason={}", quoted(channel.error().message()));
-  GlueLink& link = glues_[id];
-  link.channel = std::move(*channel);
-  link.process = std::move(process.pidfd);
-  link.instance = process.container_id;
-}
-
-void Agent::accept_client() {
-  auto socket = wire::accept_from(client_listener_);
-  if (!socket) return spdlog::error("event=accept_failed reason={}", quoted(socket.error().message()));
-  if (!socket->valid()) return;
-  auto peer = wire::peer_of(*socket);
-  if (!peer) return spdlog::error("event=accept_failed reason={}", quoted(peer.error().message()));
-  open_link(std::move(*socket), *std::move(peer), {});
-}
-
-void Agent::open_link(Fd socket, wire::Peer peer, std::string instance) {
+void Agent::open_link(Fd socket, wire::Peer peer, PeerProcess process, std::string instance) {
   const ClientId id = ++last_id_;
   auto channel = wire::Channel::create(loop_, std::move(socket),
                                        {[this, id](wire::Frame frame) { client_frame(id, std::move(frame)); },
@@ -216,6 +192,7 @@ void Agent::open_link(Fd socket, wire::Peer peer, std::string instance) {
   ClientLink& link = clients_[id];
   link.channel = std::move(*channel);
   link.peer = std::move(peer);
+  link.process = std::move(process.pidfd);
   link.instance = std::move(instance);
 }
 
@@ -293,6 +270,17 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
   link.launch = TRY(plan_launch(
       bind, {uid, link.peer.gid, {link.peer.groups.begin(), link.peer.groups.end()}, user_name(uid)},
       shared_));
+  if (bind.verb != wire::Verb::test) {
+    if (const auto why = judge(link, frame.fds, bind.work_directory); !why) {
+      refuse_streams(client, why.error());
+      return {};
+    }
+    if (binds_already(client)) {
+      run(Fail{client, true, wire::Fault::infrastructure, "another job of this slot's user runs still"});
+      return {};
+    }
+    link.binds = !bind.program_attached;
+  }
   link.fds = std::move(frame.fds);
   Request request{client, bind.verb, bind.program_attached, {}, fmt::format("uid:{}", uid), {}, uid};
   request.gid = link.peer.gid;
@@ -474,7 +462,9 @@ void Agent::run(const SignalJob& action) {
 void Agent::run(const Answer& action) {
   when_returned(action.client, [this, action] {
     const auto client = clients_.find(action.client);
-    if (client != clients_.end()) (void)client->second.channel->send(wire::Ended{action.status, action.ran});
+    if (client == clients_.end()) return;
+    client->second.binds = false;
+    (void)client->second.channel->send(wire::Ended{action.status, action.ran});
   });
 }
 
@@ -539,7 +529,9 @@ void Agent::run(const Note& action) {
 
 void Agent::tell(ClientId client, wire::Fault fault, const std::string& message) {
   const auto found = clients_.find(client);
-  if (found != clients_.end()) (void)found->second.channel->send(wire::Failed{fault, message});
+  if (found == clients_.end()) return;
+  found->second.binds = false;
+  (void)found->second.channel->send(wire::Failed{fault, message});
 }
 
 void Agent::adjust_watch() {

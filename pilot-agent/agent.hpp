@@ -18,8 +18,10 @@
 #include "lib/wire/socket.hpp"
 #include "pilot-agent/bind_plan.hpp"
 #include "pilot-agent/core/core.hpp"
+#include "pilot-agent/inner_users.hpp"
 #include "pilot-agent/known_jobs.hpp"
 #include "pilot-agent/lending.hpp"
+#include "pilot-agent/peer_process.hpp"
 #include "pilot-agent/settings.hpp"
 #include "pilot-agent/starter.hpp"
 #include "pilot-agent/status.hpp"
@@ -30,10 +32,13 @@ namespace glidepod::agent {
 // Of a pilot job: apptainer is found first.
 void find_our_programs(std::vector<std::string>& environment);
 
+// The fact of an Error of create(): another agent serves this pod.
+struct ServedAlready {};
+
 // Connects the core with the world: sockets, the API, the clock, the log.
 class Agent {
  public:
-  // Listens at both sockets and asks the API for the pod. The loop must outlive it.
+  // Takes the pod's lock, listens at both sockets and asks the API for the pod. The loop must outlive it.
   static Result<std::unique_ptr<Agent>> create(Loop& loop, const Settings& settings);
   ~Agent();
   Agent(const Agent&) = delete;
@@ -89,6 +94,8 @@ class Agent {
   struct ClientLink {
     std::unique_ptr<wire::Channel> channel;
     wire::Peer peer;
+    Fd process;                          // a pidfd
+    bool binds = false;                  // for a job of its own user, which has not been answered yet
     std::string instance;                // of a pilot job's process: the id of its container
     std::shared_ptr<Loan> loan;          // of the same
     bool pilot = false;                  // its job is one, and may ask for containers once it is launched
@@ -106,19 +113,25 @@ class Agent {
   void end_leave();
   void end_finish();
 
+  // agent_doors.cpp: who may connect, and what may be handed to a job
+  Result<void> take_lock();
   void accept_glue();
   void accept_client();
+  Result<void> judge(const ClientLink& link, const std::vector<Fd>& streams,
+                     const std::string& sandbox) const;
+  void refuse_streams(ClientId client, const Error& why);
+  bool binds_already(ClientId client) const;
   // agent_inner.cpp: pilot jobs, and what their own jobs need
   Result<void> listen_to_pilots();
   void accept_pilot();
   Result<void> take_inner_bind(ClientId client, wire::Frame frame);
-  void lend_to(ClientId client, Request request, const Core::Pilot& pilot);
+  Result<void> lend_to(ClientId client, Request request, const Core::Pilot& pilot);
   std::vector<uid_t> pilot_users(const Core::Pilot& pilot) const;
   void open_to_pilots();
   void give_back(const std::shared_ptr<Loan>& loan);
   // Now or, where the client has a loan, when that is given back.
   void when_returned(ClientId client, std::function<void()> act);
-  void open_link(Fd socket, wire::Peer peer, std::string instance);
+  void open_link(Fd socket, wire::Peer peer, PeerProcess process, std::string instance);
   void glue_frame(GlueId glue, const wire::Frame& frame);
   void client_frame(ClientId client, wire::Frame frame);
   Result<void> take_glue_frame(GlueId glue, const wire::Frame& frame);
@@ -144,7 +157,9 @@ class Agent {
   // agent_ends.cpp
   void run(const Vacate& action);
   void run(const Hold& action);
-  void on_held(ClientId client, const ExitStatus& unheld);
+  // Has the starter hold the job; where it does not, unheld says what else.
+  void hold(const Hold& action, std::function<void()> unheld);
+  void on_held(ClientId client, const std::function<void()>& unheld);
   void run(const FinishGlue& action);
   void run(const DropGlue& action);
   void run(const KillGlue& action);
@@ -171,7 +186,7 @@ class Agent {
   kube::PodName pod_;
   std::chrono::seconds pod_grace_{30};
   uid_t trusted_uid_ = 0;
-  uid_t last_inner_ = 0;  // the last user or group made up
+  InnerUsers inner_users_;
   KnownJobs jobs_{"", 0};
   std::unique_ptr<kube::Client> api_;
   std::unique_ptr<kube::PodImages> images_;
@@ -184,7 +199,7 @@ class Agent {
   registry::Client registry_;
   std::map<ClientId, std::unique_ptr<registry::Client::Operation>> questions_;
   std::string version_;  // to watch from; empty: from the present state
-  Fd glue_listener_, client_listener_, pilot_listener_;
+  Fd lock_, glue_listener_, client_listener_, pilot_listener_;
   std::map<GlueId, GlueLink> glues_;
   std::map<ClientId, ClientLink> clients_;
   std::map<JobId, std::shared_ptr<Loan>> loans_;  // of jobs that were launched

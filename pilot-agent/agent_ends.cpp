@@ -36,26 +36,30 @@ void Agent::run(const Hold& action) {
   if (client == clients_.end()) return;
   // The starter of a pilot job's own job is not ours to talk to.
   if (!client->second.instance.empty()) return run(Answer{action.client, action.status});
+  hold(action, [this, action] { run(Answer{action.client, action.status}); });
+}
+
+void Agent::hold(const Hold& action, std::function<void()> unheld) {
   const auto begun = [&]() -> Result<void> {
-    const Parent starter = TRY(find_parent(client->second.peer.pid));
+    const Parent starter = TRY(find_parent(clients_.at(action.client).peer.pid));
     if (starter.name != k_starter) return error("no starter has this job");
     Child::Options options;
     options.argv = {settings_.hold_command, fmt::format("{}{}", settings_.starter_address, starter.pid),
                     std::to_string(action.code), std::to_string(action.subcode), action.reason};
     Child holder = TRY(Child::spawn(options));
-    TRY(loop_.watch(
-        holder.pidfd().get(), EPOLLIN,
-        [this, id = action.client, unheld = action.status](std::uint32_t) { on_held(id, unheld); }));
+    TRY(loop_.watch(holder.pidfd().get(), EPOLLIN,
+                    [this, id = action.client, unheld](std::uint32_t) { on_held(id, unheld); }));
     holders_.emplace(action.client, std::move(holder));
     return {};
   }();
   if (begun) return;
   spdlog::info("event=not_held reason={}", quoted(begun.error().message()));
-  run(Answer{action.client, action.status});
+  unheld();
 }
 
 // Its starter ends it now; one that does not is told how the job ended.
-void Agent::on_held(ClientId id, const ExitStatus& unheld) {
+void Agent::on_held(ClientId id, const std::function<void()>& told_unheld) {
+  const auto unheld = told_unheld;  // it goes with the watch
   auto holder = holders_.extract(id);
   loop_.forget(holder.mapped().pidfd().get());
   const auto ended = holder.mapped().wait();
@@ -65,8 +69,8 @@ void Agent::on_held(ClientId id, const ExitStatus& unheld) {
     spdlog::warn("event=not_held reason={}",
                  quoted(ended ? ended.value().status.to_string() : ended.error().message()));
   if (client == clients_.end()) return;
-  if (!held) return run(Answer{id, unheld});
-  client->second.vacate_timer = loop_.after(k_starter_ends, [this, id, unheld] { run(Answer{id, unheld}); });
+  if (!held) return unheld();
+  client->second.vacate_timer = loop_.after(k_starter_ends, unheld);
 }
 
 }  // namespace glidepod::agent

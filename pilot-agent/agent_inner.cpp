@@ -19,10 +19,6 @@
 namespace glidepod::agent {
 namespace {
 
-// Users and groups of pilot jobs' own jobs; each job has one that no other had for this many jobs.
-// Below 65536, which is all that a pod with a user namespace of its own has.
-constexpr uid_t k_first_inner = 40'000;
-constexpr uid_t k_inner_users = 20'000;
 constexpr std::size_t k_most_links = 256;  // of all pilot jobs, waiting or running
 constexpr std::string_view k_bin = "/glidepod/bin";
 constexpr std::string_view k_path = "PATH=";
@@ -63,12 +59,13 @@ void Agent::accept_pilot() {
   auto socket = wire::accept_from(pilot_listener_);
   if (!socket || !socket->valid()) return;
   auto peer = wire::peer_of(*socket);
-  std::string instance = find_peer_process(*socket).container_id;
+  PeerProcess process = find_peer_process(*socket);
+  std::string instance = process.container_id;
   if (!peer || !core_.pilot_in(instance, peer->uid)) return;
   const auto links =
       std::ranges::count_if(clients_, [](const auto& each) { return !each.second.instance.empty(); });
   if (static_cast<std::size_t>(links) >= k_most_links) return;
-  open_link(std::move(*socket), *std::move(peer), std::move(instance));
+  open_link(std::move(*socket), *std::move(peer), std::move(process), std::move(instance));
 }
 
 // An Error is the caller's fault.
@@ -108,21 +105,23 @@ Result<void> Agent::take_inner_bind(ClientId client, wire::Frame frame) {
   link.pilot = request.pilot;
   if (request.pilot) find_our_programs(launch.environment);
   link.launch = std::move(launch);
+  // What the pilot job has in its own folder it may give to its jobs.
+  if (bind.verb != wire::Verb::test) TRY(judge(link, frame.fds, outer.sandbox));
   link.fds = std::move(frame.fds);
   if (bind.verb == wire::Verb::test) {
     core_.on_bind(std::move(request), std::chrono::steady_clock::now());
     return {};
   }
-  lend_to(client, std::move(request), *pilot);
-  return {};
+  return lend_to(client, std::move(request), *pilot);
 }
 
-void Agent::lend_to(ClientId client, Request request, const Core::Pilot& pilot) {
+Result<void> Agent::lend_to(ClientId client, Request request, const Core::Pilot& pilot) {
   ClientLink& link = clients_.at(client);
-  const auto next = [this] { return k_first_inner + last_inner_++ % k_inner_users; };
-  const auto [family, first] = families_.try_emplace(pilot.id, 0);
-  if (first) family->second = next();
-  request.uid = request.gid = next();
+  std::set<uid_t> busy;
+  for (const User& user : core_.users()) busy.insert(user.uid);
+  if (!families_.contains(pilot.id)) families_[pilot.id] = TRY(inner_users_.take(busy));
+  const auto family = families_.find(pilot.id);
+  request.uid = request.gid = TRY(inner_users_.take(busy));
   link.launch->uid = link.launch->gid = request.uid;
   link.launch->user_name = fmt::format("inner{}", request.uid);
   link.launch->groups.push_back(family->second);
@@ -145,6 +144,7 @@ void Agent::lend_to(ClientId client, Request request, const Core::Pilot& pilot) 
       pump();
     });
   });
+  return {};
 }
 
 // The pilot job's, and those of the pilot jobs that it is a job of.
@@ -164,6 +164,7 @@ void Agent::give_back(const std::shared_ptr<Loan>& loan) {
         spdlog::warn("event=not_taken_back folder={} reason={}", quoted(loan->what.folder),
                      quoted(taken.error().message()));
       loan->returned = true;
+      inner_users_.give_back(loan->what.borrower);
       for (const auto& act : std::exchange(loan->after, {})) act();
       pump();
     });
@@ -179,7 +180,7 @@ void Agent::when_returned(ClientId client, std::function<void()> act) {
 }
 
 void Agent::run(const JobOver& action) {
-  families_.erase(action.job);
+  if (const auto family = families_.extract(action.job)) inner_users_.give_back(family.mapped());
   if (pilots_.erase(action.job) > 0) open_to_pilots();
   if (const auto found = loans_.find(action.job); found != loans_.end()) {
     give_back(found->second);

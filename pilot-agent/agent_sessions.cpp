@@ -22,6 +22,7 @@ Result<void> Agent::take_enter(ClientId client, wire::Frame frame) {
     return error("protocol {} instead of {}", enter.protocol, wire::k_protocol);
   const bool needs_fds = enter.what == wire::Enter::What::session && !enter.request.terminal;
   if (frame.fds.size() != (needs_fds ? 3U : 0U)) return error("standard streams are missing");
+  TRY(judge(link, frame.fds, enter.sandbox));
   link.fds = std::move(frame.fds);
   link.session = std::move(enter.request);
   core_.on_enter({client, link.peer.uid, std::move(enter.sandbox), enter.what});

@@ -252,6 +252,10 @@ int main(int argc, char** argv) {
   if (!loop) return fail(settings, loop.error(), k_failed);
   Program program(*loop, settings);
   const auto done = program.run();
+  if (!done && done.error().fact<ServedAlready>()) {  // whose pod this is says how it ends
+    ::fprintf(stderr, "pilot-agent: %s\n", done.error().message().c_str());
+    return k_failed;
+  }
   if (!done) return fail(settings, done.error(), k_failed);
   spdlog::info("event=finished reason={}", quoted(program.ending()));
   leave_message(settings.termination_log, program.ending());

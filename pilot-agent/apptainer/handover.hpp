@@ -15,7 +15,7 @@ namespace glidepod::apptainer {
 using Outcome = std::variant<ExitStatus, wire::Failed>;
 
 struct HandoverOptions {
-  std::string socket = "/run/glidepod/exec.sock";
+  std::string socket;
   // How long to stay without an agent. It is the pilot container's main process: with it goes the container,
   // this process and the starter included, and HTCondor runs the job elsewhere. Ending at once would let the
   // starter report an end of the job that never was.
@@ -24,6 +24,10 @@ struct HandoverOptions {
   bool stands_for_job = false;
   Milliseconds tell_limit = std::chrono::milliseconds(500);  // for telling the starter where the job ran
 };
+
+// Those of the shipped program, for this socket. Nothing of them can be set from outside: a job's environment
+// is that of the program which HTCondor starts for it. Tests link other ones (tests/apptainer/options.cpp).
+HandoverOptions usual_options(std::string socket);
 
 // Hands the request to the agent with this process's standard streams and waits for the end, passing signals
 // on. An Error means that nothing was started, for one that no agent is listening.

@@ -1,4 +1,3 @@
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -6,7 +5,6 @@
 #include <vector>
 
 #include "lib/base/file.hpp"
-#include "lib/base/text.hpp"
 #include "pilot-agent/apptainer/command_line.hpp"
 #include "pilot-agent/apptainer/enter.hpp"
 #include "pilot-agent/apptainer/handover.hpp"
@@ -77,12 +75,7 @@ bool in_payload_container() {
 }
 
 HandoverOptions handover_options() {
-  HandoverOptions options;
-  if (in_payload_container()) options.socket = "/glidepod/run/pilots.sock";
-  if (const char* socket = ::secure_getenv("GLIDEPOD_EXEC_SOCKET")) options.socket = socket;
-  if (const char* stay = ::secure_getenv("GLIDEPOD_STAY_MS"))
-    if (const auto number = parse_integer(stay)) options.stay_without_agent = Milliseconds(number.value());
-  return options;
+  return usual_options(in_payload_container() ? "/glidepod/run/pilots.sock" : "/run/glidepod/exec.sock");
 }
 
 int run(const std::vector<std::string>& arguments) {

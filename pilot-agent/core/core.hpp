@@ -212,6 +212,7 @@ class Core {
   std::string exact_name(const std::string& image) const;
 
   // glues.cpp: who comes and goes
+  std::string stranger(const Container& container, const std::string& instance) const;
   void greet(Container& container, Time now);
   void part(Container& container, EventKind event, Time now);
   void look_at(Container& container, Time now);

@@ -25,6 +25,11 @@ void Core::on_hello(GlueId glue, const std::string& name, const std::string& ins
     warn("event=refused container={} reason=\"not a payload container of this pod\"", word(name));
     return act(DropGlue{glue});
   }
+  if (const auto wrong = stranger(*container, instance); !wrong.empty()) {
+    warn("event=refused container={} id={} reason={}", word(name), word(instance.substr(0, 12)),
+         quoted(wrong));
+    return act(DropGlue{glue});
+  }
   // One container has one glue: an older connection is dead, though its end has not been seen.
   if (container->glue != 0) {
     act(DropGlue{container->glue});
@@ -44,6 +49,18 @@ void Core::on_hello(GlueId glue, const std::string& name, const std::string& ins
   if (finishing_) return act(FinishGlue{glue});
   greet(*container, now);
   settle(now);
+}
+
+// Why a Hello under a container's name is not of that container's glue; empty: nothing speaks against it.
+std::string Core::stranger(const Container& container, const std::string& instance) const {
+  for (const Container& other : containers_) {
+    if (other.last_instance.empty()) continue;
+    // Where ids can be told, each payload container has one. A process beside this agent has none.
+    if (instance.empty()) return "it is in no payload container";
+    if (&other != &container && instance == other.last_instance)
+      return fmt::format("it is in container {}", other.name);
+  }
+  return {};
 }
 
 void Core::greet(Container& container, Time now) {

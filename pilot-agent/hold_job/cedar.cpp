@@ -4,6 +4,8 @@
 #include <netdb.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+
+#include <algorithm>
 #include <array>
 
 #include "lib/base/text.hpp"
@@ -88,6 +90,17 @@ Result<Address> parse_address(std::string_view line) {
   if (address.host.front() == '[' && address.host.back() == ']')
     address.host = address.host.substr(1, address.host.size() - 2);
   return address;
+}
+
+bool is_proof_folder(std::string_view path) {
+  constexpr std::string_view k_begin = "/tmp/FS_";
+  constexpr std::size_t k_longest_name = 64;
+  if (!path.starts_with(k_begin)) return false;
+  path.remove_prefix(k_begin.size());
+  const auto letter = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  return !path.empty() && path.size() <= k_longest_name && std::ranges::all_of(path, letter);
 }
 
 Result<Connection> Connection::open(const Address& address, int seconds) {

@@ -47,6 +47,9 @@ struct Address {
 };
 Result<Address> parse_address(std::string_view line);
 
+// Whether the method FS can name this path for a folder that is to be made: /tmp/FS_ and letters or digits.
+bool is_proof_folder(std::string_view path);
+
 // A connection that blocks, at most so long at each step.
 class Connection {
  public:

@@ -49,13 +49,19 @@ cedar::Message opening(std::string_view version) {
   return message;
 }
 
-// Makes the folder that the starter names: it looks who owns it.
+// HTCondor's method FS: the starter names a folder in /tmp, we make it, and it looks who owns it. This is
+// root, and whoever took the port of a starter that has ended may name anything: nothing but such a folder is
+// made, and that only where nothing has the name yet.
 Result<void> authenticate(cedar::Connection& connection) {
   TRY(connection.send(cedar::Message().number(k_file_system)));
   if (TRY(TRY(connection.receive()).number()) != k_file_system)
     return error("the starter does not accept FS");
   const std::string folder = TRY(TRY(connection.receive()).text());
-  const bool made = !folder.empty() && ::mkdir(folder.c_str(), 0700) == 0;
+  if (!cedar::is_proof_folder(folder)) {
+    (void)connection.send(cedar::Message().number(-1));
+    return error("the starter wants the folder '{}' made, which FS never names", one_line(folder, 100));
+  }
+  const bool made = ::mkdir(folder.c_str(), 0700) == 0;
   const Error failure = Error::system("make {}", folder);
   const auto told = connection.send(cedar::Message().number(made ? 0 : -1));
   const auto answer = [&]() -> Result<std::int32_t> {

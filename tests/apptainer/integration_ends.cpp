@@ -93,19 +93,19 @@ TEST_CASE("apptainer: a wrong command line or image never reaches the agent") {
 TEST_CASE("apptainer: with no agent it says so and starts nothing") {
   SmallAgent agent;
   agent.stop_listening();
-  agent.start({.environment = {"GLIDEPOD_STAY_MS=0"}});
+  agent.start({.environment = {"TEST_STAY_MS=0"}});
   auto ran = agent.ran();
   CHECK(ran.status == ExitStatus::exited(125));
   CHECK(one_line_with(ran.err, "docker://image: no pilot agent: connect to " + agent.folder()));
   CHECK(one_line_with(ran.err, "Connection refused"));
-  agent.start({.arguments = {"test", "docker://image"}, .environment = {"GLIDEPOD_EXEC_SOCKET=/none"}});
+  agent.start({.arguments = {"test", "docker://image"}, .environment = {"TEST_EXEC_SOCKET=/none"}});
   ran = agent.ran();
   CHECK(ran.status == ExitStatus::exited(125));
   CHECK(ran.out == "docker://image: no pilot agent: connect to /none: No such file or directory\n");
 }
 
 TEST_CASE("apptainer: an agent that vanishes is told apart from a job that ended") {
-  const Strings leave_at_once{"GLIDEPOD_STAY_MS=0"};
+  const Strings leave_at_once{"TEST_STAY_MS=0"};
   const std::string lost = "docker://image: lost the agent before the job ended";
   SmallAgent agent;
   SUBCASE("before it read anything") {
@@ -150,7 +150,7 @@ TEST_CASE("apptainer: without its agent it stays until it is told to go") {
 // Its end at once would be taken for the job's: the starter outlives the agent for a moment.
 TEST_CASE("apptainer: it stays also where the agent never heard of the job") {
   SmallAgent agent;
-  const Strings stay{"GLIDEPOD_STAY_MS=300"};
+  const Strings stay{"TEST_STAY_MS=300"};
   const auto began = std::chrono::steady_clock::now();
   SUBCASE("since nobody listens any more") {
     agent.stop_listening();
@@ -172,7 +172,7 @@ TEST_CASE("apptainer: nonsense from the agent is the infrastructure's fault") {
   for (const std::string& bytes : {std::string("\0\0\0\0\x63\0\0\0\0\0\0\0", 12),      // an unknown type
                                    std::string("\x01\0\0\0\x60\0\0\0\0\0\0\0\0", 13),  // too short for Ended
                                    std::string("\0\0\0\0\0\0\0\0\xff\0\0\0", 12)}) {   // too many descriptors
-    agent.start({.environment = {"GLIDEPOD_STAY_MS=0"}});
+    agent.start({.environment = {"TEST_STAY_MS=0"}});
     Fd connection = agent.accept();
     REQUIRE(::write(connection.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
     connection.reset();  // and with it the unread request, which holds the pipes

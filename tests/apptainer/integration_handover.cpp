@@ -136,3 +136,15 @@ TEST_CASE("apptainer: called as singularity it is the same") {
   std::filesystem::create_symlink(APPTAINER_PROGRAM, link);
   CHECK(agent.run({.program = link}, ExitStatus::exited(37)).status == ExitStatus::exited(37));
 }
+
+TEST_CASE("apptainer: as it is shipped, no variable says where the agent is: the job chooses them") {
+  SmallAgent agent;
+  agent.start({.arguments = {"test", "docker://image"},
+               .environment = {"GLIDEPOD_EXEC_SOCKET=" + agent.socket(), "TEST_EXEC_SOCKET=" + agent.socket(),
+                               "GLIDEPOD_STAY_MS=600000", "TEST_STAY_MS=600000"},
+               .program = SHIPPED_APPTAINER});
+  const auto ran = agent.ran();
+  CHECK(ran.status == ExitStatus::exited(125));
+  CHECK(ran.out.find("/run/glidepod/exec.sock") != std::string::npos);
+  CHECK_FALSE(agent.was_called());
+}

@@ -64,6 +64,8 @@ class SmallAgent {
   const Child& child() const { return *child_; }
   const std::vector<Fd>& fds() const { return fds_; }
   const std::string& folder() const { return folder_.path; }
+  const std::string& socket() const { return socket_; }
+  bool was_called() const { return wire::accept_from(listener_).value().valid(); }
   const wire::Peer& peer() const { return peer_; }
 
  private:

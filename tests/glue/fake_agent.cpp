@@ -5,7 +5,6 @@
 #include <grp.h>
 #include <seccomp.h>
 #include <sys/capability.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -163,9 +162,11 @@ void FakeAgent::check_type(wire::Type got, wire::Type wanted) {
 }
 
 void FakeAgent::send_launch(const wire::Launch& launch) {
-  output_.reset(::memfd_create("output", MFD_CLOEXEC));
-  // Two processes that write at once would write to one place: no lock guards a memfd's offset.
-  REQUIRE(::fcntl(output_.get(), F_SETFL, O_APPEND) == 0);
+  // As the starter opens it: of the job's folders, in this container too.
+  constexpr const char* output = "/glidepod/scratch/output";
+  ::unlink(output);
+  output_.reset(::open(output, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600));
+  REQUIRE(output_);
   const Fd input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   std::vector<int> fds = {input.get(), output_.get(), output_.get()};
   const Fd program(launch.program_attached ? ::open("/job", O_RDONLY | O_CLOEXEC) : -1);

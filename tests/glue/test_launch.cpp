@@ -167,3 +167,18 @@ TEST_CASE("launch: a folder behind a link of ours is the infrastructure's") {
   CHECK(fault_of(explain({Step::directory, ENOENT, -1}, launch, {}, k_scratch)) ==
         wire::Fault::infrastructure);
 }
+
+TEST_CASE(
+    "launch: what the agent has not judged, glue does: streams are below the shared volume, or nowhere") {
+  std::vector<Fd> streams;
+  for (int i = 0; i < 3; ++i) streams.emplace_back(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  CHECK(check_streams(streams, k_scratch).ok());
+  for (const char* door : {"/", "/etc/passwd", "/dev/zero", "/proc/self/status"}) {
+    CAPTURE(door);
+    streams[1].reset(::open(door, O_RDONLY | O_CLOEXEC));
+    const auto judged = check_streams(streams, k_scratch);
+    REQUIRE_FALSE(judged.ok());
+    CHECK(fault_of(judged.error()) == wire::Fault::user);
+    CHECK(judged.error().message().find("standard output") != std::string::npos);
+  }
+}

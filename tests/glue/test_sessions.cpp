@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,7 +36,9 @@ struct Visited : Session {
     if (terminal) {
       agent.send(message);
     } else {
-      written.reset(::memfd_create("session", MFD_CLOEXEC));
+      constexpr const char* output = "/glidepod/scratch/session";
+      ::unlink(output);
+      written.reset(::open(output, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
       const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
       agent.send(message, {null.get(), written.get(), written.get()});
     }
@@ -239,4 +240,15 @@ TEST_CASE("sessions: a suspended job's are suspended too") {
   v.agent.send(wire::Signal{v.job.job, SIGCONT});
   CHECK(v.agent.expect<wire::SessionEnded>().session == v.last);
   v.end_job();
+}
+
+TEST_CASE("sessions: a stream that leads out of the container is refused, and the job goes on") {
+  Visited v;
+  const Fd folder(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  wire::OpenSession message{v.job.job, ++v.last, {}};
+  message.request.command = "true";
+  v.agent.send(message, {folder.get(), null.get(), null.get()});
+  CHECK(v.agent.expect<wire::SessionFailed>().message.find("/ is a folder") != std::string::npos);
+  CHECK(v.run("exit 3") == ExitStatus::exited(3));
 }

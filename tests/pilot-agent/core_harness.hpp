@@ -36,8 +36,8 @@ struct Harness {
   explicit Harness(
       int count = 1, const Policy& policy = {}, int pilot_restarts = 0,
       Core::Earlier earlier = Core::Earlier::none,
-      const std::function<void(kube::Pod&)>& more = [](kube::Pod&) {})
-      : core(policy) {
+      const std::function<void(kube::Pod&)>& more = [](kube::Pod&) {}, bool ids = true)
+      : core(policy), ids_known(ids) {
     pod.name = "pilot-1";
     pod.resource_version = "1";
     add("pilot", "reg.example/pilot:1", {"/usr/bin/pilot-agent"}, pilot_restarts);
@@ -48,6 +48,12 @@ struct Harness {
       if (pod.containers[static_cast<std::size_t>(i) + 1].image == pod.containers.front().image) hello(i);
     core.on_first_pod(pod, earlier, now);
     take();
+  }
+
+  // In a pod where no container's id can be told.
+  static Harness without_ids(int count = 1) {
+    return Harness(
+        count, {}, 0, Core::Earlier::none, [](kube::Pod&) {}, false);
   }
 
   static std::string name(int i) { return "payload-" + std::to_string(i); }
@@ -209,7 +215,7 @@ struct Harness {
   std::map<int, GlueId> glue;
   std::map<int, int> instances;
   std::map<int, bool> over;
-  bool ids_known = true;
+  bool ids_known;
   std::int64_t disk_kib = 0;  // of the slots
   kube::Amount slot_size;
   std::uint64_t last_id = 0;

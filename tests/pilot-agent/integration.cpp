@@ -177,12 +177,12 @@ TEST_CASE("agent: killing apptainer kills the job, a signal to it reaches the jo
   Cluster c;
   int job = c.start({k_a, {"/bin/sh", "-c", "trap 'exit 5' USR1; echo on; tail -f /dev/null & wait"}});
   REQUIRE(c.until([&] { return c.logged("event=started"); }));
-  REQUIRE(c.until([&] { return read_file(c.folder() + "/out.1").value() == "on\n"; }));
+  REQUIRE(c.until([&] { return read_file(c.folder() + "/scratch/dir_1/out.1").value() == "on\n"; }));
   REQUIRE(c.child(job).signal(SIGUSR1).ok());
   CHECK(c.wait(job).status == ExitStatus::exited(5));
   CHECK(c.logged("killed=1"));
   job = c.start({k_a, {"/bin/sh", "-c", "echo on; exec tail -f /dev/null"}});
-  REQUIRE(c.until([&] { return read_file(c.folder() + "/out.2").value() == "on\n"; }));
+  REQUIRE(c.until([&] { return read_file(c.folder() + "/scratch/dir_1/out.2").value() == "on\n"; }));
   REQUIRE(c.child(job).signal(SIGKILL).ok());
   CHECK(c.wait(job).status == ExitStatus::signaled(SIGKILL));
   REQUIRE(c.until([&] { return c.logged("event=abandoned"); }));

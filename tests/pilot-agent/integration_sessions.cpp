@@ -33,12 +33,12 @@ struct Visited : SmallCluster {
   std::string sandbox() const { return folder() + "/scratch/dir_1"; }
   // A session as sshd starts it.
   Child visit(uid_t uid, const std::string& command, const std::string& where) {
-    out_.reset(::open((folder() + "/session").c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    out_.reset(::open((sandbox() + "/session").c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     return Child::fork([&] {
              ::dup2(out_.get(), 1);
              ::dup2(out_.get(), 2);
              ::setenv("SSH_ORIGINAL_COMMAND", command.c_str(), 1);
-             ::setenv("GLIDEPOD_EXEC_SOCKET", (folder() + "/exec.sock").c_str(), 1);
+             ::setenv("TEST_EXEC_SOCKET", (folder() + "/exec.sock").c_str(), 1);
              if (::setgroups(0, nullptr) != 0 || ::setgid(uid) != 0 || ::setuid(uid) != 0) return 99;
              ::execl((folder() + "/job-shell").c_str(), "job-shell", "-c", ("job-shell " + where).c_str(),
                      nullptr);
@@ -53,7 +53,7 @@ struct Visited : SmallCluster {
     loop.forget(child.pidfd().get());
     Ran ran;
     ran.status = child.wait()->status;
-    ran.out = read_file(folder() + "/session").value();
+    ran.out = read_file(sandbox() + "/session").value();
     return ran;
   }
   Ran visited(uid_t uid, const std::string& command) { return end_of(visit(uid, command, sandbox())); }

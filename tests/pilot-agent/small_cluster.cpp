@@ -68,7 +68,7 @@ bool become_user(uid_t uid) {
   if (!write_all(ad, ad_of(job) + "JobUniverse = 5\nContainerImage = \"" + job.image + "\"\n")) ::_exit(97);
   ::lseek(ad.get(), 0, SEEK_SET);
   ::dup2(ad.get(), 0);
-  ::setenv("GLIDEPOD_EXEC_SOCKET", (folder + "/exec.sock").c_str(), 1);
+  ::setenv("TEST_EXEC_SOCKET", (folder + "/exec.sock").c_str(), 1);
   ::setenv("_CONDOR_SCRATCH_DIR", (folder + "/scratch/dir_1").c_str(), 1);
   if (::chdir("/") != 0 || !become_user(job.uid)) ::_exit(99);
   ::execl(isolated_programs().apptainer.c_str(), "prepare-job", nullptr);
@@ -78,8 +78,9 @@ bool become_user(uid_t uid) {
 [[noreturn]] void become_apptainer(const SmallCluster::Job& job, const std::string& folder, const Fd& out) {
   ::dup2(out.get(), 1);
   ::dup2(out.get(), 2);
-  ::setenv("GLIDEPOD_EXEC_SOCKET", (folder + "/exec.sock").c_str(), 1);
-  ::setenv("GLIDEPOD_STAY_MS", "100", 1);
+  if (!job.in.empty()) ::dup2(::open(job.in.c_str(), O_RDONLY), 0);
+  ::setenv("TEST_EXEC_SOCKET", (folder + "/exec.sock").c_str(), 1);
+  ::setenv("TEST_STAY_MS", "100", 1);
   const std::string sandbox = folder + "/scratch/dir_1";
   std::vector<std::string> words = {"apptainer", "-s",    job.verb, "-W",    sandbox, "--pwd",  sandbox,
                                     "-B",        sandbox, "--home", sandbox, "-C",    job.image};
@@ -165,7 +166,7 @@ SmallCluster::~SmallCluster() {
   }
 }
 
-void SmallCluster::start_agent() {
+Child SmallCluster::spawn_agent(const std::string& log_file) {
   Child::Options options;
   options.argv = {isolated_programs().agent};
   options.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin",
@@ -181,16 +182,30 @@ void SmallCluster::start_agent() {
                          "GLIDEPOD_TERMINATION_LOG=" + folder() + "/termination-log",
                          "GLIDEPOD_FAILURE_FILE=" + folder() + "/failure"};
   for (const std::string& setting : settings_) options.environment.push_back("GLIDEPOD_" + setting);
-  write(folder() + "/termination-log", "");
-  const Fd log = open_file(folder() + "/agent.log", O_WRONLY | O_CREAT | O_APPEND, 0644).value();
+  const Fd log = open_file(log_file, O_WRONLY | O_CREAT | O_APPEND, 0644).value();
   options.stderr_fd = log.get();
-  agent_ = Child::spawn(options).value();
+  return Child::spawn(options).value();
+}
+
+void SmallCluster::start_agent() {
+  write(folder() + "/termination-log", "");
+  agent_ = spawn_agent(folder() + "/agent.log");
   REQUIRE(loop.watch(agent_->pidfd().get(), EPOLLIN,
                      [this](std::uint32_t) {
                        loop.forget(agent_->pidfd().get());
                        agent_ended = agent_->wait().value().status;
                      })
               .ok());
+}
+
+SmallCluster::Ran SmallCluster::second_agent() {
+  const std::string log_file = folder() + "/second.log";
+  Child second = spawn_agent(log_file);
+  bool ended = false;
+  REQUIRE(loop.watch(second.pidfd().get(), EPOLLIN, [&](std::uint32_t) { ended = true; }).ok());
+  if (!until([&] { return ended; })) (void)second.signal(SIGKILL);
+  loop.forget(second.pidfd().get());
+  return {second.wait().value().status, read_file(log_file).value()};
 }
 
 void SmallCluster::restart_agent() {
@@ -351,14 +366,22 @@ int SmallCluster::start(const Job& job) {
   // The ad stays root's, as HTCondor's own, or is the job's user's.
   const uid_t author = job.told ? job.uid : 0;
   REQUIRE((::chown(ad.c_str(), author, author) == 0 && ::chown(sandbox.c_str(), job.uid, job.uid) == 0));
-  const std::string file = fmt::format("{}/out.{}", folder(), ++last_job_);
-  const Fd out = open_file(file, O_RDWR | O_CREAT | O_TRUNC, 0644).value();
+  const std::string file = fmt::format("{}/out.{}", sandbox, ++last_job_);
+  Fd out, read_end;
+  if (job.probe) {  // it has no sandbox
+    int ends[2];
+    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    read_end.reset(ends[0]);
+    out.reset(ends[1]);
+  } else {
+    out = open_file(file, O_RDWR | O_CREAT | O_TRUNC, 0644).value();
+  }
   const auto begin = std::chrono::steady_clock::now();
   auto child = Child::fork([&]() -> int {
     if (!job.parent.empty()) return parent_process(job, folder(), out);
     become_apptainer(job, folder(), out);
   });
-  jobs_[last_job_] = std::make_unique<Started>(Started{std::move(*child), file, begin});
+  jobs_[last_job_] = std::make_unique<Started>(Started{std::move(*child), file, std::move(read_end), begin});
   return last_job_;
 }
 
@@ -377,7 +400,7 @@ SmallCluster::Ran SmallCluster::wait(int id) {
               .ok());
   REQUIRE(until([&] { return done; }));
   ran.status = job.child.wait().value().status;
-  ran.out = read_file(job.out).value();
+  ran.out = (job.pipe ? read_all(job.pipe, "pipe", 1 << 16) : read_file(job.out)).value();
   jobs_.erase(id);
   return ran;
 }

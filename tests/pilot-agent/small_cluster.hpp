@@ -35,6 +35,7 @@ class SmallCluster {
     // gives prepare-job the true one before.
     bool told = false;
     uid_t parent_uid = 0;
+    std::string in = {};  // what its starter opens as standard input; empty: what this process has
   };
   struct Ran {
     ExitStatus status;
@@ -70,6 +71,8 @@ class SmallCluster {
   void kill_glue(int payload, const std::string& reason);
   // Kills the agent and starts another, as the kubelet would.
   void restart_agent();
+  // Starts another beside it, until that one has ended; its log is the output.
+  Ran second_agent();
   // Ends the agent by SIGTERM; how it ended.
   ExitStatus stop();
   std::optional<ExitStatus> agent_ended;
@@ -96,6 +99,7 @@ class SmallCluster {
   struct Started {
     Child child;
     std::string out;  // file
+    Fd pipe;          // or this
     std::chrono::steady_clock::time_point begin;
   };
   nlohmann::json pod() const;
@@ -104,6 +108,7 @@ class SmallCluster {
   void start_glue(Container& container);
   void glue_gone(Container& container);
   void tell();
+  Child spawn_agent(const std::string& log_file);
   void start_agent();
 
   bool isolated_ = isolate();

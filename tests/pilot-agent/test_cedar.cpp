@@ -39,3 +39,17 @@ TEST_CASE("cedar: a daemon's address, as its address file has it") {
   for (const auto* wrong : {"", "<>", "10.1.2.3:4567", "<10.1.2.3>", "<10.1.2.3:0>", "<:1>", "<a:99999>"})
     CHECK(!parse_address(wrong));
 }
+
+TEST_CASE("cedar: root makes no folder but one that the method FS can name") {
+  for (const auto* right : {"/tmp/FS_XXXg1sDv2", "/tmp/FS_a", "/tmp/FS_012345"})
+    CHECK(is_proof_folder(right));
+  for (const auto* wrong :
+       {"", "/", "/tmp", "/tmp/", "/tmp/FS_", "/tmp/FS_a/b", "/tmp/FS_../x", "/tmp/FS_a/../../etc/x",
+        "/tmp/FS_a b", "/tmp/FS_a.b", "/tmp/fs_a", "/etc/condor/config.d/99", "tmp/FS_a", "//tmp/FS_a",
+        "/tmp/FS_REMOTE_h_1_a", "/var/tmp/FS_a", "/glidepod/run/FS_a"}) {
+    CAPTURE(wrong);
+    CHECK_FALSE(is_proof_folder(wrong));
+  }
+  CHECK_FALSE(is_proof_folder("/tmp/FS_a\0b"s));
+  CHECK_FALSE(is_proof_folder("/tmp/FS_" + std::string(65, 'a')));
+}

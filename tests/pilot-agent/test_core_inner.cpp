@@ -82,8 +82,7 @@ TEST_CASE("pilot jobs: only the job's own user in its own container is believed"
 }
 
 TEST_CASE("pilot jobs: a pilot whose container cannot be told is not believed") {
-  Harness h(2);
-  h.ids_known = false;
+  Harness h = Harness::without_ids(2);
   ask_with(h, be_pilot);
   h.switch_to(0, k_image_a, k_digest_a);
   REQUIRE(h.state(0) == State::running);

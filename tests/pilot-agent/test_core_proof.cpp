@@ -183,8 +183,7 @@ TEST_CASE("proof: a request whose image is being asked about gets another contai
 }
 
 TEST_CASE("proof: where container ids cannot be told, time proves home and nothing is learnt before") {
-  Harness h;
-  h.ids_known = false;
+  Harness h = Harness::without_ids();
   h.hello();
   h.ask(k_v1);
   h.switch_to(0, k_v1, k_digest_a);
@@ -201,8 +200,7 @@ TEST_CASE("proof: where container ids cannot be told, time proves home and nothi
 }
 
 TEST_CASE("proof: where container ids cannot be told, who was there before a patch did not come after it") {
-  Harness h;
-  h.ids_known = false;
+  Harness h = Harness::without_ids();
   h.hello();
   h.ask(k_v1);
   h.patch_failed(0);  // no answer: the way home begins, with this glue still connected
@@ -283,8 +281,7 @@ TEST_CASE("proof: the container's id in the names of control groups") {
 }
 
 TEST_CASE("proof: a status that has yet to come does not keep the clock busy") {
-  Harness h;
-  h.ids_known = false;
+  Harness h = Harness::without_ids();
   h.ask(k_image_a);
   h.lose();
   h.status(0).state = ContainerStatus::State::waiting;
@@ -294,4 +291,21 @@ TEST_CASE("proof: a status that has yet to come does not keep the clock busy") {
   CHECK(h.state() == State::switching);
   REQUIRE(h.core.next_deadline().has_value());
   CHECK(*h.core.next_deadline() > h.now);
+}
+
+TEST_CASE("proof: a glue under another container's name is refused, whether that one has come or not") {
+  Harness h(2);
+  const auto refused = [&](int container, const std::string& id) {
+    h.core.on_hello(99, Harness::name(container), id, h.now);
+    h.take();
+    return h.count<DropGlue>() > 0 && h.last<DropGlue>().glue == 99;
+  };
+  CHECK(refused(1, h.id(0)));
+  CHECK(refused(1, ""));  // from beside the agent
+  CHECK(refused(0, ""));
+  h.lose(1);
+  CHECK(refused(1, h.id(0)));
+  CHECK(h.core.missing() == std::vector<std::string>{"payload-1"});
+  h.hello(1);
+  CHECK(h.core.missing().empty());
 }
