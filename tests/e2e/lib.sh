@@ -174,6 +174,9 @@ marked() {  # MARK
 is_marked() { [[ -n $(marked "$1") ]]; }
 not_marked() { [[ -z $(marked "$1") ]]; }
 
+# Looks at all that processes of jobs hold; fails if something leads out of its container, or there is none (doors.py).
+no_door() { in_env python3 "$e2e_source/doors.py" "$@"; }  # [PID...]
+
 # What `/jobs/leave files` has left in shared places, and segments of shared memory of slots and of pilot jobs' jobs.
 left_files() {  # MARK
     local pid
