@@ -57,7 +57,7 @@ Value Evaluator::fail(std::string why) {
   // Nothing more is read: every loop sees the end.
   rest_ = {};
   token_ = {};
-  return Value::failed(failure_);
+  return unknown(failure_);
 }
 
 bool Evaluator::take(std::string_view symbol) {
@@ -70,13 +70,13 @@ Value Evaluator::attribute(std::string_view lower_name) {
   const auto found = ad_.attributes_.find(lower_name);
   if (found == ad_.attributes_.end()) return Value::undefined();
   if (found->second.expression.empty())
-    return pay(work_of(found->second.value)) ? found->second.value : Value::failed(k_too_much);
+    return pay(work_of(found->second.value)) ? found->second.value : unknown(k_too_much);
   return expression(found->second.expression);
 }
 
 Value Evaluator::expression(std::string_view text) {
-  if (depth_ >= k_deepest) return Value::failed("refers to itself or is nested too deeply");
-  if (budget_ <= 0) return Value::failed(k_too_much);
+  if (depth_ >= k_deepest) return unknown("refers to itself or is nested too deeply");
+  if (budget_ <= 0) return unknown(k_too_much);
   ++depth_;
   const auto outer_rest = std::exchange(rest_, text);
   auto outer_token = std::exchange(token_, {});
@@ -86,7 +86,7 @@ Value Evaluator::expression(std::string_view text) {
   if (token_.type == Token::Type::invalid) value = fail(token_.text);
   if (token_.type != Token::Type::end)
     value = fail(fmt::format("'{}' is not expected", one_line(token_.text, 100)));
-  if (!failure_.empty()) value = Value::failed(failure_);
+  if (!failure_.empty()) value = unknown(failure_);
   failure_ = std::move(outer_failure);
   token_ = std::move(outer_token);
   rest_ = outer_rest;
@@ -142,9 +142,15 @@ Value Evaluator::unary() {
   auto value = postfix();
   for (auto sign = signs.rbegin(); sign != signs.rend(); ++sign) {
     if (*sign == '!') value = negate(value);
-    if (*sign == '-') value = apply_operator("-", Value::of(std::int64_t{0}), value);
-    if (*sign == '+' && !is_number(value) && !value.is(Value::Type::undefined))
-      value = Value::failed("'+' needs a number");
+    if (*sign == '!') continue;
+    // Not of true and false, which are numbers to every other operator.
+    const bool number = value.is(Value::Type::integer) || value.is(Value::Type::real);
+    if (value.is(Value::Type::error) || value.is(Value::Type::undefined)) continue;
+    if (!number)
+      value = Value::failed(fmt::format("'{}' needs a number", *sign));
+    else if (*sign == '-')
+      value = value.is(Value::Type::real) ? Value::of(-value.real)
+                                          : apply_operator("-", Value::of(std::int64_t{0}), value);
   }
   return value;
 }
@@ -156,6 +162,8 @@ Value Evaluator::postfix() {
     if (!take("]")) return fail("']' is missing");
     const bool inside = value.is(Value::Type::list) && index.is(Value::Type::integer) && index.integer >= 0 &&
                         static_cast<std::size_t>(index.integer) < value.list.size();
+    for (const Value* part : std::initializer_list<const Value*>{&value, &index})
+      if (!is_known(*part)) return *part;
     auto element = inside ? std::move(value.list[static_cast<std::size_t>(index.integer)])
                           : Value::failed("no such element");
     value = std::move(element);
@@ -180,6 +188,7 @@ Value Evaluator::primary() {
       return token.number;
     case Token::Type::string:
       advance();
+      if (token.special) return unknown("a string has escapes that are not known here");
       return Value::of(token.text);
     case Token::Type::name:
       advance();

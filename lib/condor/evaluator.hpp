@@ -44,6 +44,11 @@ class Evaluator {
   std::int64_t budget_;  // tokens, and elements of lists that are copied
 };
 
+// The error value where it is not known here what HTCondor makes of something, and so not whether it is an
+// error there: it is no operand of `=?=` or isError() as ClassAd's own error value is.
+Value unknown(std::string why);
+bool is_known(const Value& value);
+
 // A function by its lower-case name; the error value for one that is not known.
 Value call_function(std::string_view name, const std::vector<Value>& arguments);
 

@@ -28,7 +28,10 @@ Token quoted_token(std::string_view& text, char mark, Token::Type type) {
   Token token{type, {}, {}};
   std::size_t at = 1;
   for (; at < text.size() && text[at] != mark; ++at) {
-    if (text[at] == '\\' && at + 1 < text.size()) ++at;
+    if (text[at] == '\\' && at + 1 < text.size()) {
+      ++at;
+      token.special = token.special || (text[at] != '"' && text[at] != '\\' && text[at] != '\'');
+    }
     token.text += text[at];
   }
   if (at >= text.size()) return invalid("a quote is not closed");
@@ -62,7 +65,7 @@ Token number_token(std::string_view& text) {
     whole = done.ec == std::errc() && done.ptr == end;
     token.number = Value::of(value);
   }
-  if (!whole || (length < text.size() && goes_on_name(text[length])))
+  if (!whole || text[length - 1] == '.' || (length < text.size() && goes_on_name(text[length])))
     return invalid("a number cannot be read");
   text.remove_prefix(length);
   return token;

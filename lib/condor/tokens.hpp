@@ -14,6 +14,7 @@ struct Token {
   Type type = Type::end;
   std::string text;  // a name or symbol as written, a string decoded, what is wrong with an invalid one
   Value number;
+  bool special = false;  // a string with escapes that are more than a character taken as it is
 };
 
 // Takes the first token off the text.
