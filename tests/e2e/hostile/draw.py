@@ -228,7 +228,10 @@ def main():
     run = Run(options, verbs)
     triples = [tuple(triple.split(",")) for triple in options.triple] or \
         draw(options.seed, options.triples, run.images, jobs, neighbours, [tuple(one.split(",")) for one in options.prefer])
-    passed, seconds = run.all(triples)
+    try:
+        passed, seconds = run.all(triples)
+    except KeyboardInterrupt:
+        os._exit(130)  # the jobs end with their pod
     for warm, waits in run.waits.items():
         if waits:
             waits.sort()
