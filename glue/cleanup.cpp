@@ -23,7 +23,8 @@ Milliseconds Cleaning::limit() const {
 }
 
 void Cleaning::begin(Stage stage) {
-  auto worker = start_cleaner(user_, folders_, stage == Stage::as_root);
+  const bool as_root = stage == Stage::as_root;
+  auto worker = start_cleaner(user_, folders_, as_root, as_root ? limits_.as_root : limits_.as_user);
   if (!worker) return finish(false);
   worker_ = std::move(*worker);
   stage_ = stage;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include "glue/shm.hpp"
 #include "lib/base/beneath.hpp"
 #include "lib/base/file.hpp"
 
@@ -39,6 +40,7 @@ Result<void> install(const std::string& directory) {
   const std::string program = TRY(read_file("/proc/self/exe"));
   TRY(replace_file(path, program, 0555));
   if (TRY(read_file(path)) != program) return error("{} does not hold what was written", path);
+  TRY(note_pod_shm(directory + "/bin"));
   return install_apptainer(bin, directory + "/bin");
 }
 

@@ -8,13 +8,17 @@
 
 namespace glidepod::glue {
 
-// The ids in a table of /proc/sysvipc (shm, sem or msg) that the user owns or created.
-std::vector<int> ipc_ids_of(std::string_view table, uid_t uid);
+// System V IPC objects are a user's who has made them. Whom they name as their owner says nothing: their
+// owner can name anybody.
 
-// Whether the user has any System V segment, semaphore set or queue.
-bool has_ipc(uid_t uid);
+// The ids in a table of /proc/sysvipc (shm, sem or msg) of what the user has made. A segment that is removed
+// already, and to which somebody is still attached, is not among them.
+std::vector<int> ipc_ids_of(std::string_view table, uid_t creator);
 
-// Removes them; to be called as the user. The number removed.
-std::uint32_t remove_ipc(uid_t uid);
+// Whether there is any System V segment, semaphore set or queue that the user has made.
+bool has_ipc(uid_t creator);
+
+// Removes them; to be called as the user, which the kernel lets whoever has made them. The number removed.
+std::uint32_t remove_ipc(uid_t creator);
 
 }  // namespace glidepod::glue

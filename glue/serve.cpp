@@ -4,6 +4,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "glue/shm.hpp"
+
 namespace glidepod::glue {
 
 void take_over_signals() {
@@ -24,6 +26,7 @@ Result<int> serve(ServerOptions options, bool unprivileged) {
   if (::prctl(PR_SET_DUMPABLE, 0) != 0) return Error::system("become non-dumpable");
   // What a job leaves behind comes to this process, also where it is not PID 1.
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return Error::system("become a child subreaper");
+  options.own_shm = has_own_shm(options.programs_directory);
   auto loop = TRY(Loop::create());
   Server server(loop, std::move(options));
   return server.run();

@@ -53,7 +53,7 @@ Result<int> Server::run() {
   auto signals = stop_signals();
   signals.push_back(SIGCHLD);
   TRY(loop_.on_signals(signals, [this](const signalfd_siginfo& info) { on_process_signal(info); }));
-  TRY(link_.start());
+  TRY(clear_own_shm());
   // After Hello: the agent has enough to do meanwhile.
   filter_ = TRY(Filter::build());
   control_group_.emplace();
@@ -286,7 +286,7 @@ void Server::reap_some() {
 }
 
 void Server::account_for(pid_t pid, int status, const rusage& usage) {
-  if (!job_) return;
+  if (was_shm_cleaner(pid) || !job_) return;
   if (was_count(pid)) return;
   if (job_->cleaning && job_->cleaning->ended(pid)) {
     job_->cleaning_moved = true;

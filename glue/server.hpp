@@ -28,6 +28,8 @@ struct ServerOptions {
   std::string container;
   std::string run_directory = "/glidepod/run";
   std::string scratch_directory = "/glidepod/scratch";
+  std::string programs_directory = "/glidepod/bin";  // where install() has put this program
+  bool own_shm = false;                              // /dev/shm is this container's alone
   // From SIGTERM to SIGKILL for a job. The kubelet, and HTCondor before it, are sooner.
   std::chrono::seconds grace{600};
   // Every wait has an end.
@@ -100,6 +102,11 @@ class Server {
   void on_process_signal(const signalfd_siginfo& info);
   void on_terminate(int number);
 
+  // server_begin.cpp: before the agent hears of this container
+  Result<void> clear_own_shm();
+  void clear_own_shm_after(Milliseconds pause);
+  bool was_shm_cleaner(pid_t pid);
+
   void begin();
   Result<void> fork_main();
   // Reads the child's report: Started, or the launch has failed and its end begins.
@@ -138,6 +145,7 @@ class Server {
   std::optional<Filter> filter_;
   std::optional<ControlGroup> control_group_;
   Image image_;
+  Worker shm_cleaner_;
   std::optional<Job> job_;
   Children children_ = Children::none;
   Loop::TimerId reap_timer_ = 0;

@@ -115,7 +115,9 @@ void Server::finish_job() {
   if (job_->failure) {
     const auto fault = fault_of(*job_->failure);
     const auto message = job_->failure->message();
-    link_.send(wire::LaunchFailed{job_->launch.job, fault, message});
+    // A launch that fails before its clearing is over fails for what is left.
+    const bool left = job_->stage == Job::Stage::clearing;
+    link_.send(wire::LaunchFailed{job_->launch.job, fault, message, left});
     say("event=launch_failed {} fault={} reason={}", name_of(job_->launch),
         fault == wire::Fault::user ? "user" : "infrastructure", value(message));
   } else {

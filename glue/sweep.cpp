@@ -23,7 +23,9 @@ namespace {
 
 // Rounds over one folder. Others may put the user's files there as fast as they are removed: hard links.
 constexpr int k_most_rounds = 16;
-// Folders of other users are looked into no deeper: another job must not make this one's cleaning long.
+// A /dev/shm that the containers of a pod share, as pods of older templates have it, holds folders of other
+// users, where this one may have files. They are looked into no deeper, and no longer than the caller says:
+// another job must not make this one's cleaning long.
 constexpr int k_deepest_foreign = 16;
 // Nor are folders counted any deeper: each level costs a descriptor and a buffer.
 constexpr int k_deepest_counted = 128;
@@ -43,23 +45,23 @@ bool is_memory(const Fd& folder) {
 // The job may have made its own folder unreadable, or such that neighbours in the pod can fill it. An O_PATH
 // descriptor needs no permission and pins the folder, so that the mode is changed of this one and of nothing
 // put in its place.
-Fd open_own_folder(int parent, const char* name) {
+Fd open_own_folder(int parent, const char* name, uid_t owner) {
   Fd path = open_folder(parent, name, O_PATH);
   if (!path) return path;
   struct stat info {};
   if (::fstat(path.get(), &info) != 0) return Fd();
-  if (info.st_uid == ::geteuid() && ((info.st_mode & 0700) != 0700 || (info.st_mode & 022) != 0))
+  if (info.st_uid == owner && ((info.st_mode & 0700) != 0700 || (info.st_mode & 022) != 0))
     ::chmod(fmt::format("/proc/self/fd/{}", path.get()).c_str(), 0700);
   return Fd(::openat(path.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
 // A neighbour in the pod may make new names for a file it can read and write
 // (/proc/sys/fs/protected_hardlinks), also while the old ones are removed. Through a descriptor, as above.
-void close_to_others(int parent, const char* name) {
+void close_to_others(int parent, const char* name, uid_t owner) {
   const Fd path(::openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat info {};
   if (!path || ::fstat(path.get(), &info) != 0 || !S_ISREG(info.st_mode)) return;
-  if (info.st_uid == ::geteuid() && (info.st_mode & 07777) != 0)
+  if (info.st_uid == owner && (info.st_mode & 07777) != 0)
     ::chmod(fmt::format("/proc/self/fd/{}", path.get()).c_str(), 0);
 }
 
@@ -121,7 +123,10 @@ void Sweep::folder(const std::string& path) {
 
 void Sweep::walk(Fd folder, int depth) {
   Entries entries(folder.get());
-  const auto done = [&] { return (mode_ == Mode::look && found_) || left_ == 0; };
+  const auto done = [&] {
+    return (mode_ == Mode::look && found_) || left_ == 0 ||
+           (foreign_depth_ > 0 && Loop::now() >= foreign_until_);
+  };
   // A folder may be read while entries vanish from it, but which of the rest are then seen is not promised:
   // again, until a round removes nothing.
   for (int round = 0; round < k_most_rounds; ++round) {
@@ -145,7 +150,7 @@ void Sweep::entry(int parent, const char* name, int depth) {
   if (::fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW) != 0) return;
   if (info.st_uid == user_.uid) {
     if (mode_ == Mode::count) return count(parent, name, info, depth);
-    if (mode_ == Mode::remove && S_ISREG(info.st_mode) && info.st_nlink > 1) close_to_others(parent, name);
+    if (mode_ == Mode::remove && S_ISREG(info.st_mode) && info.st_nlink > 1) close_to_others(parent, name, user_.uid);
     if (!remove(parent, name, S_ISDIR(info.st_mode))) found_ = true;
     return;
   }
@@ -153,8 +158,11 @@ void Sweep::entry(int parent, const char* name, int depth) {
   const bool in_group = info.st_gid == user_.gid || std::ranges::count(user_.groups, info.st_gid) != 0;
   const bool writable = (info.st_mode & S_IWOTH) != 0 || (in_group && (info.st_mode & S_IWGRP) != 0);
   // Root's folders are the image's; another job's are of interest only where this one could write.
-  if (info.st_uid != 0 && !writable) return;
+  const bool foreign = info.st_uid != 0;
+  if (foreign && (!writable || Loop::now() >= foreign_until_)) return;
+  foreign_depth_ += foreign;
   if (Fd folder = open_folder(parent, name)) walk(std::move(folder), depth + 1);
+  foreign_depth_ -= foreign;
 }
 
 // A file of several names is counted in parts, so that nothing has to be remembered: the names that are here
@@ -193,7 +201,7 @@ Sweep::Emptied Sweep::empty(int folder, Fd* below) {
     // EISDIR is for file systems that do not tell the type.
     const bool is_folder = type == DT_DIR || errno == EISDIR;
     if (is_folder && unlink(folder, name, AT_REMOVEDIR)) return true;
-    if (is_folder) *below = open_own_folder(folder, name);
+    if (is_folder) *below = open_own_folder(folder, name, user_.uid);
     result = *below ? Emptied::enter : Emptied::failed;
     return false;
   };
@@ -213,7 +221,7 @@ Sweep::Emptied Sweep::empty(int folder, Fd* below) {
 // "..", which must lead to where it came from. The first thing that resists ends it: the container is given
 // up then.
 bool Sweep::remove_tree(int parent, const char* name) {
-  Fd current = open_own_folder(parent, name);
+  Fd current = open_own_folder(parent, name, user_.uid);
   std::vector<Place> above;
   while (current) {
     Fd below;

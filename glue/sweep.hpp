@@ -30,6 +30,9 @@ class Sweep {
   // Counts no longer than until then.
   void end_at(SteadyTime until) { until_ = until; }
 
+  // Looks into other users' folders no longer than until then.
+  void end_foreign_at(SteadyTime until) { foreign_until_ = until; }
+
   std::uint32_t removed() const { return removed_; }
   // Entries of the user that are still there.
   bool found() const { return found_; }
@@ -55,6 +58,8 @@ class Sweep {
   std::uint32_t removed_ = 0;
   bool found_ = false;
   SteadyTime until_ = SteadyTime::max();
+  SteadyTime foreign_until_ = SteadyTime::max();
+  int foreign_depth_ = 0;
   std::int64_t bytes_ = 0;
   bool missed_ = false;
 };

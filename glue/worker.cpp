@@ -17,6 +17,8 @@ namespace {
 constexpr std::size_t k_most_looked_at = 256;
 // Beside a job that uses its processors, a tenth of one.
 constexpr int k_nice = 10;
+// Of a cleaner's time, for what other users have.
+constexpr int k_foreign_part = 8;
 
 // Others of the same user must not look into this process, nor may it outlive glue; both are forgotten at a
 // change of user.
@@ -42,16 +44,23 @@ std::optional<Worker> start_worker(const TakeRights& take_rights, const Work& wo
   ::_exit(::write(write_end.get(), &report, sizeof report) == sizeof report ? 0 : 1);
 }
 
-Cleaned remove_as_user(const User& user, const std::vector<std::string>& folders) {
+Cleaned remove_files(const User& user, const std::vector<std::string>& folders, SteadyTime foreign_until) {
   Sweep sweep(user, Sweep::Mode::remove);
+  sweep.end_foreign_at(foreign_until);
   for (const auto& folder : folders) sweep.folder(folder);
-  return {sweep.removed() + remove_ipc(user.uid), true};
+  return {sweep.removed(), true};
+}
+
+Cleaned remove_as_user(const User& user, const std::vector<std::string>& folders, SteadyTime foreign_until) {
+  const Cleaned files = remove_files(user, folders, foreign_until);
+  return {files.removed + remove_ipc(user.uid), true};
 }
 
 // Root owns the shared folders, so it may unlink from them even where the user may not; and what this finds
 // decides, not what the user's process says.
-Cleaned remove_as_root(const User& user, const std::vector<std::string>& folders) {
+Cleaned remove_as_root(const User& user, const std::vector<std::string>& folders, SteadyTime foreign_until) {
   Sweep rest(user, Sweep::Mode::entries);
+  rest.end_foreign_at(foreign_until);
   for (const auto& folder : folders) rest.folder(folder);
   return {rest.removed(), !rest.found() && !has_ipc(user.uid)};
 }
@@ -77,10 +86,19 @@ bool may_have_left(const User& user, const std::vector<std::string>& folders) {
   return may_have_files(user, folders) || has_ipc(user.uid);
 }
 
-std::optional<Worker> start_cleaner(const User& user, const std::vector<std::string>& folders, bool as_root) {
+std::optional<Worker> start_cleaner(const User& user, const std::vector<std::string>& folders, bool as_root,
+                                    Milliseconds limit) {
+  const SteadyTime foreign_until = Loop::now() + limit / k_foreign_part;
   return start_worker(
       [&] { return as_root || (become(user) == 0 && drop_capabilities() == 0); },
-      [&] { return as_root ? remove_as_root(user, folders) : remove_as_user(user, folders); });
+      [&] {
+        return as_root ? remove_as_root(user, folders, foreign_until)
+                       : remove_as_user(user, folders, foreign_until);
+      });
+}
+
+std::optional<Worker> start_remover(const User& user, const std::vector<std::string>& folders) {
+  return start_worker([&] { return see_as(user) == 0; }, [&] { return remove_files(user, folders, SteadyTime::max()); });
 }
 
 std::optional<Worker> start_counter(const User& user, const std::vector<std::string>& folders,

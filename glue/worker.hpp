@@ -55,8 +55,12 @@ struct Cleaned {
   bool complete = true;
 };
 // Removes what is the user's, with the user's own rights, since root has no CAP_DAC_OVERRIDE here, or with
-// root's.
-std::optional<Worker> start_cleaner(const User& user, const std::vector<std::string>& folders, bool as_root);
+// root's. Of its time limit, a small part goes to other users' folders.
+std::optional<Worker> start_cleaner(const User& user, const std::vector<std::string>& folders, bool as_root,
+                                    Milliseconds limit);
+
+// The same, of files only, out of reach of the user's signals.
+std::optional<Worker> start_remover(const User& user, const std::vector<std::string>& folders);
 
 struct Counted {
   std::int64_t kib = 0;

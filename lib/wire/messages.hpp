@@ -14,7 +14,7 @@ namespace glidepod::wire {
 
 // Raised with every change of a message. Hello, Bind and Enter carry it; a peer with another number is
 // refused.
-constexpr std::uint32_t k_protocol = 10;
+constexpr std::uint32_t k_protocol = 11;
 
 enum class Type : std::uint32_t {
   // glue -> agent
@@ -142,6 +142,7 @@ struct LaunchFailed {
   std::uint64_t job = 0;
   Fault fault = Fault::infrastructure;
   std::string message;
+  bool left = false;  // because of what an earlier job of this user has left, which says nothing of the pod
 };
 
 // The container is going away on request (SIGTERM); the next Hello of this name is a new container.
@@ -318,7 +319,7 @@ void fields(auto& io, Is<JobEnded> auto& m) {
      m.processes_killed, m.files_removed, m.clean);
 }
 void fields(auto& io, Is<LaunchFailed> auto& m) {
-  io(m.job, m.fault, m.message);
+  io(m.job, m.fault, m.message, m.left);
 }
 void fields(auto& io, Is<Goodbye> auto& m) {
   io(m.reason);

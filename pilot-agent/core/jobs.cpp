@@ -163,7 +163,7 @@ void Core::on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time 
     left_.push_back(*job.clears);
   } else if (failed.fault == wire::Fault::infrastructure) {
     container->spoiled = true;
-    count_failure(failed.message);
+    if (!failed.left) count_failure(failed.message);
   }
   become(*container, Idle{}, EventKind::no_launch);
   act(JobOver{job.id});

@@ -62,7 +62,10 @@ Json with_one_payload(Json pod) {
   bool found = false;
   for (auto& container : containers) {
     const bool payload = container["name"].get<std::string>().starts_with("payload-");
-    if (!payload || !std::exchange(found, true)) kept.push_back(std::move(container));
+    if (!payload || !std::exchange(found, true))
+      kept.push_back(std::move(container));
+    else
+      drop_own_shm(pod["spec"], container);
   }
   containers = std::move(kept);
   return pod;
@@ -301,6 +304,7 @@ Result<void> PodMaker::set_volumes(Json& pod, const Group& group) const {
     if (!volume.for_jobs) continue;
     for (const auto payload : payloads_) spec["containers"][payload]["volumeMounts"].push_back(volume.mount);
   }
+  for (const auto payload : payloads_) TRY(give_own_shm(spec, spec["containers"][payload]));
   return {};
 }
 

@@ -1,5 +1,11 @@
 #pragma once
 
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
 #include <functional>
 #include <memory>
 #include <optional>
@@ -126,6 +132,43 @@ struct Session {
 inline std::vector<std::string> shell(std::string script) {
   return {"/bin/sh", "-c", std::move(script)};
 }
+
+// Somebody else of the pod's, in a process of their own until the end of the test at the latest.
+struct Neighbour {
+  Child child;
+  Neighbour(unsigned uid, const std::function<int()>& body)
+      : child(Child::fork([&] {
+                ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+                if (::setgid(uid) != 0 || ::setuid(uid) != 0) return 1;
+                return body();
+              }).value()) {}
+  ExitStatus wait() { return child.wait().value().status; }
+  void end() {
+    (void)child.signal(SIGKILL);
+    (void)child.wait();
+  }
+  ~Neighbour() { end(); }
+};
+
+// One process tells another, once.
+class Pipe {
+ public:
+  Pipe() {
+    int ends[2] = {-1, -1};
+    if (::pipe2(ends, O_CLOEXEC) != 0) ::abort();
+    read_.reset(ends[0]);
+    write_.reset(ends[1]);
+  }
+  void tell() const { [[maybe_unused]] const auto written = ::write(write_.get(), "x", 1); }
+  // False: nobody has, within 10 s.
+  bool told() const {
+    pollfd asked{read_.get(), POLLIN, 0};
+    return ::poll(&asked, 1, 10'000) == 1;
+  }
+
+ private:
+  Fd read_, write_;
+};
 
 // Processes in this PID namespace whose command line holds the text.
 int processes_with(const std::string& text);

@@ -1,15 +1,21 @@
 // What a job leaves in shared folders and in System V IPC: gone, and nothing else is.
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mount.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "glue/cleanup.hpp"
+#include "glue/ipc.hpp"
+#include "glue/processes.hpp"
 #include "lib/base/file.hpp"
 #include "tests/glue/fake_agent.hpp"
 
@@ -159,4 +165,181 @@ TEST_CASE("cleanup: IPC objects of the job are removed, others stay") {
   }
   CHECK(left_behind() == 0);
   ::shmctl(others, IPC_RMID, nullptr);
+}
+
+namespace {
+
+union SemaphoreArgument {
+  int value;
+  semid_ds* set;
+};
+
+// Makes one of each kind and says that they are somebody else's, as whoever made them may. What is attached
+// stays until it is detached, whoever removes it.
+bool give_away(unsigned uid) {
+  const int memory = ::shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0666);
+  const int set = ::semget(IPC_PRIVATE, 1, IPC_CREAT | 0600);
+  const int queue = ::msgget(IPC_PRIVATE, IPC_CREAT | 0600);
+  shmid_ds of_memory{};
+  semid_ds of_set{};
+  msqid_ds of_queue{};
+  SemaphoreArgument argument{};
+  argument.set = &of_set;
+  if (::shmctl(memory, IPC_STAT, &of_memory) != 0 || ::semctl(set, 0, IPC_STAT, argument) != 0 ||
+      ::msgctl(queue, IPC_STAT, &of_queue) != 0)
+    return false;
+  of_memory.shm_perm.uid = of_set.sem_perm.uid = of_queue.msg_perm.uid = uid;
+  return ::shmat(memory, nullptr, 0) != reinterpret_cast<void*>(-1) &&
+         ::shmctl(memory, IPC_SET, &of_memory) == 0 && ::semctl(set, 0, IPC_SET, argument) == 0 &&
+         ::msgctl(queue, IPC_SET, &of_queue) == 0;
+}
+
+// Lines of all three tables, without their headers.
+std::ptrdiff_t ipc_objects() {
+  std::ptrdiff_t count = 0;
+  for (const char* table : {"/proc/sysvipc/shm", "/proc/sysvipc/sem", "/proc/sysvipc/msg"}) {
+    const auto text = read_file(table).value();
+    count += std::count(text.begin(), text.end(), '\n') - 1;
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("cleanup: IPC objects that another user says are this one's are nobody's trouble") {
+  const Pipe ready;
+  Neighbour neighbour(k_user + 1, [&] {
+    if (give_away(k_user)) ready.tell();
+    return ::pause();
+  });
+  REQUIRE(ready.told());
+  Session session;
+  for (int i = 0; i < 6; ++i) CHECK(session.agent.run({"/job", "exit", "0"}).clean);
+  CHECK(ipc_objects() == 3);
+  // Who made them can always remove them.
+  CHECK(Neighbour(k_user + 1, [] { return glue::remove_ipc(k_user + 1) == 3 ? 0 : 1; }).wait() ==
+        ExitStatus::exited(0));
+  neighbour.end();
+  CHECK(ipc_objects() == 0);
+}
+
+TEST_CASE("cleanup: IPC objects that a job has said are another user's are removed") {
+  REQUIRE(Neighbour(k_user, [] { return give_away(k_user + 1) ? 0 : 1; }).wait() == ExitStatus::exited(0));
+  Session session;
+  CHECK(session.agent.run({"/job", "exit", "0"}).clean);
+  CHECK(ipc_objects() == 0);
+}
+
+TEST_CASE("cleanup: a segment that another user is attached to is in nobody's way, and gone with that one") {
+  const auto segment = [](int flags) { return ::shmget(0x5000, 4096, flags | 0666); };
+  REQUIRE(Neighbour(k_user, [&] { return segment(IPC_CREAT) >= 0 ? 0 : 1; }).wait() == ExitStatus::exited(0));
+  const Pipe ready;
+  Neighbour neighbour(k_user + 1, [&] {
+    if (::shmat(segment(0), nullptr, 0) != reinterpret_cast<void*>(-1)) ready.tell();
+    return ::pause();
+  });
+  REQUIRE(ready.told());
+  Session session;
+  CHECK(session.agent.run({"/job", "exit", "0"}).clean);
+  CHECK(ipc_objects() == 1);
+  CHECK(segment(0) == -1);
+  neighbour.end();
+  CHECK(ipc_objects() == 0);
+}
+
+namespace {
+
+// /dev/shm is another than the one that install() has noted, until the end of the test.
+struct OwnShm {
+  const std::string note = "/glidepod/bin/pod-shm";
+  OwnShm() { REQUIRE(replace_file(note, "1\n", 0444).ok()); }
+  ~OwnShm() { std::filesystem::remove(note); }
+};
+
+bool leave_in_shm(const std::string& name) {
+  const std::string folder = "/dev/shm/" + name;
+  return ::mkdir(folder.c_str(), 0700) == 0 && ::mkdir((folder + "/inner").c_str(), 0700) == 0 &&
+         replace_file(folder + "/inner/file", "secret", 0600).ok() && ::chmod(folder.c_str(), 0) == 0 &&
+         replace_file(folder + ".file", "secret", 0600).ok();
+}
+
+bool leave_in_shm(unsigned uid, const std::string& name) {
+  return Neighbour(uid, [&] { return leave_in_shm(name) ? 0 : 1; }).wait() == ExitStatus::exited(0);
+}
+
+}  // namespace
+
+TEST_CASE("cleanup: nobody's leavings are in a container's own /dev/shm when the agent hears of it") {
+  const OwnShm own;
+  REQUIRE(leave_in_shm(k_user, "a"));
+  REQUIRE(leave_in_shm(k_user + 1, "b"));
+  REQUIRE(leave_in_shm(40000, "c"));
+  REQUIRE(replace_file("/dev/shm/of_root", "kept", 0644).ok());
+  Session session;
+  CHECK(entries_in("/dev/shm") == 1);
+  CHECK(read_file("/dev/shm/of_root").value() == "kept");
+  CHECK(session.agent.run(shell("echo x >/dev/shm/mine")).files_removed == 1);
+  std::filesystem::remove("/dev/shm/of_root");
+}
+
+TEST_CASE("cleanup: in a /dev/shm of the whole pod the others' files stay") {
+  struct stat info {};
+  REQUIRE(::stat("/dev/shm", &info) == 0);
+  std::optional<OwnShm> note;
+  SUBCASE("as noted") {
+    note.emplace();
+    REQUIRE(replace_file(note->note, fmt::format("{}\n", info.st_dev), 0444).ok());
+  }
+  SUBCASE("nothing was noted") {}
+  REQUIRE(leave_in_shm(k_user + 1, "b"));
+  {
+    Session session;
+    CHECK(session.agent.run({"/job", "exit", "0"}).clean);
+  }
+  CHECK(entries_in("/dev/shm") == 2);
+  std::filesystem::remove_all("/dev/shm/b");
+  std::filesystem::remove_all("/dev/shm/b.file");
+}
+
+TEST_CASE("cleanup: a user who stops what it can does not stop the clearing of a container's own /dev/shm") {
+  const OwnShm own;
+  constexpr int k_folders = 100'000;
+  REQUIRE(Neighbour(k_user, [] {
+            if (::chdir("/dev/shm") != 0) return 1;
+            for (int i = 0; i < k_folders; ++i)
+              if (::mkdir(std::to_string(i).c_str(), 0700) != 0) return 1;
+            return 0;
+          }).wait() == ExitStatus::exited(0));
+  const Neighbour stopper(k_user, []() -> int {
+    const pid_t self = ::getpid();
+    while (true)
+      if (const auto all = glue::all_processes())
+        for (const auto& process : all.value())
+          if (process.pid != self) ::kill(process.pid, SIGSTOP);
+  });
+  const auto before = std::chrono::steady_clock::now();
+  Session session;
+  MESSAGE("Hello came after "
+          << std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - before).count() << " ms");
+  CHECK(entries_in("/dev/shm") == 0);
+}
+
+TEST_CASE("cleanup: an order to end is heard while a container's own /dev/shm is cleared") {
+  const OwnShm own;
+  REQUIRE(Neighbour(k_user, [] {
+            if (::chdir("/dev/shm") != 0) return 1;
+            for (int i = 0; i < 300'000; ++i)
+              if (::mkdir(std::to_string(i).c_str(), 0700) != 0) return 1;
+            return 0;
+          }).wait() == ExitStatus::exited(0));
+  const Pipe begun;
+  auto glue = start_glue({.prepare = [&] { begun.tell(); }});
+  REQUIRE(begun.told());
+  const auto before = std::chrono::steady_clock::now();
+  REQUIRE(glue.signal(SIGTERM).ok());
+  CHECK(glue.wait().value().status == ExitStatus::exited(143));
+  CHECK(std::chrono::steady_clock::now() - before < std::chrono::seconds(1));
+  // What is left then is the next one's.
+  Session session;
+  CHECK(entries_in("/dev/shm") == 0);
 }

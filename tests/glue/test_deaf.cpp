@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,21 +28,6 @@ wire::Launch chains(int count) {
   launch.limits = {{RLIMIT_NPROC, 400, 400}};
   return launch;
 }
-
-// Somebody else of the pod's, in a process of their own until the end of the test.
-struct Neighbour {
-  Child child;
-  Neighbour(unsigned uid, const std::function<int()>& body)
-      : child(Child::fork([&] {
-                ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-                if (::setgid(uid) != 0 || ::setuid(uid) != 0) return 1;
-                return body();
-              }).value()) {}
-  ~Neighbour() {
-    (void)child.signal(SIGKILL);
-    (void)child.wait();
-  }
-};
 
 // Stops whatever of its own user lives below glue, for ever.
 [[noreturn]] void stop_all_below(pid_t glue) {
@@ -180,6 +164,28 @@ TEST_CASE("deaf: a neighbour's hard links do not keep the cleaning busy") {
   }
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
     std::filesystem::remove(entry.path());
+}
+
+TEST_CASE("deaf: a neighbour's many folders in a /dev/shm of both keep no job from beginning") {
+  constexpr int k_folders = 200'000;
+  Neighbour neighbour(k_user + 1, [&] {
+    ::umask(0);
+    if (::mkdir("/dev/shm/many", 0777) != 0 || ::chdir("/dev/shm/many") != 0) return 1;
+    for (int i = 0; i < k_folders; ++i)
+      if (::mkdir(std::to_string(i).c_str(), 0777) != 0) return 1;
+    return 0;
+  });
+  REQUIRE(neighbour.wait() == ExitStatus::exited(0));
+  // A twentieth of the limits, for a twentieth of what a job could do.
+  Session session({.limits = [](glue::ServerOptions& options) {
+    options.cleaning = {
+        .as_user = Milliseconds(1000), .as_root = Milliseconds(250), .to_die = Milliseconds(500)};
+  }});
+  const auto before = steady_clock::now();
+  const auto ended = session.agent.run({"/job", "exit", "0"});
+  MESSAGE("began and ended in " << since(before).count() << " ms");
+  CHECK(ended.clean);
+  remove_wholly("/dev/shm/many");
 }
 
 TEST_CASE("deaf: a cleaner that is stopped by a process of the same user is given up in time") {

@@ -395,6 +395,8 @@ TEST_CASE("install: puts a working copy where the payload containers look for it
   CHECK(mode_of("/volume/scratch") == 0755);
   CHECK(mode_of("/volume/bin/glue") == 0555);
   CHECK(read_file("/volume/bin/glue").value() == read_file("/glidepod/bin/glue").value());
+  REQUIRE(::stat("/dev/shm", &info) == 0);
+  CHECK(read_file("/volume/bin/pod-shm").value() == fmt::format("{}\n", info.st_dev));
   const auto code_of = [](std::vector<std::string> argv) {
     return Child::spawn({.argv = std::move(argv)}).value().wait().value().status;
   };

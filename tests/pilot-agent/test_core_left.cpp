@@ -84,6 +84,24 @@ TEST_CASE("left: a glue that cannot remove it is asked once") {
   CHECK(h.count<Clear>() == 2);
 }
 
+TEST_CASE("left: a launch that it stands in the way of says nothing of the pilot") {
+  for (const bool left : {false, true}) {
+    Harness h;
+    for (int i = 0; i < 6; ++i) {
+      h.ask(k_image_a);
+      h.switch_to(0, k_image_a, k_digest_a);
+      wire::LaunchFailed failed;
+      failed.job = h.last<Launch>().job;
+      failed.message = "what an earlier job has left cannot be removed";
+      failed.left = left;
+      h.core.on_launch_failed(h.glue[0], failed, h.now);
+      h.take();
+    }
+    CHECK(h.count<GiveUp>() == (left ? 0 : 1));
+    CHECK(h.count<Fail>() == 6);
+  }
+}
+
 TEST_CASE("left: the next agent knows whose jobs this one has had") {
   Harness h(2);
   CHECK(h.core.users().empty());

@@ -175,7 +175,7 @@ bool may_have_left(const User& user, const std::vector<std::string>& folders) {
   return may_have_files(user, folders);
 }
 
-std::optional<Worker> start_cleaner(const User&, const std::vector<std::string>&, bool as_root) {
+std::optional<Worker> start_cleaner(const User&, const std::vector<std::string>&, bool as_root, Milliseconds) {
   World& world = World::current();
   world.pass_call();
   if (is_short(world)) {
@@ -187,6 +187,11 @@ std::optional<Worker> start_cleaner(const User&, const std::vector<std::string>&
   process.reports_to = fd;
   world.begin_cleaner(process, as_root);
   return Worker(process.pid, Fd(fd));
+}
+
+// No /dev/shm here is the container's own.
+std::optional<Worker> start_remover(const User&, const std::vector<std::string>&) {
+  return std::nullopt;
 }
 
 std::optional<Worker> start_counter(const User&, const std::vector<std::string>&, Milliseconds) {

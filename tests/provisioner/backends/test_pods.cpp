@@ -215,9 +215,9 @@ TEST_CASE("pods: a template keeps what it has and gets the rest, jobs' resources
   CHECK(annotations["glidepod.io/limits.memory"] == "20002Mi");
   CHECK(spec["containers"][1].contains("env") == false);
   for (const int container : {0, 1, 2})
-    CHECK(spec["containers"][container]["volumeMounts"].back()["name"] == "data");
+    CHECK(spec["containers"][container]["volumeMounts"][1]["name"] == "data");
   CHECK(spec["containers"][3].contains("volumeMounts") == false);
-  CHECK(spec["volumes"].size() == 2);
+  CHECK(spec["volumes"].size() == 4);  // with a /dev/shm for each of the two
   const auto sum = resources_of_pod(*made.operator->()).value();
   CHECK(sum.cpu_milli == 2350);
   CHECK(sum.memory_bytes == (7200LL + 256) * 1024 * 1024);
@@ -384,4 +384,47 @@ TEST_CASE("pods: a template that is none, and volumes of one name, are errors") 
   const auto from_template = pilot_pod();
   CHECK(pod("[k8s]\npvc_volumes_dict=shared:/x\n", {}, &from_template).error().message() ==
         "the pod has two volumes with the name 'shared'");
+}
+
+TEST_CASE("pods: each payload container has a /dev/shm of its own, as large as its memory") {
+  auto from_template = pilot_pod();
+  auto& spec = from_template["spec"];
+  const auto shm_of = [](const Json& made, int container) {
+    for (const auto& mount : made["spec"]["containers"][container]["volumeMounts"])
+      if (mount["mountPath"] == "/dev/shm")
+        for (const auto& volume : made["spec"]["volumes"])
+          if (volume["name"] == mount["name"]) return volume;
+    return Json();
+  };
+  const Json memory = {{"medium", "Memory"}, {"sizeLimit", "10001Mi"}};
+  Group group{.cpus = 2, .memory_mb = 9001};
+  SUBCASE("a template of an older release") {}
+  SUBCASE("a template that has it, of another size") {
+    for (int i : {1, 2}) {
+      const std::string name = fmt::format("payload-{}-shm", i - 1);
+      spec["containers"][i]["volumeMounts"].push_back({{"name", name}, {"mountPath", "/dev/shm"}});
+      spec["volumes"].push_back({{"name", name}, {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", "1Gi"}}}});
+    }
+    group.gpus = 1;
+    const auto one = pod("[k8s]\n", group, &from_template);
+    REQUIRE(one.ok());
+    CHECK(shm_of(*one, 1)["emptyDir"] == memory);
+    CHECK(one->at("spec")["volumes"].dump().find("payload-1-shm") == std::string::npos);
+    group.gpus = 0;
+  }
+  SUBCASE("a template in which two have the same") {
+    for (int i : {1, 2})
+      spec["containers"][i]["volumeMounts"].push_back({{"name", "shared"}, {"mountPath", "/dev/shm"}});
+    CHECK(pod("[k8s]\n", group, &from_template).error().message() ==
+          "pod template: payload-0 and payload-1 have one /dev/shm, volume 'shared': give each its own");
+    return;
+  }
+  const auto made = pod("[k8s]\n", group, &from_template);
+  REQUIRE(made.ok());
+  for (int i : {1, 2}) {
+    const Json shm = shm_of(*made, i);
+    CHECK(shm["name"] == fmt::format("payload-{}-shm", i - 1));
+    CHECK(shm["emptyDir"] == memory);
+  }
+  CHECK(shm_of(*made, 0) == Json());
 }
