@@ -1,5 +1,6 @@
-// What the job of an earlier glue has left in a /dev/shm of this container's own, which outlives the container: gone
-// before the agent hears of this one, however long that takes. The others of the pod go on meanwhile.
+// What the job of an earlier glue has left in a /dev/shm of this container's own, which outlives the
+// container: gone before the agent hears of this one, however long that takes. The others of the pod go on
+// meanwhile.
 
 #include "glue/events.hpp"
 #include "glue/server.hpp"

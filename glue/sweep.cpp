@@ -150,7 +150,8 @@ void Sweep::entry(int parent, const char* name, int depth) {
   if (::fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW) != 0) return;
   if (info.st_uid == user_.uid) {
     if (mode_ == Mode::count) return count(parent, name, info, depth);
-    if (mode_ == Mode::remove && S_ISREG(info.st_mode) && info.st_nlink > 1) close_to_others(parent, name, user_.uid);
+    if (mode_ == Mode::remove && S_ISREG(info.st_mode) && info.st_nlink > 1)
+      close_to_others(parent, name, user_.uid);
     if (!remove(parent, name, S_ISDIR(info.st_mode))) found_ = true;
     return;
   }

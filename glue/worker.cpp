@@ -89,16 +89,16 @@ bool may_have_left(const User& user, const std::vector<std::string>& folders) {
 std::optional<Worker> start_cleaner(const User& user, const std::vector<std::string>& folders, bool as_root,
                                     Milliseconds limit) {
   const SteadyTime foreign_until = Loop::now() + limit / k_foreign_part;
-  return start_worker(
-      [&] { return as_root || (become(user) == 0 && drop_capabilities() == 0); },
-      [&] {
-        return as_root ? remove_as_root(user, folders, foreign_until)
-                       : remove_as_user(user, folders, foreign_until);
-      });
+  return start_worker([&] { return as_root || (become(user) == 0 && drop_capabilities() == 0); },
+                      [&] {
+                        return as_root ? remove_as_root(user, folders, foreign_until)
+                                       : remove_as_user(user, folders, foreign_until);
+                      });
 }
 
 std::optional<Worker> start_remover(const User& user, const std::vector<std::string>& folders) {
-  return start_worker([&] { return see_as(user) == 0; }, [&] { return remove_files(user, folders, SteadyTime::max()); });
+  return start_worker([&] { return see_as(user) == 0; },
+                      [&] { return remove_files(user, folders, SteadyTime::max()); });
 }
 
 std::optional<Worker> start_counter(const User& user, const std::vector<std::string>& folders,

@@ -56,7 +56,8 @@ PodVolume token_volume(const std::string& secret) {
 
 Result<void> give_own_shm(nlohmann::json& spec, nlohmann::json& container) {
   const std::string own = container["name"];
-  const nlohmann::json memory = {{"medium", "Memory"}, {"sizeLimit", container["resources"]["limits"]["memory"]}};
+  const nlohmann::json memory = {{"medium", "Memory"},
+                                 {"sizeLimit", container["resources"]["limits"]["memory"]}};
   auto& volumes = spec["volumes"];
   if (!volumes.is_array()) volumes = nlohmann::json::array();
   const auto find = [&volumes](const std::string& name) {
@@ -66,7 +67,8 @@ Result<void> give_own_shm(nlohmann::json& spec, nlohmann::json& container) {
   const std::string there = volume_at(container, k_shm);
   if (there.empty()) {
     const std::string name = own + "-shm";
-    if (find(name) != volumes.end()) return error("pod template: volume '{}' is not the {} of {}", name, k_shm, own);
+    if (find(name) != volumes.end())
+      return error("pod template: volume '{}' is not the {} of {}", name, k_shm, own);
     volumes.push_back({{"name", name}, {"emptyDir", memory}});
     container["volumeMounts"].push_back({{"name", name}, {"mountPath", k_shm}});
     return {};

@@ -21,9 +21,9 @@ PodVolume config_volume(const std::string& config_map, const std::string& path);
 // The pool's token, where HTCondor looks for it, for the pilot alone.
 PodVolume token_volume(const std::string& secret);
 
-// Gives a payload container a /dev/shm of its own, of as much as its limit of memory: the one that the template
-// has, or another volume. Jobs would share the pod's, and what is in it, with their neighbours. Fails where another
-// container has the same.
+// Gives a payload container a /dev/shm of its own, of as much as its limit of memory: the one that the
+// template has, or another volume. Jobs would share the pod's, and what is in it, with their neighbours.
+// Fails where another container has the same.
 Result<void> give_own_shm(nlohmann::json& spec, nlohmann::json& container);
 // The /dev/shm of a container that is taken out of the pod.
 void drop_own_shm(nlohmann::json& spec, const nlohmann::json& container);

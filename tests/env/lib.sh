@@ -157,12 +157,16 @@ env_job_has() {  # ID ATTRIBUTE VALUE
     [[ $(env_job "$1" "$2") == "$3" ]]
 }
 
-# The pilot pod with N payload containers and as many slots, however few processors there are: a filter for jq.
+# The pilot pod with N payload containers, each with its /dev/shm, and as many slots, however few processors there are: a
+# filter for jq.
 env_wide() {  # N
     cat <<EOF
 .spec.containers |= (map(select(.name | startswith("payload-") | not)) +
     [range($1) as \$n | map(select(.name == "payload-0"))[0] |
-        .name = "payload-\(\$n)" | .command[-1] = .name])
+        .name = "payload-\(\$n)" | .command[-1] = .name |
+        (.volumeMounts[] | select(.mountPath == "/dev/shm")).name = "\(.name)-shm"])
+    | .spec.volumes |= (map(select(.name | endswith("-shm") | not)) +
+    [range($1) | {name: "payload-\(.)-shm", emptyDir: {medium: "Memory", sizeLimit: "64Mi"}}])
     | $(env_setting NUM_CPUS "$1") | $(env_setting GLIDEPOD_PAYLOAD_CONTAINERS "$1")
 EOF
 }

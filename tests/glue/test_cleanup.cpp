@@ -303,7 +303,7 @@ TEST_CASE("cleanup: in a /dev/shm of the whole pod the others' files stay") {
 
 TEST_CASE("cleanup: a user who stops what it can does not stop the clearing of a container's own /dev/shm") {
   const OwnShm own;
-  constexpr int k_folders = 100'000;
+  constexpr int k_folders = 30'000;
   REQUIRE(Neighbour(k_user, [] {
             if (::chdir("/dev/shm") != 0) return 1;
             for (int i = 0; i < k_folders; ++i)
@@ -320,7 +320,8 @@ TEST_CASE("cleanup: a user who stops what it can does not stop the clearing of a
   const auto before = std::chrono::steady_clock::now();
   Session session;
   MESSAGE("Hello came after "
-          << std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - before).count() << " ms");
+          << std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - before).count()
+          << " ms");
   CHECK(entries_in("/dev/shm") == 0);
 }
 
@@ -328,7 +329,7 @@ TEST_CASE("cleanup: an order to end is heard while a container's own /dev/shm is
   const OwnShm own;
   REQUIRE(Neighbour(k_user, [] {
             if (::chdir("/dev/shm") != 0) return 1;
-            for (int i = 0; i < 300'000; ++i)
+            for (int i = 0; i < 100'000; ++i)
               if (::mkdir(std::to_string(i).c_str(), 0700) != 0) return 1;
             return 0;
           }).wait() == ExitStatus::exited(0));

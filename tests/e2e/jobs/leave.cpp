@@ -59,6 +59,27 @@ void files() {
   shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600);
 }
 
+// A segment for each slot's user, of whom it says that they are theirs; attached, so that nobody can have
+// them gone.
+void give() {
+  for (unsigned uid = 20001; uid <= 20064; ++uid) {
+    const int id = shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0666);
+    shmid_ds state{};
+    if (id < 0 || shmat(id, nullptr, 0) == reinterpret_cast<void*>(-1) || shmctl(id, IPC_STAT, &state) != 0)
+      _exit(3);
+    state.shm_perm.uid = uid;
+    if (shmctl(id, IPC_SET, &state) != 0) _exit(4);
+  }
+}
+
+// More folders in /dev/shm than anybody looks through for fun, in one that everybody may write to.
+void many() {
+  umask(0);
+  if (mkdir("/dev/shm/many", 0777) != 0 || chdir("/dev/shm/many") != 0) _exit(5);
+  for (int i = 0; i < 300'000; ++i) mkdir(std::to_string(i).c_str(), 0777);
+  chdir("/");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -74,6 +95,8 @@ int main(int argc, char** argv) {
     if (what == "stubborn") stubborn();
     if (what == "bomb") bomb();
     if (what == "files") files();
+    if (what == "give") give();
+    if (what == "many") many();
     if (what == "stay") linger();
   }
   std::puts("left");

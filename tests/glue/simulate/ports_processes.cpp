@@ -175,7 +175,8 @@ bool may_have_left(const User& user, const std::vector<std::string>& folders) {
   return may_have_files(user, folders);
 }
 
-std::optional<Worker> start_cleaner(const User&, const std::vector<std::string>&, bool as_root, Milliseconds) {
+std::optional<Worker> start_cleaner(const User&, const std::vector<std::string>&, bool as_root,
+                                    Milliseconds) {
   World& world = World::current();
   world.pass_call();
   if (is_short(world)) {
