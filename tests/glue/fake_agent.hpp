@@ -160,6 +160,7 @@ class Pipe {
     write_.reset(ends[1]);
   }
   void tell() const { [[maybe_unused]] const auto written = ::write(write_.get(), "x", 1); }
+  int writer() const { return write_.get(); }
   // False: nobody has, within 10 s.
   bool told() const {
     pollfd asked{read_.get(), POLLIN, 0};
