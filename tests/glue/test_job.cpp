@@ -48,7 +48,9 @@ int leave_daemon() {
   }
   ::close(ready[1]);
   char byte;
-  return ::read(ready[0], &byte, 1) == 1 ? 0 : 1;
+  const bool left = ::read(ready[0], &byte, 1) == 1;
+  ::wait(nullptr);  // only the daemon is left: who made it is slower than it, now and then
+  return left ? 0 : 1;
 }
 
 // Forks as fast as it can, and so does every child; some of them change session or ignore what they can.
