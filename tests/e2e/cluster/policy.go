@@ -190,6 +190,14 @@ func testOwnPod(plugin *validating.Plugin) {
 		r.after.Spec.ActiveDeadlineSeconds = &number
 	})
 	expect(plugin, "not the grace period", only, func(r *request) { r.after.Spec.TerminationGracePeriodSeconds = &number })
+	expect(plugin, "not a gate", only, func(r *request) { r.before.Spec.SchedulingGates = []core.PodSchedulingGate{{Name: "x/y"}} })
+	expect(plugin, "not where it may run", only, func(r *request) { r.after.Spec.NodeSelector = map[string]string{"x": "y"} })
+	expect(plugin, "not how its image is pulled", "only change image and size", func(r *request) {
+		r.after.Spec.Containers[1].ImagePullPolicy = core.PullNever
+	})
+	expect(plugin, "not a container more", "only change image and size", func(r *request) {
+		r.after.Spec.Containers = append(r.after.Spec.Containers, core.Container{Name: "payload-2", Image: "alpine"})
+	})
 	expect(plugin, "not a label", metadata, func(r *request) { r.after.Labels["x"] = "y" })
 	expect(plugin, "nor without labels", metadata, func(r *request) { r.after.Labels = nil })
 	const wanted, pulled = "glidepod.io/wanted-images", "glidepod.io/pulled-images"
@@ -298,6 +306,13 @@ func testResize(plugin *validating.Plugin) {
 	}))
 	expect(plugin, "not itself", payloads, to(0, "200m", "256Mi", "1", "512Mi"))
 	expect(plugin, "not a sidecar", payloads, to(3, "1m", "1Mi", "1m", "1Mi"))
+	whole := core.ResourceRequirements{Limits: core.ResourceList{core.ResourceCPU: resource.MustParse("64")}}
+	expect(plugin, "not the whole pod", "may only change images", made(func(r *request) { r.after.Spec.Resources = &whole }))
+	expect(plugin, "nor back to none", "may only change images", made(func(r *request) { r.before.Spec.Resources = &whole }))
+	expect(plugin, "of a pod with a size of its own, containers' sizes", "", made(func(r *request) {
+		size(r.after, 1, "1", "1Gi", "1", "1Gi")
+		r.before.Spec.Resources, r.after.Spec.Resources = &whole, &whole
+	}))
 	expect(plugin, "not with more CPU requested", requests, to(1, "2001m", "4Gi", "4", "8Gi"))
 	expect(plugin, "not with more memory requested", requests, to(1, "2", "4097Mi", "4", "8Gi"))
 	expect(plugin, "not with a higher limit of CPU", limits, to(1, "2", "4Gi", "4100m", "8Gi"))
