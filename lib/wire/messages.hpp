@@ -49,8 +49,7 @@ enum class Type : std::uint32_t {
 enum class Fault : std::uint8_t {
   user,
   infrastructure,
-  doubt,  // the image cannot be had here, and nobody knows why: other nodes first, and held where they fail
-          // too
+  doubt,  // the image cannot be had here, and nobody knows why: elsewhere first
 };
 
 struct Limit {

@@ -68,21 +68,19 @@ bool is_one_word(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f && c != '\\'; });
 }
 
-std::string command(std::string_view name, const std::string& value) {
-  return is_one_word(value) ? fmt::format("set_job_attr_delayed ChirpGlidepod{} {}\n", name, value)
-                            : std::string();
-}
-
-std::string commands(const wire::Ran& ran) {
-  std::string result;
+std::string commands(const Server& server, const wire::Ran& ran) {
+  std::string result = fmt::format("cookie {}\n", server.cookie);
+  const auto tell = [&](std::string_view name, const std::string& value) {
+    if (is_one_word(value)) result += fmt::format("set_job_attr_delayed ChirpGlidepod{} {}\n", name, value);
+  };
   const auto text = [&](std::string_view name, const std::string& value) {
-    if (!value.empty()) result += command(name, condor::quote(value));
+    if (!value.empty()) tell(name, condor::quote(value));
   };
   text("Container", ran.container);
   text("Digest", ran.digest);
   text("How", ran.how);
-  return result +
-         command("BindTime", fmt::format("{:.3f}", static_cast<double>(ran.bind_microseconds) / 1e6));
+  tell("BindTime", fmt::format("{:.3f}", static_cast<double>(ran.bind_microseconds) / 1e6));
+  return result;
 }
 
 // Until the descriptor is ready, or the time is over.
@@ -97,7 +95,9 @@ Result<void> ready(const Fd& fd, short events, SteadyTime end) {
   }
 }
 
-Result<void> tell(const std::string& sandbox, const std::string& commands, Milliseconds limit) {
+}  // namespace
+
+Result<void> tell_job_ad(const std::string& sandbox, const wire::Ran& ran, Milliseconds limit) {
   const auto end = Loop::now() + limit;
   const Server server = TRY(find_server(sandbox));
   const Fd socket(::socket(server.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -106,7 +106,7 @@ Result<void> tell(const std::string& sandbox, const std::string& commands, Milli
     if (errno != EINPROGRESS) return Error::system("connect");
     TRY(ready(socket, POLLOUT, end));
   }
-  const std::string text = fmt::format("cookie {}\n{}", server.cookie, commands);
+  const std::string text = commands(server, ran);
   // A few hundred bytes go into the socket's buffer at once, or not at all.
   if (::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size()))
     return Error::system("send");
@@ -119,16 +119,6 @@ Result<void> tell(const std::string& sandbox, const std::string& commands, Milli
     if (got > 0) left -= std::count(answer, answer + got, '\n');
   }
   return {};
-}
-
-}  // namespace
-
-Result<void> tell_job_ad(const std::string& sandbox, const wire::Ran& ran, Milliseconds limit) {
-  return tell(sandbox, commands(ran), limit);
-}
-
-Result<void> tell_doubts(const std::string& sandbox, const std::string& doubts, Milliseconds limit) {
-  return tell(sandbox, command("Doubts", condor::quote(doubts)), limit);
 }
 
 }  // namespace glidepod::apptainer

@@ -18,7 +18,5 @@ constexpr const char* k_chirp_config = ".chirp.config";
 // Waits for the answers, at most so long. The sandbox is the job's: whatever lies there instead is an Error,
 // or costs that time.
 Result<void> tell_job_ad(const std::string& sandbox, const wire::Ran& ran, Milliseconds limit);
-// The same of a job whose image could not be had: on which nodes so far (ChirpGlidepodDoubts).
-Result<void> tell_doubts(const std::string& sandbox, const std::string& doubts, Milliseconds limit);
 
 }  // namespace glidepod::apptainer

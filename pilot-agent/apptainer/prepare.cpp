@@ -5,13 +5,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
-
 #include "lib/base/child.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
 #include "lib/condor/job_ad.hpp"
-#include "pilot-agent/apptainer/chirp.hpp"
 #include "pilot-agent/apptainer/command_line.hpp"
 #include "pilot-agent/apptainer/native.hpp"
 #include "pilot-agent/apptainer/report.hpp"
@@ -127,30 +124,7 @@ Result<std::string> job_image(const std::string& ad, const EvaluateImage& evalua
   return evaluate(ad).in("the job's image is no string");
 }
 
-std::string doubting_nodes(const std::string& ad, const std::string& machine) {
-  const auto text = [](const condor::JobAttributes& attributes, std::string_view name) {
-    return plain_string(attributes, name).value_or("");
-  };
-  const auto slot = condor::parse_attributes(machine);
-  std::string node = text(slot, "K8SPhysicalHostName");
-  if (node.empty()) node = text(slot, "Machine");
-  std::string nodes = text(condor::parse_attributes(ad), "ChirpGlidepodDoubts");
-  // The ad is its owner's, who may write there what they like.
-  auto known = split(nodes, ',');
-  if (known.size() > k_enough_nodes) return nodes;
-  if (node.empty() || std::ranges::find(known, node) != known.end()) return nodes;
-  return nodes.empty() ? node : nodes + "," + node;
-}
-
-namespace {
-bool is_in_doubt(const Result<Outcome>& outcome) {
-  const auto* failed = outcome ? std::get_if<wire::Failed>(&outcome.value()) : nullptr;
-  return failed != nullptr && failed->fault == wire::Fault::doubt;
-}
-}  // namespace
-
-std::string bind_answer(const std::string& ad, const std::string& image, const Result<Outcome>& outcome,
-                        const std::string& doubts) {
+std::string bind_answer(const std::string& ad, const std::string& image, const Result<Outcome>& outcome) {
   // From here on the starter has it as it was bound.
   if (outcome && std::holds_alternative<ExitStatus>(outcome.value()))
     return "SingularityImage = " + condor::quote(image) + "\n";
@@ -158,9 +132,6 @@ std::string bind_answer(const std::string& ad, const std::string& image, const R
   const auto why = failed != nullptr ? failure_line(wire::Verb::test, image, failed->message)
                                      : "no pilot agent: " + outcome.error().message();
   if (failed != nullptr && failed->fault == wire::Fault::user) return hook_answer(k_hold, why);
-  const auto nodes = is_in_doubt(outcome) ? split(doubts, ',').size() : 0;
-  if (nodes >= k_enough_nodes)
-    return hook_answer(k_hold, fmt::format("{} (on {} nodes: {})", one_line(why), nodes, doubts));
   // A job that pilot after pilot cannot start says so in its log: each start counts in NumShadowStarts, this
   // one included, and only one that came to run in NumJobStarts.
   const auto job = condor::parse_attributes(ad);
@@ -191,15 +162,7 @@ int prepare_job(const HandoverOptions& options) {
   const auto request = bind_request(image.value(), ad.value());
   if (!request)
     return say(hook_answer(k_hold, failure_line(wire::Verb::test, image.value(), request.error().message())));
-  const auto outcome = hand_over(request.value(), options);
-  std::string doubts;
-  if (is_in_doubt(outcome)) {
-    const auto machine = read_file(variable("_CONDOR_MACHINE_AD"), k_longest_ad);
-    doubts = doubting_nodes(ad.value(), machine ? machine.value() : "");
-    // Best effort: a pilot that has seen it three times holds the job as well.
-    (void)tell_doubts(request->bind.work_directory, doubts, options.tell_limit);
-  }
-  return say(bind_answer(ad.value(), image.value(), outcome, doubts));
+  return say(bind_answer(ad.value(), image.value(), hand_over(request.value(), options)));
 }
 
 }  // namespace glidepod::apptainer

@@ -36,13 +36,7 @@ std::string matched_ad(const std::string& job, const std::string& machine);
 Result<std::string> job_image(const std::string& ad, const EvaluateImage& evaluate);
 
 // What prepare-job prints of a job's ad, once the agent has said how the bind went.
-std::string bind_answer(const std::string& ad, const std::string& image, const Result<Outcome>& outcome,
-                        const std::string& doubts);
-
-// Of a job whose image is in doubt: the nodes on which it could not be had, as its ad has kept them, and this
-// one; separated by commas. On so many, it is held.
-constexpr std::size_t k_enough_nodes = 3;
-std::string doubting_nodes(const std::string& ad, const std::string& machine);
+std::string bind_answer(const std::string& ad, const std::string& image, const Result<Outcome>& outcome);
 
 // The hooks themselves; they return the exit code.
 int check_job();

@@ -21,12 +21,12 @@ const Doubts::Doubt& Doubts::add(const std::string& image, std::string message, 
     found = doubts_.insert(doubts_.end(), Doubt{.image = image, .first = now});
   }
   found->message = std::move(message);
-  if (counts && (found->counted == 0 || now >= found->last_counted + k_apart)) {
-    ++found->counted;
-    found->last_counted = now;
-  }
-  const auto doubled = std::min(found->failures++, 5);
-  found->until = now + std::min(k_first_pause * (1 << doubled), k_longest_pause);
+  // Jobs that fail together do so of one try.
+  if (found->failures > 0 && now < found->last + k_apart) return *found;
+  found->last = now;
+  found->counted += counts ? 1 : 0;
+  const auto doublings = std::min(found->failures++, 5);
+  found->until = now + std::min(k_first_pause * (1 << doublings), k_longest_pause);
   return *found;
 }
 

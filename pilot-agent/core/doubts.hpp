@@ -15,12 +15,11 @@ class Doubts {
   struct Doubt {
     std::string image;    // as jobs ask for it
     std::string message;  // the last words of a kubelet, a runtime or a registry
-    int failures = 0;     // for which the pause grows
-    int counted =
-        0;  // of these, no two within a minute of each other, by words that may be the image's fault
-    Time first{}, last_counted{}, until{};
+    int failures = 0;     // no two within a minute of each other; the pause grows for each
+    int counted = 0;      // of these, by words that may be the image's fault
+    Time first{}, last{}, until{};
   };
-  // How many of them are enough to hold a job, where a pilot knows of no other node.
+  // How many of them are enough to hold a job.
   static constexpr int k_enough = 3;
 
   // It has failed again. Valid until the next call.

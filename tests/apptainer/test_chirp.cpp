@@ -115,11 +115,3 @@ TEST_CASE("chirp: the sandbox is the job's, whatever lies in it") {
   REQUIRE(::mkfifo(starter.path().c_str(), 0600) == 0);
   CHECK_FALSE(tell_job_ad(starter.sandbox, k_ran, 1s).ok());
 }
-
-TEST_CASE("chirp: on which nodes an image could not be had") {
-  Starter starter;
-  starter.serve(2);
-  CHECK(tell_doubts(starter.sandbox, "node-1,node-2", 5s).ok());
-  starter.thread.join();
-  CHECK(starter.heard == "cookie c00k1e\nset_job_attr_delayed ChirpGlidepodDoubts \"node-1,node-2\"\n");
-}

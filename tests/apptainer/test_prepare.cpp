@@ -87,16 +87,15 @@ TEST_CASE(
   const std::string third = "NumJobStarts = 1\nNumShadowStarts = 4\n", image = "docker://a:1";
   const Outcome passing = wire::Failed{wire::Fault::infrastructure, "docker://a:1: no route"};
   const Outcome users = wire::Failed{wire::Fault::user, "docker://a:1: manifest unknown"};
-  CHECK(bind_answer(third, image, Outcome(ExitStatus::exited(0)), {}) ==
-        "SingularityImage = \"docker://a:1\"\n");
-  CHECK(bind_answer("NumShadowStarts = 2\n", image, passing, {}) ==
+  CHECK(bind_answer(third, image, Outcome(ExitStatus::exited(0))) == "SingularityImage = \"docker://a:1\"\n");
+  CHECK(bind_answer("NumShadowStarts = 2\n", image, passing) ==
         "HookStatusCode = 300\nHookStatusMessage = \"docker://a:1: no route\"\n");
-  CHECK(bind_answer(third, image, passing, {}) ==
+  CHECK(bind_answer(third, image, passing) ==
         "HookStatusCode = 300\nHookStatusMessage = \"3 starts of this job have come to nothing: "
         "docker://a:1: no route\"\n");
-  CHECK(bind_answer(third, image, users, {}) ==
+  CHECK(bind_answer(third, image, users) ==
         "HookStatusCode = 1\nHookStatusMessage = \"docker://a:1: manifest unknown\"\n");
-  CHECK(bind_answer("", image, error("connection refused"), {}) ==
+  CHECK(bind_answer("", image, error("connection refused")) ==
         "HookStatusCode = 300\nHookStatusMessage = \"no pilot agent: connection refused\"\n");
 }
 
@@ -155,22 +154,4 @@ TEST_CASE("native: START and check-job have the same list") {
       in_check.insert(std::string(attribute.name) + "=" + std::string(attribute.harmless));
   }
   CHECK(in_start == in_check);
-}
-
-TEST_CASE(
-    "prepare: a job whose image is in doubt goes elsewhere, and is held when three nodes could not have it") {
-  const std::string image = "docker://reg/bad:1";
-  const Result<Outcome> doubt = Outcome(wire::Failed{wire::Fault::doubt, "strange words"});
-  const std::string machine = "Machine = \"pod-3\"\nK8SPhysicalHostName = \"node-3\"\n";
-  CHECK(doubting_nodes("", "Machine = \"pod-3\"\nK8SPhysicalHostName = \"\"\n") == "pod-3");
-  CHECK(doubting_nodes("", machine) == "node-3");
-  CHECK(doubting_nodes("ChirpGlidepodDoubts = \"node-3\"\n", machine) == "node-3");
-  const std::string third = doubting_nodes("ChirpGlidepodDoubts = \"node-1,node-2\"\n", machine);
-  CHECK(third == "node-1,node-2,node-3");
-  CHECK(bind_answer("", image, doubt, "node-1,node-2") ==
-        hook_answer(k_run_elsewhere, "docker://reg/bad:1: strange words"));
-  CHECK(bind_answer("", image, doubt, third) ==
-        hook_answer(k_hold, "docker://reg/bad:1: strange words (on 3 nodes: node-1,node-2,node-3)"));
-  // Its ad is its owner's.
-  CHECK(doubting_nodes("ChirpGlidepodDoubts = 7\n", machine) == "node-3");
 }

@@ -179,3 +179,25 @@ TEST_CASE("doubts: an image that no puller could get touches no container, and i
   h.ask(k_doubted, wire::Verb::test);
   CHECK(h.last<Fail>().message.find("not tried again here for") != std::string::npos);
 }
+
+TEST_CASE("doubts: jobs that fail together count as one try, and make the pause no longer") {
+  Harness h(2);
+  for (int i = 0; i < 2; ++i) {
+    h.ask(k_doubted, wire::Verb::test, "bob", static_cast<uid_t>(20001 + i));
+    h.patched();
+    h.goodbye(i);
+  }
+  for (int i = 0; i < 2; ++i) h.waits(i, "ErrImagePull", k_words);
+  h.pass(30s);
+  CHECK(h.count<Fail>() == 2);
+  h.pass(59s);
+  h.ask(k_doubted, wire::Verb::test);
+  CHECK(h.last<Fail>().message.find("not tried again here for 1 s, after 1 failures") == 0);
+  h.pass(1s);
+  const int patches = h.count<Patch>();
+  h.patched_attempt(3);
+  h.hello(0);
+  h.runs_home(0);
+  h.ask(k_doubted, wire::Verb::test);
+  CHECK(h.count<Patch>() == patches + 1);
+}
