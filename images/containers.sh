@@ -58,7 +58,8 @@ containers_use() {  # DIR [ADDITIONAL_STORE]
 # Installs the Debian packages among the arguments that are missing.
 debian_packages() {
     local package missing=() states
-    states=$(dpkg-query -Wf '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null)
+    # It fails where one of them has never been heard of, and who sources this may end by that.
+    states=$(dpkg-query -Wf '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null) || true
     for package in "$@"; do
         [[ $'\n'$states$'\n' == *$'\n'"installed $package"$'\n'* ]] || missing+=("$package")
     done
