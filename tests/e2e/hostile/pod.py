@@ -15,6 +15,11 @@ SCRATCH = "/glidepod/scratch"
 # that is refused, are the user's, and not among them.
 COUNTED = ("given_up", "glue_lost", "glue_closed", "glue_wedged", "unexpected_transition", "not_drained", "users_not_kept")
 
+# What a runtime mounts below /etc. Where an image's /etc is a link into a volume, it makes what they are mounted on there:
+# empty, root's, and only where there is nothing of that name.
+MOUNT_POINTS = ("hostname", "hosts", "resolv.conf")
+EMPTY = "-rwxr-xr-x 0:0 0 "
+
 
 def of_jobs(uid):
     return uid in SLOTS or uid in INNER
@@ -126,6 +131,9 @@ class Pod:
 
     def changed(self):
         now = self.snapshot()
+        for path in now.keys() - self.before.keys():
+            if path.rpartition("/")[2] in MOUNT_POINTS and now[path].startswith(EMPTY):
+                del now[path]
         # The agent's own access control lists on its folder come and go with pilot jobs.
         return [f"{path} of the pilot was {self.before.get(path, 'not there')}, is {now.get(path, 'gone')}"
                 for path in sorted(self.before.keys() | now.keys()) if self.before.get(path) != now.get(path)]
