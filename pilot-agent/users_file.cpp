@@ -11,16 +11,19 @@
 namespace glidepod::agent {
 
 namespace {
+constexpr std::string_view k_clearing = "clearing";
+
 Result<std::set<User>> parse(std::string_view text) {
   std::set<User> users;
   for (const std::string_view line : split(text, '\n')) {
     if (line.empty()) continue;
     const auto words = split(line, ' ');
-    if (words.size() != 2) return Error("a line is not `UID GID`");
+    const bool clearing = words.size() == 3 && words[2] == k_clearing;
+    if (words.size() != 2 && !clearing) return Error("a line is not `UID GID` or `UID GID clearing`");
     const auto uid = TRY(parse_integer(words[0])), gid = TRY(parse_integer(words[1]));
     // What is root's is nobody's leavings.
     if (uid < 1 || gid < 0 || uid >= UINT32_MAX || gid >= UINT32_MAX) return Error("a number is no user's");
-    users.insert({static_cast<uid_t>(uid), static_cast<gid_t>(gid)});
+    users.insert({static_cast<uid_t>(uid), static_cast<gid_t>(gid), clearing});
   }
   return users;
 }
@@ -38,7 +41,9 @@ std::set<User> UsersFile::read() const {
 void UsersFile::keep(std::set<User> users) {
   if (users == kept_) return;
   std::string text;
-  for (const User& user : users) text += fmt::format("{} {}\n", user.uid, user.gid);
+  for (const User& user : users)
+    text += fmt::format("{} {}{}{}\n", user.uid, user.gid, user.clearing ? " " : "",
+                        user.clearing ? k_clearing : "");
   kept_ = std::move(users);
   if (const auto written = replace_file(path_, text, 0600, Durable::no); !written)
     spdlog::warn("event=users_not_kept file={} reason=\"{}\"", path_, written.error().message());

@@ -7,7 +7,8 @@
 
 namespace glidepod::agent {
 
-// Core::users() on the shared volume, for the next agent of this pod: a line `UID GID` each.
+// Core::users() on the shared volume, for the next agent of this pod: a line `UID GID` each,
+// with `clearing` behind it where a glue had been told to remove what they left.
 class UsersFile {
  public:
   explicit UsersFile(std::string path) : path_(std::move(path)) {}

@@ -206,6 +206,8 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
     if (container.kind() == State::idle || container.kind() == State::absent)
       begin(container, {}, std::nullopt, EventKind::pod, now);
   }
+  const auto clearing = [](const Left& left) { return left.user.clearing; };
+  if (std::ranges::any_of(left_, clearing)) earlier_cleared_at_ = now + k_cleared_within;
   settle(now);
 }
 

@@ -329,6 +329,9 @@ class Core {
   std::deque<Waiting> queue_;
   std::vector<LostJob> lost_jobs_;
   std::vector<Left> left_;
+  // A glue ends its cleaning by itself within that (glue/cleanup.hpp).
+  static constexpr std::chrono::seconds k_cleared_within{30};
+  std::optional<Time> earlier_cleared_at_;           // no glue of before cleans any more
   std::set<std::string, std::less<>> like_home_;     // images that showed the pilot's own content
   std::map<std::string, Known, std::less<>> known_;  // by image as jobs ask for it
   std::deque<std::pair<std::string, registry::ImageCommand>> commands_;  // by digest, the oldest first

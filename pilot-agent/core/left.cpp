@@ -24,7 +24,8 @@ void Core::on_earlier_users(const std::set<User>& users) {
 std::set<User> Core::users() const {
   std::set<User> users;
   for (const Container& container : containers_)
-    if (const Job* job = container.job()) users.insert({job->request.uid, job->request.gid});
+    if (const Job* job = container.job())
+      users.insert({job->request.uid, job->request.gid, job->clears.has_value()});
   for (const Left& left : left_) users.insert(left.user);
   return users;
 }
@@ -53,6 +54,12 @@ bool Core::has_inherited() const {
 }
 
 bool Core::is_clearing(uid_t uid) const {
+  // A glue goes on with it when its agent is killed: until its container has ended, or has had the time for
+  // it.
+  const auto by_earlier = [uid](const Left& left) {
+    return left.user.uid == uid && left.user.clearing && left.container.empty() && !left.ended;
+  };
+  if (earlier_cleared_at_ && has_inherited() && std::ranges::any_of(left_, by_earlier)) return true;
   return std::ranges::any_of(containers_, [uid](const Container& container) {
     return container.job() != nullptr && container.job()->clears && container.job()->request.uid == uid;
   });

@@ -45,6 +45,7 @@ void Core::on_time(Time now) {
     const bool known = container.glue != 0 && container.kind() != State::broken;
     if (known && container.calm_at && now >= *container.calm_at) container.calm_at.reset();
   }
+  if (earlier_cleared_at_ && now >= *earlier_cleared_at_) earlier_cleared_at_.reset();
   check_sizing(EventKind::time, now);
   check_lost(now);
   settle(now);
@@ -82,6 +83,7 @@ std::optional<Time> Core::next_deadline() const {
   consider(pulls_.next_deadline());
   if (sizing_) consider(sizing_->attempt == 0 ? sizing_->answers_by : sizing_->until);
   consider(sizes_settled_at_);
+  consider(earlier_cleared_at_);
   const bool switching = std::ranges::any_of(
       containers_, [](const Container& container) { return container.kind() == State::switching; });
   const bool resting = std::ranges::any_of(containers_, [](const Container& container) {

@@ -48,6 +48,7 @@ struct Policy {
 struct User {
   uid_t uid = 0;
   gid_t gid = 0;
+  bool clearing = false;  // a glue has been told to remove what they left
   auto operator<=>(const User&) const =
       default;  // NOLINT(modernize-use-nullptr): of what the compiler writes
 };

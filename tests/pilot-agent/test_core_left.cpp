@@ -122,7 +122,7 @@ TEST_CASE("left: the next agent knows whose jobs this one has had") {
     CHECK(h.core.users().size() == 1);
     h.patched();
     comes_home(h);
-    CHECK(h.core.users().size() == 1);
+    CHECK(h.core.users() == std::set<User>{{20001, 0, true}});
     h.cleared(h.last<Clear>().glue == h.glue[0] ? 0 : 1);
     CHECK(h.core.users().empty());
   }
@@ -130,9 +130,9 @@ TEST_CASE("left: the next agent knows whose jobs this one has had") {
 
 // A new agent of a pod in which user 20001 had a job.
 struct Next : Harness {
-  Next() : Harness(2) {
+  explicit Next(bool clearing = false) : Harness(2) {
     core = Core(Policy{});
-    core.on_earlier_users({{20001, 7}});
+    core.on_earlier_users({{20001, 7, clearing}});
     core.on_first_pod(pod, Core::Earlier::some, now);
     take();
   }
@@ -166,6 +166,26 @@ TEST_CASE("left: by an earlier agent's job, removed once all that it had has end
     h.end_job(0);
     CHECK(h.count<Clear>() == 1);
   }
+}
+
+TEST_CASE("left: no job begins while a glue of before may yet remove what its user left") {
+  Next h(true);
+  CHECK(h.core.users() == std::set<User>{{20001, 7, true}});
+  h.comes(0);
+  const int patches = h.count<Patch>();
+  h.ask(k_image_a);
+  CHECK(h.count<Patch>() == patches);
+  SUBCASE("its container has ended") {
+    h.comes(1);
+    CHECK(h.count<Clear>() == 1);
+    h.cleared(h.last<Clear>().glue == h.glue[0] ? 0 : 1);
+  }
+  SUBCASE("its container does not end, and glue gives up in time") {
+    h.pass(29s);
+    CHECK(h.count<Patch>() == patches);
+    h.pass(2s);
+  }
+  CHECK(h.last<Patch>().image == k_image_a);
 }
 
 }  // namespace

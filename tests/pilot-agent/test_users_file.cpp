@@ -16,7 +16,7 @@ TEST_CASE("users file: the next agent reads what this one has kept") {
   UsersFile file(path);
   file.keep({});
   CHECK(::access(path.c_str(), F_OK) != 0);
-  const std::set<User> users{{20001, 20001}, {40000, 7}};
+  const std::set<User> users{{20001, 20001}, {20002, 20002, true}, {40000, 7}};
   file.keep(users);
   CHECK(UsersFile(path).read() == users);
   struct stat made {};
