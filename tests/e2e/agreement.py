@@ -302,7 +302,8 @@ CLASSES = (
      "the same: condor_submit writes regexp(RequestLabels, TARGET.Labels) and so on, and the settings allow a part of their lists"),
     ("counted", "another namespace", lambda j: j["namespace"] == "another",
      "the same: condor_submit writes regexp(RequestK8SNamespace, TARGET.K8SNamespace), whatever the settings match"),
-    ("counted", "no CPU", lambda j: j["cpus"] == "zero",
+    # Also by what the first job of its cluster says, where it says nothing itself.
+    ("counted", "no CPU", lambda j: j["request"][0] == "0",
      "they fill no pod (least_fill; `provisioner why` says so)"),
     ("passed over", "images that depend on the slot", lambda j: j["image"] == "of the slot",
      "the query knows no slot"),
