@@ -54,7 +54,7 @@ constexpr Rule k_rules[] = {
     {"larger", "too-large", "no pod of its size can ever be made",
      "a smaller request; or a larger node or quota", Who::owner},
     {"breaker", "breaker", "pilots of its size have failed, so one at a time is tried",
-     "mend the pilot's image or the pool (docs/provisioner.md, Things that go wrong); the first that joins "
+     "mend the pilot's image or the pool (docs/troubles.md); the first that joins "
      "ends it",
      Who::pool_operator},
     {"refused", "pod-refused", "the cluster's API has refused its pod, and is asked again after a pause",

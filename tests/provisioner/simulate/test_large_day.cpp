@@ -23,7 +23,7 @@ Scenario large_day() {
 
 }  // namespace
 
-// The limits are those that docs/provisioner.md names.
+// The limits are those that docs/simulator.md names.
 TEST_CASE("simulate: a day of 100 groups, 20 owners, 10,000 pods and nodes that fail") {
   const auto day = large_day();
   Judge judge(day);
