@@ -288,6 +288,7 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
   if (bind.verb == wire::Verb::run) request.arguments = bind.argv;
   if (!request.any_image) {
     request.image = TRY(pod_image(bind.image, rules_));
+    request.named = bind.image;
     if (!bind.work_directory.empty()) {
       const auto job = jobs_.identify(bind, link.peer.pid);
       if (!job) spdlog::info("event=no_job_ad uid={} reason={}", uid, quoted(job.error().message()));

@@ -17,6 +17,7 @@ using Json = nlohmann::json;
 namespace {
 
 constexpr std::size_t k_longest_value = 1000;  // of a value: HTCondor reads lines of at most 8 KiB
+constexpr std::size_t k_longest_list = 6000;  // of names, without quotes among them
 constexpr const char* k_nowhere = "SlotMergeConstraint = False\n";
 
 std::string line(std::string_view name, const std::string& text) {
@@ -62,6 +63,19 @@ std::string block(const Json& one, const std::string& state, const std::string& 
   return result;
 }
 
+// What is no name in a list is left out: its jobs are refused one by one.
+std::string doubtful_images(const Json& status) {
+  std::string names;
+  const auto odd = [](unsigned char c) { return c <= ' ' || c == '"' || c == '\\' || c == 0x7f; };
+  for (const Json& one : status.value("doubts", Json::array())) {
+    const auto name = one.get<std::string>();
+    if (std::ranges::any_of(name, odd) || names.size() + name.size() >= k_longest_list) continue;
+    names += (names.empty() ? "" : " ") + name;
+  }
+  return "SlotMergeConstraint = True\nGlidepodDoubtfulImages = " +
+         (names.empty() ? "undefined" : condor::quote(names)) + '\n' + end_of_block("images");
+}
+
 std::string binds(const Json& status) {
   const auto counted = status.value("binds", Json::object());
   return line("Binds", text_of(counted, "count")) + line("BindsWithin", text_of(counted, "within")) +
@@ -100,6 +114,7 @@ std::string slot_attributes(const Json& status) {
     }
     result += text + end_of_block(fmt::format("waiting-{}", i));
   }
+  result += doubtful_images(status);
   result += "SlotMergeConstraint = TARGET.DynamicSlot =!= True\n" + line("Containers", containers) +
             fmt::format("GlidepodFailures = {}\n", status.value("failures", 0)) +
             line("Held", text_of(status, "shortage")) + binds(status) + end_of_block("pod");

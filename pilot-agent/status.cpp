@@ -49,6 +49,7 @@ StatusFile::StatusFile(Loop& loop, Paths paths, std::string pod, std::function<S
 
 StatusFile::~StatusFile() {
   loop_.cancel(timer_);
+  loop_.cancel(over_);
   if (last_.empty()) return;
   for (const std::string* path : {&paths_.status, &paths_.slots})
     if (!path->empty()) (void)::unlink(path->c_str());
@@ -68,6 +69,24 @@ std::string StatusFile::since(const std::string& key, const std::string& what, W
   return time_text(from);
 }
 
+Json StatusFile::doubts(const Snapshot& snapshot) {
+  Json result = Json::array();
+  const SteadyTime now = std::chrono::steady_clock::now();
+  std::optional<SteadyTime> first;
+  for (const Snapshot::Doubted& doubt : snapshot.doubts) {
+    if (doubt.until <= now) continue;
+    result.push_back(doubt.named);
+    first = std::min(first.value_or(doubt.until), doubt.until);
+  }
+  loop_.cancel(std::exchange(over_, 0));
+  if (!first) return result;
+  over_ = loop_.after(std::chrono::ceil<Milliseconds>(*first - now), [this] {
+    over_ = 0;
+    write();
+  });
+  return result;
+}
+
 Json StatusFile::describe(const Snapshot& snapshot, WallTime now) {
   Json status = {{"pod", pod_},
                  {"version", GLIDEPOD_VERSION},
@@ -75,6 +94,7 @@ Json StatusFile::describe(const Snapshot& snapshot, WallTime now) {
                  {"binds", binds_json(snapshot.binds)},
                  {"given_up", snapshot.given_up},
                  {"shortage", snapshot.shortage},
+                 {"doubts", doubts(snapshot)},
                  {"waiting", Json::array()},
                  {"pulls", Json::array()},
                  {"containers", Json::array()}};
@@ -158,6 +178,10 @@ Result<std::string> status_table(const std::string& content, WallTime now) {
     for (const Json& job : waiting) result += " " + cell(job, "job");
     result += '\n';
   }
+  for (const Json& image : status.value("doubts", Json::array()))
+    if (image.is_string())
+      result += fmt::format("image {}: could not be had, and is not tried now\n",
+                            one_line(image.get<std::string>(), k_widest));
   const Json failures = status.value("failures", Json(0));
   if (failures.is_number_integer() && failures != 0)
     result += fmt::format("failures of the infrastructure in a row: {}\n", json_text(failures));

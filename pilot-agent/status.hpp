@@ -23,7 +23,7 @@ namespace glidepod::agent {
 //    "containers": [{"name": "payload-0", "state": "running", "since": TIME, "job": "11.0", "owner":
 //    "alice@pool", "slot": "slot1_1@host", "image": NAME, "digest": "sha256:...", "id": CONTAINER, "how":
 //    "warm", "bind_s": 0.01, "wanted": NAME, "step": TEXT, "trouble": TEXT}],
-//    "binds": {"count": TEXT, "within": TEXT, "took_s": 7.5}}
+//    "doubts": ["docker://a"], "binds": {"count": TEXT, "within": TEXT, "took_s": 7.5}}
 //
 // TIMEs are RFC 3339; what is not known is an empty string or missing. A second file has what of it goes into
 // the slots' ads (slot_attributes.hpp).
@@ -45,6 +45,8 @@ class StatusFile {
 
  private:
   nlohmann::json describe(const Snapshot& snapshot, WallTime now);
+  // Those that are not tried now; it is written again when the first of them is.
+  nlohmann::json doubts(const Snapshot& snapshot);
   // Since when this is so.
   std::string since(const std::string& key, const std::string& what, WallTime now);
   void write();
@@ -54,7 +56,7 @@ class StatusFile {
   Paths paths_;
   std::string pod_;
   std::function<Snapshot()> look_;
-  Loop::TimerId timer_ = 0;
+  Loop::TimerId timer_ = 0, over_ = 0;
   std::string last_;  // as written, but for the time
   std::map<std::string, std::pair<std::string, WallTime>>
       since_;  // by container, or job that waits: what, and from when on

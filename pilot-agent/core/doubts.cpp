@@ -10,10 +10,11 @@ constexpr std::chrono::seconds k_first_pause{60}, k_longest_pause{600};
 constexpr std::chrono::seconds k_apart{60};
 // What failed before that may have been mended since.
 constexpr std::chrono::hours k_forgotten{2};
-constexpr std::size_t k_most = 256;
+constexpr std::size_t k_most = 256, k_most_names = 4;
 }  // namespace
 
-const Doubts::Doubt& Doubts::add(const std::string& image, std::string message, bool counts, Time now) {
+const Doubts::Doubt& Doubts::add(const std::string& image, const std::string& named, std::string message,
+                                 bool counts, Time now) {
   std::erase_if(doubts_, [now](const Doubt& doubt) { return now >= doubt.until + k_forgotten; });
   auto found = std::ranges::find(doubts_, image, &Doubt::image);
   if (found == doubts_.end()) {
@@ -21,6 +22,8 @@ const Doubts::Doubt& Doubts::add(const std::string& image, std::string message, 
     found = doubts_.insert(doubts_.end(), Doubt{.image = image, .first = now});
   }
   found->message = std::move(message);
+  const bool another = !named.empty() && std::ranges::find(found->names, named) == found->names.end();
+  if (another && found->names.size() < k_most_names) found->names.push_back(named);
   // Jobs that fail together do so of one try.
   if (found->failures > 0 && now < found->last + k_apart) return *found;
   found->last = now;

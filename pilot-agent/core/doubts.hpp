@@ -3,6 +3,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "pilot-agent/core/types.hpp"
 
@@ -13,7 +14,8 @@ namespace glidepod::agent {
 class Doubts {
  public:
   struct Doubt {
-    std::string image;    // as jobs ask for it
+    std::string image;    // as written in a pod
+    std::vector<std::string> names;  // of those that jobs name it by, the first few
     std::string message;  // the last words of a kubelet, a runtime or a registry
     int failures = 0;     // no two within a minute of each other; the pause grows for each
     int counted = 0;      // of these, by words that may be the image's fault
@@ -22,12 +24,15 @@ class Doubts {
   // How many of them are enough to hold a job.
   static constexpr int k_enough = 3;
 
-  // It has failed again. Valid until the next call.
-  const Doubt& add(const std::string& image, std::string message, bool counts, Time now);
+  // It has failed again, for a job that names it so. Valid until the next call.
+  const Doubt& add(const std::string& image, const std::string& named, std::string message, bool counts,
+                   Time now);
   // The pilot's own image could not be had either, or this one started.
   void drop(const std::string& image);
   // That it is not tried before its pause is over; null if it may be.
   const Doubt* waits(const std::string& image, Time now) const;
+  // Also those whose pause is over: they are remembered for a while.
+  const std::deque<Doubt>& all() const { return doubts_; }
 
  private:
   std::deque<Doubt> doubts_;  // the oldest first

@@ -7,6 +7,7 @@
 
 #include "pilot-agent/core/binds.hpp"
 #include "pilot-agent/core/state.hpp"
+#include "pilot-agent/core/types.hpp"
 
 namespace glidepod::agent {
 
@@ -37,6 +38,11 @@ struct Snapshot {
     std::string image, state, trouble;
   };
   std::vector<Beside> pulls;  // images that are wanted on the node
+  struct Doubted {
+    std::string named;  // as jobs name it
+    Time until;         // it is tried again
+  };
+  std::vector<Doubted> doubts;  // images that could not be had here (doubts.hpp)
   Binds binds;
   int failures = 0;  // of the infrastructure in a row
   bool given_up = false;

@@ -145,7 +145,7 @@ void Core::fail_switch(Container& container, wire::Fault fault, const std::strin
 // Whoever holds a job for it says how often it was tried.
 void Core::fail_in_doubt(const Request& request, const std::string& image, const std::string& message,
                          bool counts, Time now) {
-  const Doubts::Doubt& doubt = doubts_.add(image, message, counts, now);
+  const Doubts::Doubt& doubt = doubts_.add(image, request.named, message, counts, now);
   if (!counts) return fail(request, wire::Fault::infrastructure, message);
   if (doubt.counted < Doubts::k_enough) return fail(request, wire::Fault::doubt, message);
   const auto minutes = std::chrono::ceil<std::chrono::minutes>(now - doubt.first).count();

@@ -72,6 +72,7 @@ struct Request {
   bool pilot = false;  // its job may have jobs of its own run in further payload containers of this pod
   JobId outer = 0;     // the pilot job whose job this is; 0: HTCondor's own
   gid_t gid = 0;
+  std::string named = {};  // the image as the job's ad has it: "docker://..."; empty: not known
 };
 
 // A request that has no container yet.

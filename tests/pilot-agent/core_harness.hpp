@@ -100,6 +100,7 @@ struct Harness {
     request.client = ++last_id;
     request.verb = verb;
     request.image = image;
+    request.named = "docker://" + image;
     request.owner = owner;
     request.uid = uid;
     request.job = "1.0";

@@ -74,6 +74,9 @@ TEST_CASE("doubts: an image in doubt waits by itself, longer each time, and is h
   const auto started = h.now;
   fails(h);
   comes_home(h);
+  REQUIRE(h.core.snapshot().doubts.size() == 1);
+  CHECK(h.core.snapshot().doubts[0].named == "docker://" + k_doubted);
+  CHECK(h.core.snapshot().doubts[0].until > started);
   h.pass(-60s);  // the pause of a minute began with the failure
   for (int i = 0; i < 2; ++i) {
     const int patches = h.count<Patch>();

@@ -67,7 +67,7 @@ bool goes_to(condor::Ad block, const std::string& slot, const std::string& job, 
 
 TEST_CASE("slot_attributes: each job's slot has its container and image, and what it waits for") {
   const auto all = blocks(status());
-  CHECK(all.size() == 7);
+  CHECK(all.size() == 8);
   const auto& running = all.at("payload-0");
   CHECK(running.text("GlidepodJob") == "12.0");
   CHECK(running.text("GlidepodState") == "running");
@@ -113,6 +113,17 @@ TEST_CASE("slot_attributes: a block goes to the slot of its job only") {
   CHECK_FALSE(goes_to(all.at("pod"), "slot1_1@pilot", "12.0", true));
 }
 
+TEST_CASE("slot_attributes: images in doubt are in every slot, as names of a list") {
+  CHECK(blocks(status()).at("images").evaluate("GlidepodDoubtfulImages").is(Value::Type::undefined));
+  auto told = status();
+  told["doubts"] = {"docker://a", "docker://b c", "docker://d\"", "docker://e\n", "/cvmfs/f\\", "docker://g",
+                    std::string(6000, 'h'), "i"};
+  const auto images = blocks(told).at("images");
+  CHECK(images.text("GlidepodDoubtfulImages") == "docker://a docker://g i");
+  CHECK(goes_to(images, "slot1@pilot", "", false));
+  CHECK(goes_to(images, "slot1_1@pilot", "12.0"));
+}
+
 TEST_CASE("slot_attributes: every block has the same attributes, so that nothing of a former job is left") {
   const auto text = slot_attributes(status());
   std::map<std::string, int> times;
@@ -130,7 +141,7 @@ TEST_CASE("slot_attributes: a hostile name is one string on one line") {
   told["containers"][1]["wanted"] = told["containers"][1]["trouble"] = hostile;
   told["waiting"][0]["trouble"] = hostile;
   const auto all = blocks(told);
-  CHECK(all.size() == 7);
+  CHECK(all.size() == 8);
   const std::string tame = "a\"b/c GlidepodJob = \"9.9\" - pod  [31m/";
   CHECK(all.at("payload-0").text("GlidepodImage") == tame);
   CHECK(all.at("payload-0").text("GlidepodJob") == tame);

@@ -142,6 +142,32 @@ TEST_CASE("status: a job waits since it came, however often it is looked at") {
   CHECK(since() != first);
 }
 
+TEST_CASE("status: an image in doubt is there until it is tried again, though nothing else happens") {
+  Scene scene;
+  StatusFile file = scene.file();
+  const auto now = std::chrono::steady_clock::now();
+  using std::chrono::milliseconds;
+  scene.snapshot.doubts = {{"docker://a", now + milliseconds(900)},
+                           {"docker://b", now + milliseconds(1500)},
+                           {"docker://c", now - milliseconds(1)}};
+  file.touch();
+  scene.pass(300);
+  const auto listed = [&scene] {
+    return read_file(scene.slots()).value().find("GlidepodDoubtfulImages = \"docker://a docker://b\"\n") !=
+           std::string::npos;
+  };
+  CHECK(scene.read()["doubts"] == nlohmann::json({"docker://a", "docker://b"}));
+  CHECK(listed());
+  const auto table = status_table(read_file(scene.path()).value(), {}).value();
+  CHECK(table.find("\nimage docker://b: could not be had, and is not tried now\n") != std::string::npos);
+  scene.pass(800);
+  CHECK(scene.read()["doubts"] == nlohmann::json({"docker://b"}));
+  CHECK_FALSE(listed());
+  scene.pass(600);
+  CHECK(scene.read()["doubts"].empty());
+  CHECK(read_file(scene.slots()).value().find("GlidepodDoubtfulImages = undefined\n") != std::string::npos);
+}
+
 TEST_CASE("status: a folder that is not there is no reason to fail") {
   Scene scene;
   StatusFile file(scene.loop, {scene.folder + "/nowhere/status.json", ""}, "a/b",

@@ -200,7 +200,8 @@ TEST_CASE("demand: what is counted for pilots with payload containers is what th
   // And START has no other clause that is about the job alone.
   CHECK(read_macros(GLIDEPOD_PILOT_CONFIG "/60-start.config").at("START") ==
         "$(GLIDEPOD_START_NATIVE) && $(GLIDEPOD_START_IMAGE) && $(GLIDEPOD_START_PILOT) && "
-        "$(GLIDEPOD_START_WHOLE) && $(GLIDEPOD_START_CONTAINER) && $(GLIDEPOD_START_LIFETIME) && "
+        "$(GLIDEPOD_START_WHOLE) && $(GLIDEPOD_START_CONTAINER) && $(GLIDEPOD_START_DOUBT) && "
+        "$(GLIDEPOD_START_LIFETIME) && "
         "$(GLIDEPOD_START_NAMESPACE) && $(GLIDEPOD_START_GPUS) && "
         "$(GLIDEPOD_START_FILL) && $(GLIDEPOD_START_HEARD) && ($ENV(ADDITIONAL_REQUIREMENTS:True))");
   const auto jobs = container_jobs("", false);
