@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 namespace {
 
 constexpr std::size_t k_longest_value = 1000;  // of a value: HTCondor reads lines of at most 8 KiB
-constexpr std::size_t k_longest_list = 6000;  // of names, without quotes among them
+constexpr std::size_t k_longest_list = 6000;   // of names, without quotes among them
 constexpr const char* k_nowhere = "SlotMergeConstraint = False\n";
 
 std::string line(std::string_view name, const std::string& text) {

@@ -8,8 +8,8 @@ namespace glidepod::agent {
 
 // The pilot's status (status.hpp) as attributes of its slots: what a STARTD_CRON job prints, one block for
 // each payload container and each place in the queue, each of which HTCondor merges into the slot that has
-// this job; one for all slots, and one more for the partitionable one. A block always comes, and with all attributes, since
-// HTCondor keeps what was there before.
+// this job; one for all slots, and one more for the partitionable one. A block always comes, and with all
+// attributes, since HTCondor keeps what was there before.
 //
 //   GlidepodJob        "12.0": the job that the others are about
 //   GlidepodState      "waiting" (for a container), "pulling" (its image, beside the pod), or its
@@ -24,7 +24,8 @@ namespace glidepod::agent {
 //
 // in each slot
 //
-//   GlidepodDoubtfulImages  "docker://a docker://b": images, as jobs name them, that could not be had here and
+//   GlidepodDoubtfulImages  "docker://a docker://b": images, as jobs name them, that could not be had here
+//   and
 //                      are not tried now; START refuses their jobs, so that they hold no slot meanwhile
 //
 // and in the partitionable slot

@@ -14,11 +14,11 @@ namespace glidepod::agent {
 class Doubts {
  public:
   struct Doubt {
-    std::string image;    // as written in a pod
+    std::string image;               // as written in a pod
     std::vector<std::string> names;  // of those that jobs name it by, the first few
-    std::string message;  // the last words of a kubelet, a runtime or a registry
-    int failures = 0;     // no two within a minute of each other; the pause grows for each
-    int counted = 0;      // of these, by words that may be the image's fault
+    std::string message;             // the last words of a kubelet, a runtime or a registry
+    int failures = 0;                // no two within a minute of each other; the pause grows for each
+    int counted = 0;                 // of these, by words that may be the image's fault
     Time first{}, last{}, until{};
   };
   // How many of them are enough to hold a job.

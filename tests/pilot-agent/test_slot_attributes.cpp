@@ -116,8 +116,8 @@ TEST_CASE("slot_attributes: a block goes to the slot of its job only") {
 TEST_CASE("slot_attributes: images in doubt are in every slot, as names of a list") {
   CHECK(blocks(status()).at("images").evaluate("GlidepodDoubtfulImages").is(Value::Type::undefined));
   auto told = status();
-  told["doubts"] = {"docker://a", "docker://b c", "docker://d\"", "docker://e\n", "/cvmfs/f\\", "docker://g",
-                    std::string(6000, 'h'), "i"};
+  told["doubts"] = {"docker://a", "docker://b c", "docker://d\"",         "docker://e\n",
+                    "/cvmfs/f\\", "docker://g",   std::string(6000, 'h'), "i"};
   const auto images = blocks(told).at("images");
   CHECK(images.text("GlidepodDoubtfulImages") == "docker://a docker://g i");
   CHECK(goes_to(images, "slot1@pilot", "", false));
