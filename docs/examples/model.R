@@ -1,0 +1,3 @@
+#!/usr/bin/env Rscript
+data <- read.csv("data.csv")
+cat("sum", sum(data$value), "\n")
