@@ -57,6 +57,7 @@ struct Switching {
   GlueId before = 0;          // the glue of proven content, connected when the patch was sent
   std::optional<Time> pull_deadline, trouble_since;
   std::optional<Time> unclear_until;
+  std::optional<Time> mute_until;  // the wanted image runs, by the status, and its glue has yet to be heard
   std::string accused;  // by this way home it is found out whether that image or the pilot is at fault
   bool goodbye_needed = false;  // the status cannot prove the target
   bool alike = false;           // it shows the pilot's own content, which the target may be another name of

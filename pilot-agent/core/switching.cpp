@@ -56,6 +56,7 @@ void Core::next_step(Container& container, Switching& step, Time now) {
   step.pull_deadline.reset();
   step.trouble_since.reset();
   step.unclear_until.reset();
+  step.mute_until.reset();
   step.trouble = {};
   step.connected = container.glue;
   step.last_instance = container.last_instance;
@@ -225,6 +226,16 @@ bool is_about(const std::string& words, const std::string& reference) {
 }
 }  // namespace
 
+namespace {
+// Whether the wanted image runs in a container that glue has never been heard from. An image can do that: a
+// link in place of its /etc/resolv.conf has the runtime mount that file over the agent's socket.
+bool is_mute(const Container& container, const Switching& step, const ContainerStatus& status) {
+  return container.glue == 0 && step.answered && step.leg == Leg::target &&
+         !container.last_instance.empty() && status.state == ContainerStatus::State::running &&
+         !is_of(status, container.last_instance) && shows_image(status, container.admitted);
+}
+}  // namespace
+
 void Core::judge(Container& container, EventKind event, Time now) {
   auto& step = std::get<Switching>(container.state);
   if (!container.status || step.leg == Leg::calm || step.leg == Leg::size) return;
@@ -233,6 +244,10 @@ void Core::judge(Container& container, EventKind event, Time now) {
     step.pull_deadline.reset();
     step.trouble_since.reset();
   }
+  if (!is_mute(container, step, status))
+    step.mute_until.reset();
+  else if (!step.mute_until)
+    step.mute_until = now + patience_with({Trouble::Kind::unknown, {}, false, true}, policy_);
   const bool waiting = status.state == ContainerStatus::State::waiting;
   // A glue whose container has been shown running, and now is not, is about to be gone.
   if (container.glue != 0 && !(waiting && container.shown_running)) {
@@ -284,6 +299,13 @@ void Core::judge(Container& container, EventKind event, Time now) {
 
 void Core::check_switch(Container& container, Time now) {
   auto& step = std::get<Switching>(container.state);
+  if (step.mute_until && container.glue == 0 && now >= std::min(*step.mute_until, step.deadline)) {
+    // By a deadline that is shorter it may as well have been the node, which was slow.
+    const bool long_enough = now >= *step.mute_until;
+    const std::string why = "its container runs, but glue in it does not answer";
+    step.trouble = {Trouble::Kind::unknown, why, false, long_enough};
+    return fail_switch(container, wire::Fault::infrastructure, why, State::broken, EventKind::time, now);
+  }
   if (now >= step.deadline) {
     const bool silent = step.trouble.kind == Trouble::Kind::none;
     const std::string why = silent ? std::string("no answer from the node") : step.trouble.message;

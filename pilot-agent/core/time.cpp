@@ -100,6 +100,7 @@ std::optional<Time> Core::next_deadline() const {
       consider(step->deadline);
       consider(step->pull_deadline);
       consider(step->unclear_until);
+      consider(step->mute_until);
       const bool waits_for_calm = step->leg == Switching::Leg::calm || step->alike ||
                                   (step->proof == Switching::Proof::status && container.instance.empty() &&
                                    (step->answered || step->leg == Switching::Leg::check));

@@ -183,6 +183,69 @@ TEST_CASE("doubts: an image that no puller could get touches no container, and i
   CHECK(h.last<Fail>().message.find("not tried again here for") != std::string::npos);
 }
 
+TEST_CASE("doubts: an image that runs while its glue stays silent is in doubt, and the pilot is not") {
+  Harness h;
+  for (int i = 0; i < 6; ++i) {
+    h.ask(k_doubted, wire::Verb::test);
+    h.patched();
+    h.goodbye();
+    h.runs(0, k_doubted, "reg.example/bad@" + k_digest_a);
+    const int fails = h.count<Fail>();
+    h.pass(29s);
+    CHECK(h.count<Fail>() == fails);
+    h.pass(1s);
+    CHECK(h.count<Fail>() == fails + 1);
+    CHECK(h.last<Fail>().fault == (i < 2 ? wire::Fault::doubt : wire::Fault::user));
+    CHECK(h.last<Fail>().message.starts_with("its container runs, but glue in it does not answer"));
+    CHECK(h.last<Patch>().image.ends_with("@" + k_digest_home));
+    CHECK(h.core.snapshot().failures == 0);
+    h.goodbye();
+    comes_home(h);
+    h.pass(600s);
+  }
+  CHECK(h.count<GiveUp>() == 0);
+}
+
+TEST_CASE("doubts: a silent glue of the pilot's own image is the pilot's fault") {
+  Harness h;
+  h.ask(k_doubted, wire::Verb::test);
+  h.patched();
+  h.goodbye();
+  h.runs(0, k_doubted, "reg.example/bad@" + k_digest_a);
+  h.pass(90s);
+  h.patched();
+  h.over[0] = true;
+  h.runs_home(0);
+  h.pass(600s);
+  CHECK(h.core.snapshot().failures == 1);
+}
+
+TEST_CASE("doubts: a glue that is heard late is waited for") {
+  Harness h;
+  const ClientId client = h.ask(k_doubted);
+  h.patched();
+  h.goodbye();
+  h.runs(0, k_doubted, "reg.example/bad@" + k_digest_a);
+  h.pass(29s);
+  h.hello();
+  h.pass(29s);
+  CHECK(h.count<Fail>() == 0);
+  CHECK(h.last<Launch>().client == client);
+}
+
+TEST_CASE("doubts: a status that still shows what ran before is not a glue that is silent") {
+  Harness h;
+  h.ask(k_doubted);
+  h.switch_to(0, k_doubted, k_digest_b);
+  h.end_job();
+  h.ask(k_doubted, wire::Verb::test, "bob", 20002);
+  h.patched();
+  h.goodbye();
+  h.tell();
+  h.pass(120s);
+  CHECK(h.count<Fail>() == 0);
+}
+
 TEST_CASE("doubts: jobs that fail together count as one try, and make the pause no longer") {
   Harness h(2);
   for (int i = 0; i < 2; ++i) {

@@ -40,6 +40,8 @@ void Glue::agent_up() {
 
 void Glue::connect() {
   if (link_ != 0 || leaving_ || job_) return;  // of an agent that is gone
+  const Box& box = world_.kubelet.box(box_);
+  if (box.now && world_.images.content(box.now->content).kind == Content::Kind::mute) return;
   link_ = world_.driver.connect(box_, instance_);
   if (link_ == 0) return;
   // Where the name of a control group does not tell, the agent does not know.

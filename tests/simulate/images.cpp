@@ -43,6 +43,7 @@ Images::Images(Random& random, const Weather& weather, SteadyTime) {
     const bool bad = i > 0 && random.chance(weather.bad_images);
     const int content =
         add(bad ? kinds[static_cast<std::size_t>(random.between(0, 3))] : Content::Kind::good);
+    if (bad && random.aside(20).chance(250)) contents_.back().kind = Content::Kind::mute;
     contents_.back().runs_nothing = random.aside(2).chance(150);
     const std::string repository = random.chance(700) ? "docker.io/library/app" : "quay.example/team/tool";
     const std::string name = repository + ":v" + std::to_string(i);

@@ -13,7 +13,7 @@ namespace glidepod::simulate {
 
 // What an image holds. The simulation knows which one each container really runs.
 struct Content {
-  enum class Kind : std::uint8_t { good, start_error, run_error, create_error, gone };
+  enum class Kind : std::uint8_t { good, start_error, run_error, create_error, gone, mute };
   Kind kind = Kind::good;
   std::string digest;                // "sha256:..."
   std::vector<std::string> on_node;  // its repositories there, as its imageID may show; empty: not there

@@ -2,12 +2,15 @@
 
 Most are written after public reports, as tests/e2e/hostile/README.md tells. What a job's end is there, where that is not
 the verb's own, stands with the image.
+
+Usage: images.py REGISTRY NAME...   puts these into the registry, as REGISTRY/hostile/NAME:1
 """
 
 import dataclasses
 import hashlib
 import io
 import json
+import sys
 import tarfile
 import urllib.request
 
@@ -21,8 +24,9 @@ class Image:
     about: str
     files: dict
     config: dict = dataclasses.field(default_factory=dict)
-    end: str = ""  # of every job in it
+    end: str = ""  # of every job in it; "in doubt": none has started, and other nodes may try it
     weight: int = 4
+    patience: int = 0  # more seconds with a job in it
 
 
 def folder(mode=0o755, uid=0):
@@ -94,9 +98,20 @@ def images(program):
                          "bin/capable": file(program, 0o755, **{"security.capability": CAPABILITIES})}),
         "workdir-closed": Image("another user's closed home is the WORKDIR", {"home": folder(), "home/app": folder(0o700, 65532)},
                                 {"User": "65532", "WorkingDir": "/home/app"}),
+        "singularity-env": Image("scripts that Apptainer would run", {".singularity.d": folder(), ".singularity.d/env": folder(),
+                                 ".singularity.d/env/91-environment.sh": file("kill -9 $$\n", 0o755),
+                                 ".singularity.d/runscript": file("#!/bin/sh\nexit 3\n", 0o755)}),
+        "gpus-all": Image("asks for every GPU of the node, and for a driver that there is not", {},
+                          {"Env": ["NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_REQUIRE_CUDA=cuda>=99", "NVIDIA_DISABLE_REQUIRE=0"]}),
         "user": Image("a USER without a name", {}, {"User": "12345:54321"}),
         "stop-signal": Image("a real-time STOPSIGNAL", {}, {"StopSignal": "SIGRTMIN+3"}),
         "stop-winch": Image("a STOPSIGNAL that usually says nothing", {}, {"StopSignal": "SIGWINCH", "Entrypoint": ["/nonexistent"]}),
+        "resolv-sock": Image("the runtime mounts a file over the agent's socket", {"etc/resolv.conf": link("/glidepod/run/agent.sock")},
+                             end="in doubt", weight=1, patience=60),
+        "workdir-loop": Image("the WORKDIR is a link to itself", {"loop": link("/loop")}, {"WorkingDir": "/loop"}, end="in doubt", weight=1,
+                              patience=60),
+        "proc-file": Image("a file where /proc belongs", {"proc": file("x")}, end="in doubt", weight=1, patience=60),
+        "passwd-fifo": Image("/etc/passwd is a FIFO that nobody writes to", {"etc/passwd": fifo()}, end="in doubt", weight=1, patience=60),
         "glidepod-file": Image("a file where the pod's volumes belong", {"glidepod": file("in the way")}, end="refused", weight=1),
     }
 
@@ -166,3 +181,8 @@ def push(registry, name, tag, image, program=None):
                 "config": {"mediaType": "application/vnd.oci.image.config.v1+json"} | config,
                 "layers": [{"mediaType": "application/vnd.oci.image.layer.v1.tar"} | packed]}
     request("PUT", f"{url}/manifests/{tag}", json.dumps(manifest).encode(), manifest["mediaType"])
+
+
+if __name__ == "__main__":
+    for wanted in sys.argv[2:]:
+        push(sys.argv[1], f"hostile/{wanted}", "1", images(b"")[wanted])
