@@ -114,7 +114,7 @@ void Server::take_on(wire::Launch launch, std::vector<Fd> fds) {
   const auto refused = [&](const std::string& why) { refuse(launch, wire::Fault::infrastructure, why); };
   if (leaving_) return refused("the container is about to end");
   if (job_ && job_->stage >= Job::Stage::ending)
-    return refused("the job before has not been cleaned up after yet");
+    return refused("what the job before this one left is still being removed");
   if (job_) return refused("another job runs in this container");
   if (unclean_) return refused("an earlier job could not be cleaned up here");
   job_.emplace();

@@ -276,7 +276,7 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
       return {};
     }
     if (binds_already(client)) {
-      run(Fail{client, true, wire::Fault::infrastructure, "another job of this slot's user runs still"});
+      run(Fail{client, true, wire::Fault::infrastructure, "this slot's user still runs another job"});
       return {};
     }
     link.binds = !bind.program_attached;

@@ -180,7 +180,7 @@ Result<std::string> status_table(const std::string& content, WallTime now) {
   }
   for (const Json& image : status.value("doubts", Json::array()))
     if (image.is_string())
-      result += fmt::format("image {}: could not be had, and is not tried now\n",
+      result += fmt::format("image {}: failed here, and is not tried again yet\n",
                             one_line(image.get<std::string>(), k_widest));
   const Json failures = status.value("failures", Json(0));
   if (failures.is_number_integer() && failures != 0)

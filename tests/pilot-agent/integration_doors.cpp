@@ -119,7 +119,7 @@ TEST_CASE("agent: a slot's user has one job at a time") {
   REQUIRE(c.until([&] { return c.logged("event=started"); }));
   const auto second = c.run({k_image, {"/bin/true"}});
   CHECK(second.status == ExitStatus::exited(125));
-  CHECK(says(second.out, "another job of this slot's user runs still"));
+  CHECK(says(second.out, "this slot's user still runs another job"));
   // It can have an image tested, and another user has a job.
   CHECK(c.run({.image = k_image, .argv = {}, .verb = "test"}).status.success());
   CHECK(c.run({.image = k_image, .argv = {"/bin/true"}, .owner = "bob@pool", .uid = 29002}).status.success());

@@ -159,7 +159,7 @@ TEST_CASE("status: an image in doubt is there until it is tried again, though no
   CHECK(scene.read()["doubts"] == nlohmann::json({"docker://a", "docker://b"}));
   CHECK(listed());
   const auto table = status_table(read_file(scene.path()).value(), {}).value();
-  CHECK(table.find("\nimage docker://b: could not be had, and is not tried now\n") != std::string::npos);
+  CHECK(table.find("\nimage docker://b: failed here, and is not tried again yet\n") != std::string::npos);
   scene.pass(800);
   CHECK(scene.read()["doubts"] == nlohmann::json({"docker://b"}));
   CHECK_FALSE(listed());
