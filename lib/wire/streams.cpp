@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 
+#include "lib/base/beneath.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
 
@@ -36,22 +37,17 @@ std::string name_of(const Fd& fd) {
 // Whether this very file is found by this name below the sandbox.
 bool lies_below(const struct stat& file, const std::string& name, const StreamRules& rules) {
   if (!rules.sandbox.starts_with(rules.volume)) return false;
-  Fd at(::open(rules.volume.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!at) return false;
+  const Fd held(::open(rules.volume.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!held) return false;
   // The volume may be named by way of a link, which the kernel's names never are.
-  const std::string volume = name_of(at);
+  const std::string volume = name_of(held);
   const std::string sandbox = volume + rules.sandbox.substr(rules.volume.size());
   if (!name.starts_with(sandbox) || name.size() <= sandbox.size() || name[sandbox.size()] != '/')
     return false;
   struct stat found {};
-  if (sandbox == volume) return ::fstat(at.get(), &found) == 0 && found.st_dev == file.st_dev;
-  for (const std::string& part : split(std::string_view(name).substr(volume.size()), '/')) {
-    if (part.empty()) continue;
-    if (part == "." || part == "..") return false;
-    at.reset(::openat(at.get(), part.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-    if (!at) return false;
-  }
-  return ::fstat(at.get(), &found) == 0 && found.st_dev == file.st_dev && found.st_ino == file.st_ino;
+  if (sandbox == volume) return ::fstat(held.get(), &found) == 0 && found.st_dev == file.st_dev;
+  const Fd at = open_beneath(held, name.substr(volume.size() + 1), O_PATH, Through::mounts);
+  return at && ::fstat(at.get(), &found) == 0 && found.st_dev == file.st_dev && found.st_ino == file.st_ino;
 }
 
 // One of a pair: connected, and neither side has an address, which a connection to a daemon has.
