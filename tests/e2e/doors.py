@@ -77,6 +77,7 @@ def leads_out(pid, path, name, own_mounts):
 
 
 def look_at(pid):
+    """How many there are, and those that lead out."""
     own_mounts = {int(line.split()[0]) for line in read(f"/proc/{pid}/mountinfo").splitlines()}
     paths = [f"/proc/{pid}/cwd", f"/proc/{pid}/root"]
     paths += [f"/proc/{pid}/fd/{fd}" for fd in os.listdir(f"/proc/{pid}/fd")]

@@ -14,6 +14,9 @@ import sys
 import threading
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import condor
+import doors
 import images as made
 import pod as pods
 
@@ -21,16 +24,16 @@ IN_AN_IMAGE = 5  # triples one after the other, the container staying warm
 # Seconds from a job's request to its first word, also on a machine that is busy: of one that finds its container warm, and
 # of one whose image has to be switched to. What is usual is a hundredth of the first.
 WARM, SWITCHED = 8, 60
-PATIENCE = 60  # with a job; its end is then signal 9
+NOT_STARTED = {255: "refused", 125: "in doubt"}  # by apptainer's exit code: it is the job's fault; others may try it
 QUIET = 15  # seconds in which nothing of a job is left, its end having been told
 ENOUGH = 5  # violations
 
 
-def draw(seed, count, images, jobs, neighbours, prefer):
-    """So many triples, in an order in which those of an image follow each other. Of PREFER, triples with * for any, one
-    in each five."""
+def draw(seed, count, images, jobs, neighbours, prefer, able=lambda _: True):
+    """So many triples, in an order in which those of an image follow each other, of those that ABLE allows. Of PREFER,
+    triples with * for any, one in each five."""
     chance = random.Random(seed)
-    names = list(images)
+    names = [name for name, image in images.items() if image.weight > 0]
     result = []
     while len(result) < count:
         if prefer and len(result) % (2 * IN_AN_IMAGE) == IN_AN_IMAGE:
@@ -39,8 +42,10 @@ def draw(seed, count, images, jobs, neighbours, prefer):
             result.append(tuple(mine if mine != "*" else any_of for mine, any_of in zip(fixed, some)))
             continue
         image = chance.choices(names, [images[name].weight for name in names])[0]
-        for _ in range(min(IN_AN_IMAGE if not images[image].end == "refused" else 1, count - len(result))):
-            result.append((image, chance.choice(jobs), chance.choice(neighbours)))
+        for _ in range(min(1 if images[image].end in NOT_STARTED.values() else IN_AN_IMAGE, count - len(result))):
+            triple = (image, chance.choice(jobs), chance.choice(neighbours))
+            if able(triple):
+                result.append(triple)
     return result
 
 
@@ -51,17 +56,62 @@ def end_group(process):
         pass
 
 
+class Watch(threading.Thread):
+    """Looks at what the processes of jobs hold, again and again, while jobs run. What leads out of their container twice,
+    a moment apart, is a door: what glue itself holds is gone once it has become the job."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.looks, self.processes, self.found, self.broken = 0, 0, [], ""
+
+    def run(self):
+        try:
+            while True:
+                began = time.monotonic()
+                self.look()
+                time.sleep(max(0.05, 3 * (time.monotonic() - began)))
+        except Exception as error:  # a watch that has ended must be told of
+            self.broken = repr(error)
+            raise
+
+    def look(self):
+        for pid in doors.processes_of_jobs():
+            found = self.doors_of(pid)
+            if found:
+                time.sleep(0.05)
+                self.found += sorted(set(found) & set(self.doors_of(pid)))
+        self.looks += 1
+
+    def doors_of(self, pid):
+        try:
+            number, found = doors.look_at(pid)
+            self.processes += 1
+            return found
+        except OSError:
+            return []  # it has ended
+
+    def taken(self):
+        found, self.found = self.found, []
+        return found + ([f"nobody looks any more: {self.broken}"] if self.broken else [])
+
+
 class Run:
     def __init__(self, options, verbs):
         self.options, self.verbs = options, verbs
         self.images = made.images(b"")
+        for image in self.images.values():
+            image.end = image.kubelet if options.kubernetes and image.kubelet else image.end
         self.violations, self.passed, self.chunk = [], 0, 0
         self.lock = threading.Lock()
         self.waits = {True: [], False: []}
+        self.watch = Watch()
         self.new_pod()
+        self.watch.start()
 
     def new_pod(self):
         self.pod = pods.Pod(60, ["sh", "-c", self.options.log])
+        if self.options.pool:
+            return
         subprocess.run(["cp", self.options.program, self.pod.root(f"{pods.SCRATCH}/hostile")], check=True)
         os.chmod(self.pod.root(f"{pods.SCRATCH}/hostile"), 0o755)
         self.pod.before = self.pod.snapshot()
@@ -71,7 +121,8 @@ class Run:
 
     def judge(self, what, verb, end, output, process, said, errors):
         code = process.returncode
-        got = f"signal {-code}" if code < 0 else "refused" if code == 255 and "up\n" not in said else f"exit {code}"
+        got = f"signal {-code}" if code < 0 else NOT_STARTED.get(code, "") if "up\n" not in said else ""
+        got = got or f"exit {code}"
         wrong = []
         if got != end:
             wrong.append(f"{what} {verb}: {got} instead of {end}: {(said + errors)[-300:]!r}")
@@ -89,7 +140,8 @@ class Run:
         environment = {"APPTAINERENV_HOSTILE_INNER_IMAGE": self.image("plain")} if job == "inner-pilots" else {}
         other, held = self.pod.start(f"neighbour-{lane}", beside, f"carol{lane}", self.image("plain"), neighbour, "held", uid)
         wrong = []
-        starts = threading.Timer(PATIENCE, end_group, [other])
+        patience = self.options.patience + self.images[image].patience
+        starts = threading.Timer(patience, end_group, [other])
         starts.start()
         ready = other.stdout.readline().decode(errors="replace")
         starts.cancel()
@@ -97,10 +149,10 @@ class Run:
         process, rest = self.pod.start(f"job-{lane}", uid, owner, self.image(image), job, kind, beside, environment, job == "inner-pilots")
         if rest is not None:
             os.close(rest)
-        timers = [threading.Timer(PATIENCE, end_group, [one]) for one in (process, other)]
+        timers = [threading.Timer(patience, end_group, [one]) for one in (process, other)]
         for timer in timers:
             timer.start()
-        first = process.stdout.readline() if end != "refused" else b""
+        first = process.stdout.readline() if end not in NOT_STARTED.values() else b""
         waited = time.monotonic() - began
         said, errors = process.communicate()
         said = (first + said).decode(errors="replace")
@@ -123,7 +175,8 @@ class Run:
         end = time.monotonic() + QUIET
         while (left := self.pod.left()) and time.monotonic() < end:
             time.sleep(0.05)
-        return [f"left: {line}" for line in left] + self.pod.changed() + [f"counted: {line}" for line in self.pod.counted()]
+        found = [f"door: {line}" for line in self.watch.taken()]
+        return found + [f"left: {line}" for line in left] + self.pod.changed() + [f"counted: {line}" for line in self.pod.counted()]
 
     def tell(self, triples, wrong):
         print("not ok: " + "; ".join(",".join(triple) for triple in triples))
@@ -134,6 +187,19 @@ class Run:
         for triple in triples:
             print(f"   to repeat: {self.options.repeat} --triple {','.join(triple)}")
         sys.stdout.flush()
+
+    def by_condor(self, triples):
+        began = time.monotonic()
+        wrong = condor.run_all(self.options, self, triples)
+        for triple in dict.fromkeys(triple for triple, _ in wrong):
+            self.violations.append(triple)
+            self.tell([triple], [line for one, line in wrong if one == triple])
+        if whole := self.whole():
+            print("not ok: the pod afterwards")
+            for line in whole[:20]:
+                print(f"   {line[:600]}")
+            self.violations.append(("the", "pod", "afterwards"))
+        return len(triples) - len({triple for triple, _ in wrong}), time.monotonic() - began
 
     def renew(self):
         if self.options.renew:
@@ -209,9 +275,13 @@ def main():
     parser.add_argument("--triples", type=int, default=300)
     parser.add_argument("--triple", action="append", default=[])
     parser.add_argument("--prefer", action="append", default=[])
+    parser.add_argument("--kubernetes", action="store_true", help="the pod is a kubelet's")
     parser.add_argument("--lanes", type=int, default=6)
     parser.add_argument("--seconds", type=float, default=0)
+    parser.add_argument("--patience", type=float, default=60, help="seconds with a job; its end is then signal 9")
     parser.add_argument("--enough", type=int, default=ENOUGH)
+    parser.add_argument("--pool", default="", help="the process of HTCondor's pool: jobs are queued there")
+    parser.add_argument("--pod-registry", help="as pods reach it")
     parser.add_argument("--log", default="true", help="a command that prints the agent's log")
     parser.add_argument("--renew", default="", help="a command that makes the pod anew")
     parser.add_argument("--repeat", default="tests/e2e/hostile/run")
@@ -227,15 +297,17 @@ def main():
     neighbours = [name for name, row in verbs.items() if row[0] == "neighbour"]
     run = Run(options, verbs)
     triples = [tuple(triple.split(",")) for triple in options.triple] or \
-        draw(options.seed, options.triples, run.images, jobs, neighbours, [tuple(one.split(",")) for one in options.prefer])
+        draw(options.seed, options.triples, run.images, jobs, neighbours, [tuple(one.split(",")) for one in options.prefer],
+             lambda one: not options.pool or condor.can_run(verbs, run.images, one))
     try:
-        passed, seconds = run.all(triples)
+        passed, seconds = run.by_condor(triples) if options.pool else run.all(triples)
     except KeyboardInterrupt:
         os._exit(130)  # the jobs end with their pod
     for warm, waits in run.waits.items():
         if waits:
             waits.sort()
             print(f"   {'warm' if warm else 'new'} containers: {len(waits)}, median {waits[len(waits) // 2]:.2f} s, longest {waits[-1]:.2f} s")
+    print(f"   looked {run.watch.looks} times at what {run.watch.processes} processes of jobs held")
     print(f"   {passed} triples of {len(triples)} in {seconds:.0f} s, {len(run.violations)} violations")
     cut_short = not run.violations and passed < len(triples)
     if cut_short:

@@ -25,8 +25,9 @@ class Image:
     files: dict
     config: dict = dataclasses.field(default_factory=dict)
     end: str = ""  # of every job in it; "in doubt": none has started, and other nodes may try it
-    weight: int = 4
+    weight: int = 4  # 0: only by its name
     patience: int = 0  # more seconds with a job in it
+    kubelet: str = ""  # its end where containerd starts it, if that is another
 
 
 def folder(mode=0o755, uid=0):
@@ -80,7 +81,8 @@ def images(program):
                             {"etc/passwd": link("/dev/shm/passwd"), "etc/group": link("/dev/shm/bend"), "dev/shm": folder(),
                              "dev/shm/passwd": file(PASSWD), "dev/shm/bend": file(GROUP)}),
         "passwd-folder": Image("/etc/passwd is a folder, /etc/group is /dev/zero",
-                               {"etc/passwd": folder(0o777), "etc/group": link("/dev/zero")}, end="refused", weight=1),
+                               {"etc/passwd": folder(0o777), "etc/group": link("/dev/zero")}, end="refused", weight=1,
+                               kubelet="in doubt"),
         "long-group": Image("a group of 10,000 members",
                             {"etc/group": file(GROUP + "many:x:500:root" + "".join(f",u{n}" for n in range(10000, 20000)) + "\n")}),
         "many-folders": Image("ten thousand folders in /tmp, some the slot's", {"tmp/many": folder(0o777)} |
@@ -111,7 +113,7 @@ def images(program):
         "workdir-loop": Image("the WORKDIR is a link to itself", {"loop": link("/loop")}, {"WorkingDir": "/loop"}, end="in doubt", weight=1,
                               patience=60),
         "proc-file": Image("a file where /proc belongs", {"proc": file("x")}, end="in doubt", weight=1, patience=60),
-        "passwd-fifo": Image("/etc/passwd is a FIFO that nobody writes to", {"etc/passwd": fifo()}, end="in doubt", weight=1, patience=60),
+        "passwd-fifo": Image("/etc/passwd is a FIFO that nobody writes to", {"etc/passwd": fifo()}, end="in doubt", weight=0, patience=300),
         "glidepod-file": Image("a file where the pod's volumes belong", {"glidepod": file("in the way")}, end="refused", weight=1),
     }
 

@@ -1,12 +1,14 @@
 // Jobs that attack, one verb each, and what a neighbour's job does meanwhile. tests/e2e/hostile draws them.
 //
-//   hostile VERB [UID]   UID: the user of the job beside it
-//   hostile --table      a line for each verb: name|who|standard input|output|end
+//   hostile VERB [UID [MS]]   UID: the user of the job beside it; MS: for how long a neighbour goes on
+//   hostile --table           a line for each verb: name|who|standard input|output|end
 //
-// "who" is job or neighbour. A neighbour says "ready", goes on until its standard input ends, and then says
-// how it fared. "output" is all that a verb may say ("\n" is a new line), "end" how it ends: "exit N",
-// "signal N", or "refused": then it was never started. Runs in any image, so nothing of an image is expected
-// to be there.
+// "who" is job or neighbour. A neighbour says "ready", goes on until its standard input ends, or for MS
+// milliseconds, and then says how it fared. "output" is all that a verb may say ("\n" is a new line), "end"
+// how it ends: "exit N", "signal N", or "refused": then it was never started. Runs in any image, so nothing
+// of an image is expected to be there.
+#include <chrono>
+
 #include "hostile/left.hpp"
 
 namespace {
@@ -43,8 +45,14 @@ void* later(void*) {
   _exit(5);
 }
 
+std::chrono::steady_clock::time_point until;  // of a neighbour without a held input
+
 // A neighbour's: until the input ends, or its number of milliseconds has passed.
 bool more_wanted(int milliseconds = 0) {
+  if (until.time_since_epoch().count() != 0) {
+    wait_ms(milliseconds < 0 ? 50 : milliseconds);
+    return std::chrono::steady_clock::now() < until;
+  }
   pollfd input{0, POLLIN, 0};
   char byte;
   return poll(&input, 1, milliseconds) == 0 || (input.revents & POLLIN && read(0, &byte, 1) > 0);
@@ -281,6 +289,7 @@ int main(int argc, char** argv) {
   if (argc < 2) return 2;
   const std::string_view wanted = argv[1];
   if (argc > 2) other = static_cast<uid_t>(std::atoi(argv[2]));
+  if (argc > 3) until = std::chrono::steady_clock::now() + std::chrono::milliseconds(std::atoi(argv[3]));
   static char path[4096];
   if (readlink("/proc/self/exe", path, sizeof path - 1) > 0) self = path;
   if (wanted == "then-42") return 42;
