@@ -30,7 +30,7 @@ Time now() {
 }
 
 Policy policy_with_nonce(const Settings& settings) {
-  Policy policy = settings.policy();
+  Policy policy = settings.policy;
   policy.nonce_prefix = "g" + random_hex(4);
   return policy;
 }
@@ -86,7 +86,7 @@ Result<void> Agent::start() {
   client_listener_ = TRY(wire::listen_at(settings_.exec_socket, 0666));
   TRY(loop_.watch(glue_listener_.get(), EPOLLIN, [this](std::uint32_t) { accept_glue(); }));
   TRY(loop_.watch(client_listener_.get(), EPOLLIN, [this](std::uint32_t) { accept_client(); }));
-  if (settings_.pilot_jobs == 1) TRY(listen_to_pilots());
+  if (settings_.pilot_jobs) TRY(listen_to_pilots());
   get_first_pod();
   return {};
 }
@@ -299,7 +299,7 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
         request.disk_kib = job->disk_kib;
         request.slot = job->slot;
         request.slot_size = job->slot_size;
-        request.pilot = settings_.pilot_jobs == 1 && job->identity.pilot;
+        request.pilot = settings_.pilot_jobs && job->identity.pilot;
         link.pilot = request.pilot;
         if (request.pilot) find_our_programs(link.launch->environment);
       }

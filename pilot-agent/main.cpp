@@ -30,8 +30,10 @@ constexpr std::size_t k_longest_message = 4096;  // of a termination message, to
 struct Options {
   std::string config_file = "/etc/glidepod/agent.conf";
   Config::Missing missing = Config::Missing::allowed;
-  enum class What { run, help, version, check, status } what = What::run;
+  enum class What { run, help, version, check, status, settings, check_file, markdown } what = What::run;
   bool json = false;
+  std::vector<std::string> keys;  // of settings: these alone
+  std::string file;               // of settings --check
 };
 
 Result<Options> parse_arguments(const std::vector<std::string_view>& arguments) {
@@ -40,6 +42,15 @@ Result<Options> parse_arguments(const std::vector<std::string_view>& arguments) 
     const auto argument = arguments[i];
     if (argument == "status" && i == 0) {
       options.what = Options::What::status;
+    } else if (argument == "settings" && i == 0) {
+      options.what = Options::What::settings;
+    } else if (argument == "--check" && options.what == Options::What::settings && i + 1 < arguments.size()) {
+      options.what = Options::What::check_file;
+      options.file = arguments[++i];
+    } else if (argument == "--markdown" && options.what == Options::What::settings) {
+      options.what = Options::What::markdown;
+    } else if (!argument.starts_with('-') && options.what == Options::What::settings) {
+      options.keys.emplace_back(argument);
     } else if (argument == "--json" && options.what == Options::What::status) {
       options.json = true;
     } else if (argument == "--help" || argument == "-h") {
@@ -61,15 +72,17 @@ Result<Options> parse_arguments(const std::vector<std::string_view>& arguments) 
 void show_help(const Config& config) {
   ::printf(
       "usage: pilot-agent [--config FILE] [--check-config] [--help] [--version]\n"
-      "       pilot-agent status [--json] [--config FILE]\n\n"
+      "       pilot-agent status [--json] [--config FILE]\n"
+      "       pilot-agent settings [KEY...] [--config FILE] | --check FILE\n\n"
       "Runs HTCondor's jobs in the payload containers of its own Kubernetes pod. Reads\n"
       "/etc/glidepod/agent.conf, lines \"key = value\"; GLIDEPOD_KEY of the environment\n"
       "wins. `status` shows what the payload containers of a running pilot do:\n\n"
       "  kubectl exec POD -c pilot -- pilot-agent status\n\n"
-      "Settings, with their defaults:\n\n%s\n"
+      "`settings` shows each key with the value in force here, and whence it is;\n"
+      "`settings --check` tells all that is wrong in a file. Keys, with their defaults:\n\n%s\n"
       "Exit: 0 the pilot ended by itself or was told to; 1 something failed, see the log\n"
-      "and the pod's termination message, or no pilot runs here (status); 2 the command line\n"
-      "or the configuration is wrong.\n",
+      "and the pod's termination message, or no pilot runs here (status), or the file is\n"
+      "wrong (settings --check); 2 the command line or the configuration is wrong.\n",
       config.describe().c_str());
 }
 
@@ -124,11 +137,11 @@ class Program {
   void not_ready() {
     // A kubelet that pulls for a container of a new pod does nothing else for that pod.
     if (agent_->expects_births() && !std::exchange(births_waited_for_, true)) {
-      start_timer_ = loop_.after(settings_.bind_deadline, [this] { not_ready(); });
+      start_timer_ = loop_.after(settings_.policy.bind_deadline, [this] { not_ready(); });
       return;
     }
     spdlog::error("event=not_ready state={}", quoted(agent_->state()));
-    const auto births = births_waited_for_ ? settings_.bind_deadline : std::chrono::seconds(0);
+    const auto births = births_waited_for_ ? settings_.policy.bind_deadline : std::chrono::seconds(0);
     fail(fmt::format("no payload container could be switched in {} s: see the log",
                      (settings_.start_wait + births).count()));
   }
@@ -158,7 +171,7 @@ class Program {
     loop_.cancel(start_timer_);
     if (stopping_ || started_) return;
     started_ = true;
-    const auto spares = std::min(static_cast<std::size_t>(settings_.spares), agent_->containers());
+    const auto spares = std::min(static_cast<std::size_t>(settings_.policy.spares), agent_->containers());
     const auto jobs = std::max<std::size_t>(agent_->containers() - spares, agent_->containers() > 0 ? 1 : 0);
     const auto started = supervisor_->start(settings_.command_words(), command_environment(environ, jobs));
     if (!started) fail(started.error().message());
@@ -207,13 +220,31 @@ class Program {
   std::string ending_;
 };
 
+int print(const std::string& text) {
+  return ::fwrite(text.data(), 1, text.size(), stdout) == text.size() ? 0 : k_failed;
+}
+
+int complain(const Error& why, int code) {
+  ::fprintf(stderr, "pilot-agent: %s\n", why.message().c_str());
+  return code;
+}
+
 int show_status(const Settings& settings, bool json) {
   constexpr std::size_t k_longest_status = std::size_t{4} << 20;
   auto shown = read_file(settings.status_file, k_longest_status);
   if (!shown) shown = shown.error().in("no pilot runs here");
   if (shown && !json) shown = status_table(*shown, std::chrono::system_clock::now());
-  if (!shown) return ::fprintf(stderr, "pilot-agent: %s\n", shown.error().message().c_str()), k_failed;
-  return ::fputs(shown->c_str(), stdout) < 0 ? k_failed : 0;
+  return shown ? print(*shown) : complain(shown.error(), k_failed);
+}
+
+// Only the file: what the environment says beside it is not looked at.
+int check_file(Config& config, const std::string& path) {
+  const auto content = read_file(path, std::size_t{1} << 20);
+  if (!content) return complain(content.error(), k_failed);
+  const auto problems = config.problems(*content, path);
+  if (problems.empty()) return print(path + ": nothing is wrong\n");
+  (void)print(fmt::format("{}\n", fmt::join(problems, "\n")));
+  return k_failed;
 }
 
 int fail(const Settings& settings, const Error& why, int code) {
@@ -231,17 +262,18 @@ int main(int argc, char** argv) {
   Config config("GLIDEPOD_");
   settings.declare(config);
   const auto options = parse_arguments({argv + (argc > 0 ? 1 : 0), argv + argc});
-  if (!options) {
-    ::fprintf(stderr, "pilot-agent: %s\n", options.error().message().c_str());
-    return k_usage;
-  }
+  if (!options) return complain(options.error(), k_usage);
   if (options->what == Options::What::help) return show_help(config), 0;
   if (options->what == Options::What::version)
     return ::puts("pilot-agent " GLIDEPOD_VERSION) < 0 ? k_failed : 0;
+  if (options->what == Options::What::markdown) return print(settings_page());
+  if (options->what == Options::What::check_file) return check_file(config, options->file);
   auto read = config.read_file(options->config_file, options->missing);
   if (read) read = config.read_environment(environ);
-  if (read) {
-    if (const auto rules = settings.rules(); !rules) read = rules.error();
+  if (options->what == Options::What::settings) {
+    if (!read) return complain(read.error(), k_usage);
+    const auto shown = config.in_force(options->keys);
+    return shown ? print(*shown) : complain(shown.error(), k_usage);
   }
   if (!read) return fail(settings, read.error(), k_usage);
   if (options->what == Options::What::check) return ::puts("the configuration is valid") < 0 ? k_failed : 0;
@@ -253,8 +285,7 @@ int main(int argc, char** argv) {
   Program program(*loop, settings);
   const auto done = program.run();
   if (!done && done.error().fact<ServedAlready>()) {  // whose pod this is says how it ends
-    ::fprintf(stderr, "pilot-agent: %s\n", done.error().message().c_str());
-    return k_failed;
+    return complain(done.error(), k_failed);
   }
   if (!done) return fail(settings, done.error(), k_failed);
   spdlog::info("event=finished reason={}", quoted(program.ending()));

@@ -17,14 +17,17 @@ std::vector<std::string> words(std::string_view text) {
 }  // namespace
 
 void Settings::declare(Config& config) {
+  const auto truth = [&config](const char* name, bool* target, const char* about) -> Config::Key& {
+    return config.choice(name, target, {{"false", false}, {"true", true}}, about);
+  };
   config.text("exec_socket", &exec_socket, "where apptainer connects");
   config.text("agent_socket", &agent_socket,
               "where glue connects, on the volume shared with the payload containers");
-  config.choice(
-      "pilot_jobs", &pilot_jobs, {"false", "true"},
-      "true: a job with GlidepodPilot = True has its own jobs run in the pod's other payload containers");
-  config.text("pilot_socket", &pilot_socket,
-              "where the apptainer of such jobs connects, beside agent_socket");
+  truth("pilot_jobs", &pilot_jobs,
+        "true: a job with GlidepodPilot = True has its own jobs run in the pod's other payload containers")
+      .from("0.2.0");
+  config.text("pilot_socket", &pilot_socket, "where the apptainer of such jobs connects, beside agent_socket")
+      .from("0.2.0");
   config.text("scratch", &scratch, "the folder of the job sandboxes, the same in every container");
   config.text("service_account", &service_account,
               "folder with api.sock, or with token and ca.crt; and namespace");
@@ -34,45 +37,65 @@ void Settings::declare(Config& config) {
       "payload_containers", &payload_containers,
       "their names, or their number N for payload-0 to payload-(N-1); empty: the pod's containers after the "
       "first whose command is glue");
-  config.list("image_rule", &image_rules, "the image that stands for a path: PATH/{path} -> NAME/{path}");
+  config.list("image_rule", &image_rules, "the image that stands for a path: PATH/{path} -> NAME/{path}",
+              [](std::string_view rule) -> Result<void> {
+                const auto parsed = ImageRule::parse(rule);
+                return parsed ? Result<void>() : parsed.error();
+              });
   config.list("shared_path", &shared_paths,
               "a path that is the same in payload containers; a bind of it is ignored");
-  config.choice("reuse", &reuse, {"owner", "never"},
+  config.choice("reuse", &policy.reuse, {{"owner", Policy::Reuse::owner}, {"never", Policy::Reuse::never}},
                 "who may use a container after a job: its owner's next job, or nobody");
-  config.duration("bind_deadline", &bind_deadline, "the longest time from a request to its launch");
-  config.duration("pull_patience", &pull_patience,
+  config.duration("bind_deadline", &policy.bind_deadline, "the longest time from a request to its launch");
+  config.duration("pull_patience", &policy.pull_patience,
                   "with an image that cannot be pulled for a passing reason");
-  config.duration("reservation", &reservation, "how long a container is kept after `apptainer test`");
-  config.duration("status_patience", &status_patience,
+  config.duration("reservation", &policy.reservation, "how long a container is kept after `apptainer test`");
+  config.duration("status_patience", &policy.status_patience,
                   "with a pod status that has yet to tell what happened");
-  config.duration("calm", &calm,
-                  "without a change, after which the kubelet has acted on all that it was told");
-  config.duration("beat", &beat, "between two questions to a glue that has a job");
-  config.duration("beat_patience", &beat_patience, "with a glue that does not answer");
-  config.duration("ending_patience", &ending_patience,
-                  "from a job's end, or the order to kill it, until glue has nothing left of it");
-  config.choice("first", &first, {"prove", "use"},
-                "prove: a test switch of a payload container comes before the command is started");
-  config.integer(
-      "give_up_after", &give_up_after, 0, 1000,
-      "failures of the infrastructure in a row, after which the pilot takes no more jobs; 0: never");
-  config.integer("spares", &spares, 0, 1000,
-                 "payload containers beyond the jobs at a time, made ready for images that are likely to be "
-                 "asked for");
-  config.choice("pullers", &pullers, {"false", "true"},
-                "true: images that may not be on the node are pulled beside the pod, by the provisioner");
-  config.duration("puller_answer", &puller_answer,
-                  "until the provisioner says that it is at it; then a payload container pulls");
-  config.choice(
-      "resize", &resize, {"false", "true"},
-      "true: a payload container gets the CPUs and memory of its job's slot, where the cluster serves "
-      "pods/resize");
-  config.duration("resize_patience", &resize_patience,
-                  "until the kubelet has done so; then the job begins in what the container has");
+  config
+      .duration("calm", &policy.calm,
+                "without a change, after which the kubelet has acted on all that it was told")
+      .from("0.2.0");
+  config.duration("beat", &policy.beat, "between two questions to a glue that has a job").from("0.2.0");
+  config.duration("beat_patience", &policy.beat_patience, "with a glue that does not answer").from("0.2.0");
+  config
+      .duration("ending_patience", &policy.ending_patience,
+                "from a job's end, or the order to kill it, until glue has nothing left of it")
+      .from("0.2.0");
+  config
+      .choice("first", &policy.first, {{"prove", Policy::First::prove}, {"use", Policy::First::use}},
+              "prove: a test switch of a payload container comes before the command is started")
+      .from("0.2.0");
+  config
+      .integer("give_up_after", &policy.give_up_after, 0, 1000,
+               "failures of the infrastructure in a row, after which the pilot takes no more jobs; 0: never")
+      .from("0.2.0");
+  config
+      .integer("spares", &policy.spares, 0, 1000,
+               "payload containers beyond the jobs at a time, made ready for images that are likely to be "
+               "asked for")
+      .from("0.2.0");
+  truth("pullers", &policy.pullers,
+        "true: images that may not be on the node are pulled beside the pod, by the provisioner")
+      .from("0.2.0");
+  config
+      .duration("puller_answer", &policy.puller_answer,
+                "until the provisioner says that it is at it; then a payload container pulls")
+      .from("0.2.0");
+  truth("resize", &policy.resize,
+        "true: a payload container gets the CPUs and memory of its job's slot, where the cluster serves "
+        "pods/resize")
+      .from("0.2.0");
+  config
+      .duration("resize_patience", &policy.resize_patience,
+                "until the kubelet has done so; then the job begins in what the container has")
+      .from("0.2.0");
   config.duration("vacate_patience", &vacate_patience,
                   "until a starter that was asked to give its job back is killed");
-  config.text("hold_command", &hold_command, "has a starter hold its job: ADDRESS_FILE CODE SUBCODE REASON");
-  config.text("starter_address", &starter_address, "where a starter writes its address; its number follows");
+  config.text("hold_command", &hold_command, "has a starter hold its job: ADDRESS_FILE CODE SUBCODE REASON")
+      .from("0.2.0");
+  config.text("starter_address", &starter_address, "where a starter writes its address; its number follows")
+      .from("0.2.0");
   config.text("registry_auth", &registry_auth,
               "docker config.json for what `apptainer run` asks of registries; need not exist");
   config.text("insecure_registries", &insecure_registries,
@@ -85,32 +108,31 @@ void Settings::declare(Config& config) {
   config.text("trusted_user", &trusted_user, "besides root, whose .job.ad is believed");
   config.text("termination_log", &termination_log, "file for the reason why the pilot ended");
   config.text("failure_file", &failure_file, "where the command may say why it failed");
-  config.text("status_file", &status_file, "where `pilot-agent status` finds what it shows; empty: nowhere");
-  config.text("slots_file", &slots_file,
-              "the same for the slots' ads, whence HTCondor takes it; empty: nowhere");
-  config.text("trouble_config", &trouble_config,
-              "file for HTCondor's configuration once the pilot takes no more jobs or ends; empty: none");
+  config.text("status_file", &status_file, "where `pilot-agent status` finds what it shows; empty: nowhere")
+      .from("0.2.0");
+  config
+      .text("slots_file", &slots_file,
+            "the same for the slots' ads, whence HTCondor takes it; empty: nowhere")
+      .from("0.2.0");
+  config
+      .text("trouble_config", &trouble_config,
+            "file for HTCondor's configuration once the pilot takes no more jobs or ends; empty: none")
+      .from("0.2.0");
 }
 
-Policy Settings::policy() const {
-  Policy policy;
-  policy.reuse = reuse == 0 ? Policy::Reuse::owner : Policy::Reuse::never;
-  policy.bind_deadline = bind_deadline;
-  policy.pull_patience = pull_patience;
-  policy.reservation = reservation;
-  policy.status_patience = status_patience;
-  policy.calm = calm;
-  policy.beat = beat;
-  policy.beat_patience = beat_patience;
-  policy.ending_patience = ending_patience;
-  policy.spares = static_cast<int>(spares);
-  policy.pullers = pullers == 1;
-  policy.puller_answer = puller_answer;
-  policy.resize = resize == 1;
-  policy.resize_patience = resize_patience;
-  policy.give_up_after = static_cast<int>(give_up_after);
-  policy.first = first == 0 ? Policy::First::prove : Policy::First::use;
-  return policy;
+std::string settings_page() {
+  Settings settings;
+  Config config("GLIDEPOD_");
+  settings.declare(config);
+  return "# The pilot agent's settings\n\n"
+         "The agent reads lines `key = value` of `/etc/glidepod/agent.conf`; an environment variable "
+         "`GLIDEPOD_KEY`, "
+         "with the key in capitals, wins. In a pilot, `pilot-agent settings` shows each key with the value "
+         "in force, "
+         "and whence it is. `pilot-agent settings --check FILE` tells all that is wrong in a file. "
+         "[README](../README.md#configuration) has those that an operator may want to change.\n\n"
+         "This page is what `pilot-agent settings --markdown` prints.\n\n" +
+         config.markdown();
 }
 
 Result<std::vector<ImageRule>> Settings::rules() const {

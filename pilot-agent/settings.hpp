@@ -10,11 +10,11 @@
 
 namespace glidepod::agent {
 
-// The agent's configuration, with its defaults.
+// The agent's configuration, with its defaults. It stays where it is once it is declared.
 struct Settings {
   std::string exec_socket = "/run/glidepod/exec.sock";
   std::string agent_socket = "/glidepod/run/agent.sock";
-  int pilot_jobs = 0;
+  bool pilot_jobs = false;
   std::string pilot_socket = "/glidepod/run/pilots.sock";
   std::string scratch = "/glidepod/scratch";
   std::string service_account = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -26,22 +26,7 @@ struct Settings {
       "/cvmfs/unpacked.cern.ch/registry.hub.docker.com/{path} -> docker.io/{path}",
       "/cvmfs/unpacked.cern.ch/{path} -> {path}"};
   std::vector<std::string> shared_paths = {"/etc/hosts", "/etc/resolv.conf", "/dev", "/proc", "/sys"};
-  int reuse = 0;
-  std::chrono::seconds bind_deadline{600};
-  std::chrono::seconds pull_patience{120};
-  std::chrono::seconds reservation{60};
-  std::chrono::seconds status_patience{10};
-  std::chrono::seconds calm{90};
-  std::chrono::seconds beat{20};
-  std::chrono::seconds beat_patience{90};
-  std::chrono::seconds ending_patience{90};
-  int first = 0;
-  std::int64_t give_up_after = 5;
-  std::int64_t spares = 0;
-  int pullers = 0;
-  std::chrono::seconds puller_answer{20};
-  int resize = 0;
-  std::chrono::seconds resize_patience{10};
+  Policy policy{.first = Policy::First::prove};
   std::chrono::seconds vacate_patience{120};
   std::string hold_command = "/usr/libexec/glidepod/hold-job";
   std::string starter_address = "/var/log/condor/.starter_address.";
@@ -59,9 +44,8 @@ struct Settings {
 
   // How long the command has to end by itself, in a pod of this grace.
   std::chrono::seconds command_grace(std::chrono::seconds pod_grace) const;
-  // The keys, their meaning, and where their values go.
+  // The table of the keys: a new one needs its line there, and nothing else but the place of its value.
   void declare(Config& config);
-  Policy policy() const;
   Result<std::vector<ImageRule>> rules() const;
   // The names configured; none if they are to be found out.
   std::vector<std::string> container_names() const;
@@ -70,6 +54,9 @@ struct Settings {
   // The command's words; none if nothing is to be run.
   std::vector<std::string> command_words() const;
 };
+
+// docs/settings-agent.md, whole.
+std::string settings_page();
 
 // The command's environment: ours, with the number of jobs at a time, if there are payload containers, as
 // GLIDEPOD_PAYLOAD_CONTAINERS.

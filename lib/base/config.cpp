@@ -2,90 +2,179 @@
 
 #include <algorithm>
 #include <cctype>
-#include <map>
-#include <memory>
+#include <numeric>
 #include <set>
 
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
 
 namespace glidepod {
+namespace {
 
-void Config::text(std::string key, std::string* target, std::string help) {
-  add({std::move(key),
-       *target,
-       std::move(help),
-       [target](std::string_view value) -> Result<void> {
-         *target = value;
-         return {};
-       },
-       {}});
+constexpr std::size_t k_longest_shown = 200;
+
+// As people are shown it.
+std::string shown(const Config::Key& key, const std::string& text) {
+  return key.is_secret && !text.empty() ? "(hidden)" : text;
 }
 
-void Config::integer(std::string key, std::int64_t* target, std::int64_t least, std::int64_t most,
-                     std::string help) {
-  add({std::move(key),
-       std::to_string(*target),
-       std::move(help),
-       [=](std::string_view value) -> Result<void> {
-         const auto number = parse_integer(value);
-         if (!number || number.value() < least || number.value() > most)
-           return error("must be a whole number from {} to {}", least, most);
-         *target = number.value();
-         return {};
-       },
-       {}});
+std::string heading(const std::string& section) {
+  return section == "default" ? "[DEFAULT]" : fmt::format("[{}]", section);
 }
 
-void Config::duration(std::string key, std::chrono::seconds* target, std::string help) {
-  add({std::move(key),
-       fmt::format("{}s", target->count()),
-       std::move(help),
-       [target](std::string_view value) -> Result<void> {
-         static const std::map<char, std::int64_t> units = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
-         std::int64_t factor = 1;
-         if (!value.empty() && units.contains(value.back())) {
-           factor = units.at(value.back());
-           value.remove_suffix(1);
-         }
-         const auto number = parse_integer(value);
-         if (!number || number.value() < 0 || number.value() > 1'000'000'000)
-           return error("must be a time such as 90s, 15m, 2h or 1d");
-         *target = std::chrono::seconds(number.value() * factor);
-         return {};
-       },
-       {}});
+// Nothing in it means anything to Markdown.
+std::string in_table(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '|' || c == '<' || c == '*') result += '\\';
+    result += c == '\n' ? ' ' : c;
+  }
+  return result;
+}
+std::string as_code(const std::string& text) {
+  std::string result;
+  for (const char c : text) result += c == '|' ? std::string("\\|") : std::string(1, c);
+  return text.empty() ? "" : fmt::format("`{}`", result);
 }
 
-void Config::choice(std::string key, int* target, std::vector<std::string> words, std::string help) {
-  auto default_text = words.at(static_cast<std::size_t>(*target));
-  add({std::move(key),
-       std::move(default_text),
-       std::move(help),
-       [target, words = std::move(words)](std::string_view value) -> Result<void> {
-         const auto found = std::find(words.begin(), words.end(), value);
-         if (found == words.end()) return error("must be one of: {}", fmt::join(words, ", "));
-         *target = static_cast<int>(found - words.begin());
-         return {};
-       },
-       {}});
+// How many letters have to be added, taken away or exchanged.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    auto diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const auto exchanged = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, exchanged}));
+    }
+  }
+  return row.back();
 }
 
-void Config::list(std::string key, std::vector<std::string>* target, std::string help) {
-  add({std::move(key), fmt::format("{}", fmt::join(*target, " | ")), std::move(help),
-       [target](std::string_view value) -> Result<void> {
-         if (!value.empty()) target->emplace_back(value);
-         return {};
-       },
-       [target] { target->clear(); }});
+Result<void> take_seconds(std::string_view value, std::int64_t factor, std::chrono::seconds* target,
+                          const char* allowed) {
+  const auto number = parse_integer(value);
+  if (!number || number.value() < 0 || number.value() > 1'000'000'000) return error("must be {}", allowed);
+  *target = std::chrono::seconds(number.value() * factor);
+  return {};
 }
 
-Result<void> Config::set(std::string_view key, std::string_view value, std::string_view where) {
-  const auto setting =
-      std::find_if(settings_.begin(), settings_.end(), [key](const Setting& s) { return s.key == key; });
-  if (setting == settings_.end()) return error("{}: unknown setting '{}'", where, key);
-  const auto done = setting->set(value);
-  if (!done) return error("{}: {} = '{}': {}", where, key, value, done.error().message());
+}  // namespace
+
+Config::Key& Config::add(Key key) {
+  key.section = section_;
+  key.value = key.default_text;
+  return keys_.emplace_back(std::move(key));
+}
+
+Config::Key& Config::text(std::string name, std::string* target, std::string about) {
+  return add({.section = {},
+              .name = std::move(name),
+              .about = std::move(about),
+              .allowed = "any text",
+              .assign = [target](std::string_view value) -> Result<void> {
+                *target = value;
+                return {};
+              },
+              .default_text = *target});
+}
+
+Config::Key& Config::number(std::string name, std::string default_text, std::int64_t least, std::int64_t most,
+                            std::string about, std::function<void(std::int64_t)> take) {
+  auto allowed = fmt::format("a whole number from {} to {}", least, most);
+  auto assign = [=, take = std::move(take)](std::string_view value) -> Result<void> {
+    const auto number = parse_integer(value);
+    if (!number || number.value() < least || number.value() > most) return error("must be {}", allowed);
+    take(number.value());
+    return {};
+  };
+  return add({.section = {},
+              .name = std::move(name),
+              .about = std::move(about),
+              .allowed = allowed,
+              .assign = std::move(assign),
+              .default_text = std::move(default_text)});
+}
+
+Config::Key& Config::duration(std::string name, std::chrono::seconds* target, std::string about) {
+  constexpr const char* k_allowed = "a time such as 90s, 15m, 2h or 1d";
+  return add({.section = {},
+              .name = std::move(name),
+              .about = std::move(about),
+              .allowed = k_allowed,
+              .assign =
+                  [target](std::string_view value) {
+                    constexpr std::string_view k_units = "smhd";
+                    constexpr std::int64_t k_factors[] = {1, 60, 3600, 86400};
+                    const auto unit = value.empty() ? std::string_view::npos : k_units.find(value.back());
+                    if (unit != std::string_view::npos) value.remove_suffix(1);
+                    return take_seconds(value, unit == std::string_view::npos ? 1 : k_factors[unit], target,
+                                        k_allowed);
+                  },
+              .default_text = fmt::format("{}s", target->count())});
+}
+
+Config::Key& Config::seconds(std::string name, std::chrono::seconds* target, std::string about) {
+  constexpr const char* k_allowed = "a whole number of seconds";
+  return add({.section = {},
+              .name = std::move(name),
+              .about = std::move(about),
+              .allowed = k_allowed,
+              .assign =
+                  [target](std::string_view value) { return take_seconds(value, 1, target, k_allowed); },
+              .default_text = std::to_string(target->count())})
+      .in("s");
+}
+
+Config::Key& Config::one_of(std::string name, std::string chosen, std::vector<std::string> words,
+                            std::string about, std::function<void(std::string_view)> take) {
+  auto allowed = fmt::format("one of: {}", fmt::join(words, ", "));
+  auto assign = [=, words = std::move(words),
+                 take = std::move(take)](std::string_view value) -> Result<void> {
+    if (std::ranges::find(words, value) == words.end()) return error("must be {}", allowed);
+    take(value);
+    return {};
+  };
+  return add({.section = {},
+              .name = std::move(name),
+              .about = std::move(about),
+              .allowed = allowed,
+              .assign = std::move(assign),
+              .default_text = std::move(chosen)});
+}
+
+Config::Key& Config::list(std::string name, std::vector<std::string>* target, std::string about,
+                          std::function<Result<void>(std::string_view)> check) {
+  auto assign = [target, check = std::move(check)](std::string_view value) -> Result<void> {
+    if (value.empty()) return {};
+    if (check) TRY(check(value));
+    target->emplace_back(value);
+    return {};
+  };
+  return add({.section = {},
+              .name = std::move(name),
+              .about = std::move(about),
+              .allowed = "any text, in as many lines as there are values",
+              .assign = std::move(assign),
+              .clear = [target] { target->clear(); },
+              .default_text = fmt::format("{}", fmt::join(*target, " | "))});
+}
+
+Config::Key* Config::find(std::string_view section, std::string_view name) {
+  const auto found =
+      std::ranges::find_if(keys_, [=](const Key& key) { return key.name == name && key.section == section; });
+  return found == keys_.end() ? nullptr : &*found;
+}
+
+Result<void> Config::set(Key& key, std::string_view value, std::string_view written, std::string_view where) {
+  if (const auto done = key.assign(value); !done) {
+    const auto name = key.section.empty() ? key.name : fmt::format("[{}] {}", key.section, key.name);
+    return error("{}{}{} = '{}': {}", where, where.empty() ? "" : ": ", name,
+                 shown(key, one_line(written, k_longest_shown)), done.error().message());
+  }
+  const bool goes_on = key.clear && !key.origin.empty() && !key.value.empty();
+  key.value = goes_on ? fmt::format("{} | {}", key.value, written) : std::string(written);
+  key.origin = where;
   return {};
 }
 
@@ -97,22 +186,39 @@ Result<void> Config::read_file(const std::string& path, Missing missing) {
 }
 
 Result<void> Config::read_text(std::string_view content, std::string_view name) {
+  const auto wrong = problems(content, name);
+  return wrong.empty() ? Result<void>() : Error(wrong.front());
+}
+
+std::vector<std::string> Config::problems(std::string_view content, std::string_view name) {
+  std::vector<std::string> result;
   std::set<std::string, std::less<>> seen;
   int number = 0;
   for (const std::string& raw : split(content, '\n')) {
-    ++number;
+    const auto where = fmt::format("{}:{}", name, ++number);
     const auto line = trim(raw);
     if (line.empty() || line.front() == '#') continue;
     const auto equals = line.find('=');
-    if (equals == std::string_view::npos)
-      return error("{}:{}: '{}' is not of the form key = value", name, number, line);
-    const auto key = trim(line.substr(0, equals));
-    const auto setting =
-        std::find_if(settings_.begin(), settings_.end(), [key](const Setting& s) { return s.key == key; });
-    if (setting != settings_.end() && setting->clear && seen.emplace(key).second) setting->clear();
-    TRY(set(key, trim(line.substr(equals + 1)), fmt::format("{}:{}", name, number)));
+    if (equals == std::string_view::npos) {
+      result.push_back(fmt::format("{}: not of the form key = value", where));
+      continue;
+    }
+    const auto word = trim(line.substr(0, equals));
+    auto* key = find("", word);
+    if (!key) {
+      const auto meant = nearest("", word);
+      result.push_back(fmt::format("{}: unknown setting '{}'{}", where, one_line(word, k_longest_shown),
+                                   meant.empty() ? "" : fmt::format("; '{}' is meant?", meant)));
+      continue;
+    }
+    if (key->clear && seen.emplace(word).second) {
+      key->clear();
+      key->value.clear();
+    }
+    const auto value = trim(line.substr(equals + 1));
+    if (const auto done = set(*key, value, value, where); !done) result.push_back(done.error().message());
   }
-  return {};
+  return result;
 }
 
 Result<void> Config::read_environment(const char* const* environment) {
@@ -121,31 +227,78 @@ Result<void> Config::read_environment(const char* const* environment) {
     const auto equals = entry.find('=');
     if (equals == std::string_view::npos || !entry.starts_with(prefix_)) continue;
     const auto name = entry.substr(0, equals);
-    std::string key(name.substr(prefix_.size()));
-    std::transform(key.begin(), key.end(), key.begin(), [](unsigned char c) { return std::tolower(c); });
-    const auto setting =
-        std::find_if(settings_.begin(), settings_.end(), [&key](const Setting& s) { return s.key == key; });
-    if (setting == settings_.end()) continue;
-    const auto value = entry.substr(equals + 1);
+    std::string word(name.substr(prefix_.size()));
+    std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
+    auto* key = find("", word);
+    if (!key) continue;
     const auto where = fmt::format("environment variable {}", name);
-    if (setting->clear) {
-      setting->clear();
-      for (const std::string& part : split(value, '\n')) TRY(set(key, trim(part), where));
-    } else {
-      TRY(set(key, trim(value), where));
+    const auto value = entry.substr(equals + 1);
+    if (key->clear) {
+      key->clear();
+      key->value.clear();
     }
+    for (const std::string& part : key->clear ? split(value, '\n') : std::vector{std::string(value)})
+      TRY(set(*key, trim(part), trim(part), where));
   }
   return {};
 }
 
-bool Config::has(std::string_view key) const {
-  return std::any_of(settings_.begin(), settings_.end(), [key](const Setting& s) { return s.key == key; });
+std::string Config::nearest(std::string_view section, std::string_view name) const {
+  std::string result;
+  auto least = std::min<std::size_t>(3, name.size() / 2 + 1);  // what is farther away is not meant
+  for (const Key& key : keys_) {
+    if (key.section != section) continue;
+    if (const auto far = distance(name, key.name); far < least) {
+      least = far;
+      result = key.name;
+    }
+  }
+  return result;
 }
 
 std::string Config::describe() const {
+  std::size_t width = 0;
+  for (const Key& key : keys_) width = std::max(width, key.name.size());
+  std::string result, section;
+  for (const Key& key : keys_) {
+    if (std::exchange(section, key.section) != key.section) result += heading(key.section) + '\n';
+    result += fmt::format("  {:<{}} {} [{}]\n", key.name, width + 1, key.about, shown(key, key.default_text));
+  }
+  return result;
+}
+
+Result<std::string> Config::in_force(const std::vector<std::string>& names) const {
+  for (const auto& name : names)
+    if (std::ranges::none_of(keys_, [&name](const Key& key) { return key.name == name; }))
+      return error("there is no key '{}'", one_line(name, k_longest_shown));
+  std::string result, section;
+  for (const Key& key : keys_) {
+    if (!names.empty() && std::ranges::find(names, key.name) == names.end()) continue;
+    if (std::exchange(section, key.section) != key.section) result += heading(key.section) + '\n';
+    std::string value = shown(key, key.value);
+    std::ranges::replace(value, '\n', ' ');
+    const auto whence = key.origin.empty() ? "by default" : fmt::format("from {}", key.origin);
+    result +=
+        fmt::format("  {} = {}\n      {}\n      {}; default: {}; since {}\n", key.name, value, key.about,
+                    whence, key.default_text.empty() ? "empty" : shown(key, key.default_text), key.since);
+  }
+  return result;
+}
+
+std::string Config::markdown() const {
   std::string result;
-  for (const Setting& setting : settings_)
-    result += fmt::format("  {:<24} {} [{}]\n", setting.key, setting.help, setting.default_text);
+  const std::string* section = nullptr;
+  for (const Key& key : keys_) {
+    if (!section || *section != key.section) {
+      if (!key.section.empty()) result += fmt::format("\n## {}\n", heading(key.section));
+      result += "| key | meaning | default | what it may be | since |\n|---|---|---|---|---|\n";
+    }
+    section = &key.section;
+    const auto unit = key.unit.empty() ? "" : fmt::format(", in {}", key.unit);
+    result += fmt::format("| `{}` | {}{} | {} | {}{} | {} |\n", key.name, in_table(key.about),
+                          key.is_secret ? "; secret: never shown" : "", as_code(shown(key, key.default_text)),
+                          in_table(key.allowed), key.allowed.ends_with("seconds") ? "" : unit, key.since);
+  }
   return result;
 }
 

@@ -1,58 +1,130 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <initializer_list>
+#include <limits>
+#include <map>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "lib/base/result.hpp"
 
 namespace glidepod {
 
-// A program's settings: lines "key = value" of a file, then the environment's PREFIX_KEY, which wins. Every
-// setting has a default; an unknown key or a bad value is an error that names the key, the value and what is
-// allowed.
+// A program's settings: the table of its keys, from which come what it reads, what --help and `settings`
+// print, and its reference page. Each key has a default, which is in its target when it is declared. A wrong
+// value is told with the key, the value and what must be; the value of a secret nowhere.
 class Config {
  public:
-  Config(std::string environment_prefix) : prefix_(std::move(environment_prefix)) {}
+  struct Key {
+    std::string section;  // empty where the program's files have none
+    std::string name;
+    std::string about;                                     // one sentence
+    std::string allowed;                                   // after "must be": "a whole number from 1 to 9"
+    std::function<Result<void>(std::string_view)> assign;  // its Error says what must be, and quotes nothing
+    std::function<void()> clear = {};                      // of a key that may stand several times
+    std::string default_text = {};
+    std::string value = {};   // in force, as it was written
+    std::string origin = {};  // whence it is: FILE:LINE, a variable; empty: by default
+    std::string unit = {};
+    std::string since = "0.1.0";  // the first version that had it
+    bool is_secret = false;
 
-  // Each of these names a setting and where its value goes; *target holds the default.
-  void text(std::string key, std::string* target, std::string help);
-  void integer(std::string key, std::int64_t* target, std::int64_t least, std::int64_t most,
-               std::string help);
-  // "90s", "15m", "2h", or a plain number of seconds.
-  void duration(std::string key, std::chrono::seconds* target, std::string help);
-  // The value must be one of the words; *target gets its index.
-  void choice(std::string key, int* target, std::vector<std::string> words, std::string help);
-  // May stand several times in the file; the environment separates them by line ends.
-  void list(std::string key, std::vector<std::string>* target, std::string help);
+    Key& in(std::string what) { return unit = std::move(what), *this; }
+    Key& from(std::string version) { return since = std::move(version), *this; }
+    Key& secret() { return is_secret = true, *this; }
+  };
 
-  // A file that is missing is no error unless it must exist.
+  // Environment variables are named PREFIX and the key in capitals.
+  explicit Config(std::string prefix = "") : prefix_(std::move(prefix)) {}
+
+  // Keys declared from here on are in this one.
+  void section(std::string name) { section_ = std::move(name); }
+
+  // Each of these declares a key, and where its value goes.
+  Key& text(std::string name, std::string* target, std::string about);
+  template <typename Int>
+  Key& integer(const std::string& name, Int* target, std::int64_t least, std::int64_t most,
+               const std::string& about) {
+    return number(name, std::to_string(*target), least,
+                  std::min<std::int64_t>(most, std::numeric_limits<Int>::max()), about,
+                  [target](std::int64_t value) { *target = static_cast<Int>(value); });
+  }
+  // "90s", "15m", "2h", "1d", or a plain number of seconds.
+  Key& duration(std::string name, std::chrono::seconds* target, std::string about);
+  // A plain number of seconds.
+  Key& seconds(std::string name, std::chrono::seconds* target, std::string about);
+  // One of these words, each of which stands for a value of an enum or a bool.
+  template <typename Value>
+  Key& choice(const std::string& name, Value* target,
+              std::initializer_list<std::pair<const char*, std::type_identity_t<Value>>> words,
+              const std::string& about) {
+    std::map<std::string, Value, std::less<>> values(words.begin(), words.end());
+    std::vector<std::string> names;
+    std::string chosen;
+    for (const auto& [word, value] : words) {
+      names.emplace_back(word);
+      if (value == *target) chosen = word;
+    }
+    return one_of(
+        std::move(name), std::move(chosen), std::move(names), std::move(about),
+        [target, values = std::move(values)](std::string_view word) { *target = values.find(word)->second; });
+  }
+  Key& flag(std::string name, bool* target, std::string about) {
+    return choice(std::move(name), target, {{"yes", true}, {"no", false}}, std::move(about));
+  }
+  // May stand several times in a file; the environment separates the values by line ends. The check's Error
+  // says what must be.
+  Key& list(std::string name, std::vector<std::string>* target, std::string about,
+            std::function<Result<void>(std::string_view)> check = {});
+  // Any other kind. The key's section is the one that was said last.
+  Key& add(Key key);
+
+  // In the order of their declaration.
+  const std::deque<Key>& keys() const { return keys_; }
+  std::deque<Key>& keys() { return keys_; }
+  void erase(const std::function<bool(const Key&)>& which) { std::erase_if(keys_, which); }
+  Key* find(std::string_view section, std::string_view name);
+  // Takes a value, which stands in the file so (written), at `where`; empty: it is not known where.
+  Result<void> set(Key& key, std::string_view value, std::string_view written, std::string_view where);
+
+  // Of files without sections, lines "key = value". The first of these is told as an Error; a file that is
+  // missing is no error unless it must exist.
   enum class Missing : std::uint8_t { allowed, error };
   Result<void> read_file(const std::string& path, Missing missing);
   Result<void> read_text(std::string_view text, std::string_view name);
+  // All that is wrong in the text, a line each, with its place and what to do.
+  std::vector<std::string> problems(std::string_view text, std::string_view name);
   // The environment as KEY=VALUE strings, nullptr at its end. Unknown PREFIX_ names are left alone:
   // Kubernetes puts many of its own into a container.
   Result<void> read_environment(const char* const* environment);
 
-  bool has(std::string_view key) const;
+  // The key in the section that somebody may have meant; empty: none is like it.
+  std::string nearest(std::string_view section, std::string_view name) const;
 
-  // For --help: a line a setting with its default and meaning.
+  // For --help: a line a key with its meaning and default.
   std::string describe() const;
+  // For `settings`: each key with the value in force, what it means, its default, and whence the value is.
+  // names: of these alone; an Error where there is no such key.
+  Result<std::string> in_force(const std::vector<std::string>& names = {}) const;
+  // For the reference page: a table a section, without the values in force.
+  std::string markdown() const;
 
  private:
-  struct Setting {
-    std::string key, default_text, help;
-    std::function<Result<void>(std::string_view)> set;
-    std::function<void()> clear;  // lists only: forgets the values of an earlier source
-  };
-  void add(Setting setting) { settings_.push_back(std::move(setting)); }
-  Result<void> set(std::string_view key, std::string_view value, std::string_view where);
+  Key& number(std::string name, std::string default_text, std::int64_t least, std::int64_t most,
+              std::string about, std::function<void(std::int64_t)> take);
+  Key& one_of(std::string name, std::string chosen, std::vector<std::string> words, std::string about,
+              std::function<void(std::string_view)> take);
 
-  std::string prefix_;
-  std::vector<Setting> settings_;
+  std::string prefix_, section_;
+  std::deque<Key> keys_;  // Key& of the declarations stay good
 };
 
 }  // namespace glidepod

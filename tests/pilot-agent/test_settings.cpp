@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "lib/base/file.hpp"
+
 using namespace glidepod;
 using namespace glidepod::agent;
 
@@ -38,8 +40,8 @@ TEST_CASE("settings: every key is described, and mistakes are named") {
   settings.declare(config);
   CHECK(config.describe().find("bind_deadline") != std::string::npos);
   CHECK(config.read_text("reuse = never\nbind_deadline = 5m\n", "x").ok());
-  CHECK(settings.policy().reuse == Policy::Reuse::never);
-  CHECK(settings.policy().bind_deadline == std::chrono::seconds(300));
+  CHECK(settings.policy.reuse == Policy::Reuse::never);
+  CHECK(settings.policy.bind_deadline == std::chrono::seconds(300));
   CHECK_FALSE(config.read_text("bind_dedline = 5m\n", "x").ok());
   settings.image_rules = {"nonsense"};
   CHECK_FALSE(settings.rules().ok());
@@ -51,4 +53,18 @@ TEST_CASE("settings: HTCondor has the pod's grace but for the time to end, or wh
   CHECK(settings.command_grace(std::chrono::seconds(5)) == std::chrono::seconds(2));
   settings.shutdown_grace = std::chrono::seconds(20);
   CHECK(settings.command_grace(std::chrono::seconds(120)) == std::chrono::seconds(20));
+}
+
+TEST_CASE("settings: the reference page is what the table says") {
+  const auto page = read_file(AGENT_SETTINGS_PAGE);
+  REQUIRE(page.ok());
+  CHECK(settings_page() == *page);  // else: pilot-agent settings --markdown > docs/settings-agent.md
+}
+
+TEST_CASE("settings: a wrong image rule is told with its line") {
+  Settings settings;
+  Config config("GLIDEPOD_");
+  settings.declare(config);
+  CHECK(
+      config.problems("\nimage_rule = nonsense\n", "f").at(0).starts_with("f:2: image_rule = 'nonsense': "));
 }
