@@ -31,7 +31,7 @@ class Pool:
 def can_run(verbs, images, triple):
     image, job, _ = triple
     # What is in doubt is tried for minutes, on other nodes too, and never held by one alone at once.
-    return verbs[job][1] in INPUTS and job not in NOT_HERE and images[image].patience == 0
+    return verbs[job][1] in INPUTS and job not in NOT_HERE and images[image].end != "in doubt"
 
 
 def description(image, verb, kind, tag, arguments):
