@@ -8,6 +8,7 @@
 
 #include "lib/condor/classad.hpp"
 #include "provisioner/decide/decide.hpp"
+#include "provisioner/demand/contract.hpp"
 
 namespace glidepod::provisioner {
 
@@ -62,7 +63,7 @@ class Backend {
   virtual std::vector<std::string> slot_place_attributes() const { return {}; }
   virtual std::string place_of_slot(const condor::Ad&) const { return {}; }
   // Which jobs its pilots take, an expression over the job; empty: all.
-  virtual std::string jobs_taken() const { return {}; }
+  virtual std::vector<JobClause> jobs_taken() const { return {}; }
 };
 
 }  // namespace glidepod::provisioner

@@ -40,8 +40,9 @@ class Kubernetes : public Backend {
   const std::string& image() const override { return maker_.image(); }
   std::string slot_constraint() const override;
   std::string slot_pod_attribute() const override { return "K8SPodName"; }
-  std::string jobs_taken() const override {
-    return maker_.has_payloads() ? container_jobs(settings_.default_image, settings_.pilot_jobs) : "";
+  std::vector<JobClause> jobs_taken() const override {
+    if (!maker_.has_payloads()) return {};
+    return container_jobs(settings_.default_image, settings_.pilot_jobs);
   }
 
  private:

@@ -166,7 +166,7 @@ std::string Places::place_of_slot(const condor::Ad& slot) const {
   return {};
 }
 
-std::string Places::jobs_taken() const {
+std::vector<JobClause> Places::jobs_taken() const {
   return places_.front().backend->jobs_taken();
 }
 

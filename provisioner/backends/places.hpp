@@ -43,7 +43,7 @@ class Places : public Backend {
   std::string slot_pod_attribute() const override;
   std::vector<std::string> slot_place_attributes() const override { return {"K8SNamespace", "K8SDomain"}; }
   std::string place_of_slot(const condor::Ad& slot) const override;
-  std::string jobs_taken() const override;
+  std::vector<JobClause> jobs_taken() const override;
 
  private:
   struct Look;

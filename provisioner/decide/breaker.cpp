@@ -32,24 +32,27 @@ BreakerSays consult(Breaker& breaker, const GroupSupply& supply, const PolicySet
     breaker.opened = now;
     breaker.pause = settings.breaker_first_pause;
     breaker.next_canary = now + breaker.pause;
-    return {0, fmt::format("breaker opens: {} pilots failed, {} registered", failed.size(), registered)};
+    return {0, {Rule::breaker_opens, {std::ssize(failed), registered}}};
   }
   const auto minutes = std::chrono::ceil<std::chrono::minutes>(now - breaker.opened).count();
-  if (supply.waiting > 0) return {0, fmt::format("breaker open for {} min: a waiting pod tries", minutes)};
+  if (supply.waiting > 0) return {0, {Rule::breaker_waits, {minutes}}};
   if (now < breaker.next_canary) {
-    const auto wait = (breaker.next_canary - now).count();
-    return {0, fmt::format("breaker open for {} min: next try in {} s", minutes, wait)};
+    return {0, {Rule::breaker_pauses, {minutes, (breaker.next_canary - now).count()}}};
   }
-  return {1, fmt::format("breaker open for {} min: one pod tries", minutes)};
+  return {1, {Rule::breaker_tries, {minutes}}};
 }
 
 BreakerSays refused(const History& history, const Group& group, const std::string& place, Time now) {
   const auto found = history.refusals.find({group, place});
   if (found == history.refusals.end()) return {};
   const auto& [until, pause, by_quota, words] = found->second;
-  const auto* rule = by_quota ? "quota_refused" : "refused";
-  if (now < until) return {0, fmt::format("{}: {}: asked again in {} s", rule, words, (until - now).count())};
-  return {1, fmt::format("{}: {}: one pod tries", rule, words)};
+  const auto rule = by_quota ? Rule::quota_refused : Rule::refused;
+  if (now < until) return {0, {rule, {(until - now).count()}, words}};
+  return {1, {rule, {}, words}};
+}
+
+bool names_quota(std::string_view words) {
+  return words.find("exceeded quota") != std::string_view::npos;
 }
 
 void note_refusal(History& history, const Group& group, const std::string& place,
@@ -60,7 +63,7 @@ void note_refusal(History& history, const Group& group, const std::string& place
   }
   auto& refusal = history.refusals[{group, place}];
   refusal.words = *words;
-  refusal.by_quota = words->find("exceeded quota") != std::string::npos;
+  refusal.by_quota = names_quota(*words);
   // A quota has room again as soon as a pod ends.
   refusal.pause = refusal.by_quota              ? k_quota_pause
                   : refusal.pause == Seconds(0) ? settings.breaker_first_pause

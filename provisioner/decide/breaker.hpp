@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "provisioner/decide/decide.hpp"
 
@@ -10,7 +11,7 @@ namespace glidepod::provisioner {
 // What the breaker of a group and image allows now: everything (below 0), or so many pods that try.
 struct BreakerSays {
   std::int64_t allowed = -1;
-  std::string why;
+  Step why;
 };
 
 // Opens when enough pilots failed and fewer have registered since the first of these: those of before say
@@ -20,6 +21,8 @@ BreakerSays consult(Breaker& breaker, const GroupSupply& supply, const PolicySet
 
 // What the API's refusals of the group's pods in the place allow now.
 BreakerSays refused(const History& history, const Group& group, const std::string& place, Time now);
+// Whether these words of the API are about a quota; it has no code for that.
+bool names_quota(std::string_view words);
 // A pod of them was asked for: it was made (no words), or refused with these.
 void note_refusal(History& history, const Group& group, const std::string& place,
                   const std::optional<std::string>& words, const PolicySettings& settings, Time now);

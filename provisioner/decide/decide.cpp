@@ -1,6 +1,7 @@
 #include "provisioner/decide/decide.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "provisioner/decide/breaker.hpp"
@@ -60,25 +61,23 @@ Counted counted_jobs(const Demand& demand, const Supply& supply, std::int64_t ca
 
 // PRP's law, and what makes its number smaller. steps: told what had a say.
 std::int64_t target_of(std::int64_t jobs, const GroupSupply& supply, const Policy& policy, bool no_node,
-                       Time now, std::vector<std::string>* steps) {
-  const auto say = [steps](std::string step) {
+                       Time now, std::vector<Step>* steps) {
+  const auto say = [steps](Step step) {
     if (steps) steps->push_back(std::move(step));
   };
   auto target = jobs == 0 ? 0 : pressure(jobs, policy.max_pods_per_cluster);
-  say(fmt::format("{} idle jobs ask for {} waiting pods", jobs, target));
+  say({Rule::law, {jobs, target}});
   if (policy.settings.waste_feedback && supply.wasted > 0 && target > 1) {
     const auto good = supply.used + supply.claimed + 1;
     // To the nearest: one of many that was wasted takes nothing from a small target.
     const auto all = good + supply.wasted;
     const auto lowered = std::max<std::int64_t>((2 * target * good + all) / (2 * all), 1);
-    if (lowered < target)
-      say(fmt::format("{} pilots wasted, {} used: {} -> {}", supply.wasted, supply.used + supply.claimed,
-                      target, lowered));
+    if (lowered < target) say({Rule::waste, {supply.wasted, supply.used + supply.claimed, target, lowered}});
     target = lowered;
   }
   // One pod shows when there is room again; more would only take what others may wait for.
   if (no_node && target > 1) {
-    say(fmt::format("no node for {} s: {} -> 1", (now - supply.unschedulable_since).count(), target));
+    say({Rule::no_node, {(now - supply.unschedulable_since).count(), target, 1}});
     target = 1;
   }
   return target;
@@ -90,48 +89,53 @@ bool asks_pool(Decision& decision, const Offers& offers) {
   if (!offers.decides || offers.queried == 0) return false;
   const auto idle = decision.demand.idle;
   if (offers.state == Offers::State::asked) {
-    decision.steps.push_back(
-        "negotiation: no cycle has seen the pods offered for these jobs: nothing is decided");
+    decision.steps.push_back({Rule::negotiation});
     decision.verdict = Verdict::limited;
     decision.keep = decision.target = std::max<std::int64_t>(decision.supply.unclaimed(), 1);
     return true;
   }
   if (offers.state == Offers::State::no_pilot && idle < offers.queried) {
-    decision.steps.push_back(
-        fmt::format("offers: no pilot has joined whose ad could be offered: {} -> {}", offers.queried, idle));
+    decision.steps.push_back({Rule::first_pilot, {offers.queried, idle}});
     decision.keep = decision.supply.unclaimed();
   }
   if (offers.limits())
-    decision.steps.push_back(fmt::format("negotiator: would use {} of {} pods offered{}: {} -> {}",
-                                         offers.matched, offers.offered, offers.since(), offers.queried,
-                                         idle));
+    decision.steps.push_back(
+        {Rule::negotiator, {offers.matched, offers.offered, offers.queried, idle}, offers.since()});
   return false;
 }
 
+std::vector<Step> unservable(const Group& group, const Capacity& capacity, const Placing* placing) {
+  if (placing) return placing->why_unservable(group);
+  const auto why = why_unservable(group, capacity);
+  return why ? std::vector{*why} : std::vector<Step>();
+}
+
 // The law for this group and everything else that concerns it alone. With named places the breaker is theirs.
-void decide_group(Decision& decision, const Counted& counted, const Capacity& capacity, const Policy& policy,
-                  Time now, History& history, Placing* placing) {
+void decide_group(Decision& decision, const Counted& counted, const View& view, History& history,
+                  Placing* placing) {
+  const auto& policy = view.policy;
+  const auto now = view.now;
   const auto& s = policy.settings;
   const auto& supply = decision.supply;
   const auto idle = decision.demand.idle + decision.demand.unmaterialized;
   if (decision.demand.offers && asks_pool(decision, *decision.demand.offers)) return;
   if (idle == 0) {
     decision.verdict = Verdict::no_demand;
-    decision.steps.push_back("no idle jobs");
+    decision.steps.push_back({Rule::no_jobs});
     return;
   }
   const auto& group = decision.group;
-  if (const auto why = placing ? placing->why_unservable(group) : why_unservable(group, capacity)) {
+  if (auto why = unservable(group, view.capacity, placing); !why.empty()) {
     decision.verdict = Verdict::unservable;
-    decision.steps.push_back(*why);
+    std::ranges::move(why, std::back_inserter(decision.steps));
     return;
   }
   if (decision.counted < idle) {
     const auto quota = counted.quota.find(group);
-    const auto rule = quota == counted.quota.end()
-                          ? fmt::format("max_pods_per_owner {}", s.max_pods_per_owner)
-                          : "group_quota " + quota->second;
-    decision.steps.push_back(fmt::format("{}: {} of {} idle jobs count", rule, decision.counted, idle));
+    decision.steps.push_back(
+        quota == counted.quota.end()
+            ? Step{Rule::max_pods_per_owner, {s.max_pods_per_owner, decision.counted, idle}}
+            : Step{Rule::group_quota, {0, decision.counted, idle}, quota->second});
   }
   const bool no_node = placing ? placing->homeless(group) : homeless(supply, s, now);
   decision.keep = std::max(decision.keep, target_of(decision.counted, supply, policy, no_node, now, nullptr));
@@ -143,16 +147,16 @@ void decide_group(Decision& decision, const Counted& counted, const Capacity& ca
     decision.stuck = placing->stuck(group);
     waiting -= decision.stuck;
     if (decision.stuck > 0)
-      decision.steps.push_back(fmt::format("{} without a node in {} count no more", decision.stuck,
-                                           fmt::join(decision.without_room, ", ")));
+      decision.steps.push_back(
+          {Rule::without_node, {decision.stuck}, fmt::format("{}", fmt::join(decision.without_room, ", "))});
   }
   decision.submit = std::max<std::int64_t>(decision.target - waiting, 0);
   if (supply.live() >= policy.max_submit_pods_per_cluster) {
-    decision.steps.push_back(fmt::format("max_submit_pods_per_cluster {}: has {}",
-                                         policy.max_submit_pods_per_cluster, supply.live()));
+    decision.steps.push_back(
+        {Rule::max_submit_pods_per_cluster, {policy.max_submit_pods_per_cluster, supply.live()}});
     decision.submit = 0;
   }
-  if (waiting > 0) decision.steps.push_back(fmt::format("{} wait already", waiting));
+  if (waiting > 0) decision.steps.push_back({Rule::waiting, {waiting}});
   decision.verdict = decision.submit > 0 ? Verdict::submit : Verdict::enough;
 
   const auto says =
@@ -167,33 +171,34 @@ void decide_group(Decision& decision, const Counted& counted, const Capacity& ca
     if (decision.submit > 0 && api.allowed == 0) decision.verdict = Verdict::stopped;
     decision.submit = std::min(decision.submit, api.allowed);
   }
-  if (s.ramp_up_per_group > 0) lower(decision, s.ramp_up_per_group, "ramp_up_per_group");
+  if (s.ramp_up_per_group > 0) lower(decision, s.ramp_up_per_group, Rule::ramp_up_per_group);
   if (s.max_idle_per_group > 0)
-    lower(decision, s.max_idle_per_group - supply.unclaimed(), "max_idle_per_group");
+    lower(decision, s.max_idle_per_group - supply.unclaimed(), Rule::max_idle_per_group);
   const auto running = supply.unclaimed() + supply.claimed;
   if (s.max_running_per_group > 0)
-    lower(decision, s.max_running_per_group - running, "max_running_per_group");
-  if (s.max_pods_per_group > 0) lower(decision, s.max_pods_per_group - supply.live(), "max_pods_per_group");
+    lower(decision, s.max_running_per_group - running, Rule::max_running_per_group);
+  if (s.max_pods_per_group > 0)
+    lower(decision, s.max_pods_per_group - supply.live(), Rule::max_pods_per_group);
 }
 
 }  // namespace
 
-void lower(Decision& decision, std::int64_t limit, std::string_view rule) {
+void lower(Decision& decision, std::int64_t limit, Rule rule) {
   const auto allowed = std::max<std::int64_t>(limit, 0);
   if (decision.submit <= allowed) return;
-  decision.steps.push_back(fmt::format("{}: {} -> {}", rule, decision.submit, allowed));
+  decision.steps.push_back({rule, {decision.submit, allowed}});
   decision.submit = allowed;
 }
 
-std::optional<std::string> why_unservable(const Group& group, const Capacity& capacity) {
+std::optional<Step> why_unservable(const Group& group, const Capacity& capacity) {
   if (const auto told = capacity.unservable.find(group); told != capacity.unservable.end())
-    return told->second;
+    return Step{Rule::not_made, {}, told->second};
   const auto need = capacity.needs.find(group);
   if (need == capacity.needs.end()) return std::nullopt;
   const auto fits = [&need](const Resources& room) { return room.holds(need->second, 1) > 0; };
   if (!capacity.nodes.empty() && std::none_of(capacity.nodes.begin(), capacity.nodes.end(), fits))
-    return "larger than every node";
-  if (capacity.quota && !fits(*capacity.quota)) return "larger than the quota";
+    return Step{Rule::node_size};
+  if (capacity.quota && !fits(*capacity.quota)) return Step{Rule::quota_size};
   return std::nullopt;
 }
 
@@ -224,7 +229,9 @@ std::string_view to_string(Decision::Verdict verdict) {
 }
 
 std::string Decision::reason() const {
-  return fmt::format("{}", fmt::join(steps, "; "));
+  std::string result;
+  for (const auto& step : steps) result += (result.empty() ? "" : "; ") + text(step);
+  return result;
 }
 
 bool Plan::breaker_open(const Decision& decision) const {
@@ -241,6 +248,7 @@ std::int64_t Plan::submissions() const {
 
 Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity, const Policy& policy,
             Time now, History history) {
+  const View view{demand, supply, capacity, policy, now};
   Plan plan;
   plan.history = std::move(history);
   plan.blind = supply.blind ? supply.blind : demand.blind;
@@ -280,10 +288,10 @@ Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity
       decision.fit = found->second.jobs;
       decision.steps.push_back(found->second.step);
     }
-    decide_group(decision, counted, capacity, policy, now, plan.history, places);
+    decide_group(decision, counted, view, plan.history, places);
     plan.decisions.push_back(std::move(decision));
   }
-  share(plan.decisions, demand.priorities, supply, capacity, policy, now, plan.history.cycle++, places);
+  share(plan.decisions, view, plan.history.cycle++, places);
   for (auto& decision : plan.decisions) {
     fresh_pods(decision, left, plan.history.left_since);
     if (places) places->tell(decision);
@@ -292,7 +300,7 @@ Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity
     if (decision.verdict == Verdict::canary && !places)
       canary_sent(plan.history.breakers[{decision.group, policy.image}], policy.settings, now);
     if (decision.submit > 0 && !plan.avoid.empty())
-      decision.steps.push_back(fmt::format("avoids {}", fmt::join(plan.avoid, ", ")));
+      decision.steps.push_back({Rule::avoids, {}, fmt::format("{}", fmt::join(plan.avoid, ", "))});
   }
   // A breaker that never opened, or whose group nobody has asked for in a long time, is not worth
   // remembering.

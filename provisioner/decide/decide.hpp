@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "provisioner/decide/step.hpp"
 #include "provisioner/demand/demand.hpp"
 #include "provisioner/supply/supply.hpp"
 
@@ -97,13 +98,13 @@ struct Decision {
   std::int64_t target = 0;   // waiting pods wanted
   std::int64_t keep = 0;     // waiting pods that are not too many: target as if no job had fitted anywhere
   std::int64_t submit = 0;
-  std::vector<std::string> steps;  // each rule that had a say, with its numbers
+  std::vector<Step> steps;  // each rule that had a say
   // Of the named places: what each gets and has, and why not more where it was asked for it.
   struct InPlace {
     std::string place;
     std::int64_t submit = 0, waiting = 0, claimed = 0;
     bool stopped = false;  // its breaker is open
-    std::string why;
+    std::optional<Step> why;
   };
   std::vector<InPlace> places;
   std::vector<std::string> without_room;  // where its pods have long had no node, while others may have room
@@ -114,7 +115,7 @@ struct Decision {
 };
 std::string_view to_string(Decision::Verdict verdict);
 // Lowers what is submitted to a limit (0 or less: none), and says so.
-void lower(Decision& decision, std::int64_t limit, std::string_view rule);
+void lower(Decision& decision, std::int64_t limit, Rule rule);
 
 // A pod to be removed; it has ended, or has no job for certain.
 struct Removal {
@@ -136,12 +137,21 @@ struct Plan {
   bool breaker_open(const Decision& decision) const;
 };
 
+// What decide() looks at.
+struct View {
+  const Demand& demand;
+  const Supply& supply;
+  const Capacity& capacity;
+  const Policy& policy;
+  Time now;
+};
+
 // The decisions of one cycle, from nothing but its arguments.
 Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity, const Policy& policy,
             Time now, History history);
 
 // Why no pod of the group could ever run; nothing if one could.
-std::optional<std::string> why_unservable(const Group& group, const Capacity& capacity);
+std::optional<Step> why_unservable(const Group& group, const Capacity& capacity);
 
 // PRP's law: how many waiting pods so many idle jobs ask for.
 std::int64_t pressure(std::int64_t idle, std::int64_t max_pods_per_cluster);

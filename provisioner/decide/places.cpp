@@ -52,26 +52,27 @@ Placing::Room Placing::room_of(const Place& place, const Group& group) {
   const auto pods = without_nodes(pods_of(*place.supply, group), history_.nodes, breaker.closed);
   room.homeless = provisioner::homeless(pods, s, now_);
   room.left = p.max_pods_per_cluster - pods.unclaimed();
-  room.why = fmt::format("max_pods_per_cluster {}: {} wait", p.max_pods_per_cluster, pods.unclaimed());
-  const auto lower = [&room](std::int64_t limit, std::string why) {
+  room.why = {Rule::max_pods_per_cluster, {p.max_pods_per_cluster, pods.unclaimed()}, {}, p.name};
+  const auto lower = [&room, &p](std::int64_t limit, Step why) {
     if (limit >= room.left) return;
     room.left = limit;
     room.why = std::move(why);
+    room.why.place = p.name;
   };
   lower(p.max_submit_pods_per_cluster - pods.live(),
-        fmt::format("max_submit_pods_per_cluster {}: has {}", p.max_submit_pods_per_cluster, pods.live()));
+        {Rule::max_submit_pods_per_cluster, {p.max_submit_pods_per_cluster, pods.live()}});
   if (room.homeless)
-    lower(1 - pods.unclaimed(), fmt::format("no node for {} s", (now_ - pods.unschedulable_since).count()));
+    lower(1 - pods.unclaimed(), {Rule::no_node, {(now_ - pods.unschedulable_since).count()}});
   // A breaker learns nothing from a place that is not seen.
   if (!place.supply->unseen.empty()) {
-    lower(0, fmt::format("unseen for {} s", place.supply->unseen_for.count()));
+    lower(0, {Rule::unseen, {place.supply->unseen_for.count()}});
   } else if (const auto says = consult(breaker, pods, s, now_); says.allowed >= 0) {
     room.stopped = true;
     lower(says.allowed, says.why);
   }
   if (const auto api = refused(history_, group, p.name, now_); api.allowed >= 0) lower(api.allowed, api.why);
   if (const auto why = provisioner::why_unservable(group, *place.capacity)) lower(0, *why);
-  if (!unknown_.empty()) lower(0, fmt::format("waits for {}, which nobody has seen yet", unknown_));
+  if (!unknown_.empty()) lower(0, {Rule::waits_for_unseen, {}, unknown_});
   room.left = std::max<std::int64_t>(room.left, 0);
   return room;
 }
@@ -83,12 +84,13 @@ std::vector<Placing::Room>& Placing::rooms_of(const Group& group) {
   return found->second;
 }
 
-std::optional<std::string> Placing::why_unservable(const Group& group) const {
-  std::string all;
+std::vector<Step> Placing::why_unservable(const Group& group) const {
+  std::vector<Step> all;
   for (const auto& place : places_) {
     const auto why = provisioner::why_unservable(group, *place.capacity);
-    if (!why) return std::nullopt;
-    all += fmt::format("{}{}: {}", all.empty() ? "" : "; ", place.policy->name, *why);
+    if (!why) return {};
+    all.push_back(*why);
+    all.back().place = place.policy->name;
   }
   return all;
 }
@@ -122,10 +124,10 @@ bool Placing::offers(const Place& place, Room& room, const Group& group) const {
     room.said = true;
   } else if (most > 0 && place.live >= most) {
     room.said = true;
-    room.why = fmt::format("max_pods {}: has {}", most, place.live);
+    room.why = {Rule::max_pods, {most, place.live}, {}, place.policy->name};
   } else if (place.quota && need != place.capacity->needs.end() && place.quota->holds(need->second, 1) == 0) {
     room.said = true;
-    room.why = "quota";
+    room.why = {Rule::quota, {}, {}, place.policy->name};
   } else {
     return true;
   }
@@ -162,16 +164,16 @@ void Placing::tell(Decision& decision) {
     const auto& place = places_[i];
     const auto& pods = pods_of(*place.supply, decision.group);
     decision.places.push_back({place.policy->name, room.given, pods.unclaimed(), pods.claimed, room.stopped,
-                               room.said ? room.why : ""});
+                               room.said ? std::optional(room.why) : std::nullopt});
     all_stopped = all_stopped && room.stopped;
     only_canaries = only_canaries && (room.stopped || room.given == 0);
-    if (room.said) decision.steps.push_back(fmt::format("{}: {}", place.policy->name, room.why));
+    if (room.said) decision.steps.push_back(room.why);
     if (room.given == 0) continue;
-    given += fmt::format("{} {} in {}", given.empty() ? "" : ",", room.given, place.policy->name);
+    given += fmt::format("{}{} in {}", given.empty() ? "" : ", ", room.given, place.policy->name);
     if (room.stopped)
       canary_sent(history_.breakers[{decision.group, place.policy->image}], policy_.settings, now_);
   }
-  if (!given.empty()) decision.steps.push_back("pods:" + given);
+  if (!given.empty()) decision.steps.push_back({Rule::placed, {}, given});
   if (decision.verdict != Decision::Verdict::submit) return;
   if (decision.submit > 0 && only_canaries) decision.verdict = Decision::Verdict::canary;
   if (decision.submit == 0 && all_stopped) decision.verdict = Decision::Verdict::stopped;

@@ -20,8 +20,8 @@ class Placing {
   // All of these must outlive it; breakers of the places are opened and closed in history.
   Placing(const Supply& supply, const Capacity& capacity, const Policy& policy, History& history, Time now);
 
-  // Why no place could ever run a pod of the group.
-  std::optional<std::string> why_unservable(const Group& group) const;
+  // Why each of the places could never run a pod of the group; empty where one could.
+  std::vector<Step> why_unservable(const Group& group) const;
   // Whether all its pods have long had no node, wherever they are.
   bool homeless(const Group& group);
   // Places where they have, while others may have room; and how many pods that are, which nobody waits for.
@@ -43,7 +43,7 @@ class Placing {
   // What a place has for a group.
   struct Room {
     std::int64_t left = 0, given = 0;
-    std::string why;  // what it is that leaves no more
+    Step why;  // what it is that leaves no more
     bool said = false;
     bool stopped = false, homeless = false;  // its breaker is open; its pods have long had no node
   };

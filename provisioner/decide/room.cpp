@@ -104,12 +104,8 @@ std::map<Group, LeftJobs> leave_to_pods(const std::map<Group, std::int64_t>& cou
     auto& left = result[*seeker.group];
     left.overdue = age >= policy.settings.free_capacity_limit;
     if (!left.overdue) left.jobs = seeker.found;
-    left.step = left.overdue
-                    ? fmt::format(
-                          "{} of {} idle jobs seem to fit into running pods, but wait for {} s: "
-                          "all count",
-                          seeker.found, seeker.jobs, age.count())
-                    : fmt::format("{} of {} idle jobs fit into running pods", seeker.found, seeker.jobs);
+    left.step = left.overdue ? Step{Rule::free_room_overdue, {seeker.found, seeker.jobs, age.count()}}
+                             : Step{Rule::free_room, {seeker.found, seeker.jobs}};
   }
   return result;
 }

@@ -11,7 +11,7 @@ namespace glidepod::provisioner {
 struct LeftJobs {
   std::int64_t jobs = 0;
   bool overdue = false;  // they have been for too long: none of them is any more
-  std::string step;      // what to say of it
+  Step step;             // what to say of it
 };
 
 // Finds room for the idle jobs that count in what running pods have left, each piece of it once: first in

@@ -1,35 +1,58 @@
 #include "provisioner/decide/share.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <optional>
 #include <queue>
 
 namespace glidepod::provisioner {
 
 namespace {
 
-// A limit on all groups together.
-struct Limit {
-  std::string rule;
-  std::int64_t left;
-};
-
-std::vector<Limit> limits_of(const Supply& supply, const PolicySettings& s, Time now) {
-  std::int64_t unclaimed = 0, running = 0, live = 0;
-  for (const auto& [group, pods] : supply.groups) {
-    const auto without = homeless(pods, s, now) ? pods.unschedulable : 0;
-    const auto waiting = std::max<std::int64_t>(pods.unclaimed() - without, 0);
-    unclaimed += waiting;
-    running += waiting + pods.claimed;
-    live += std::max<std::int64_t>(pods.live() - without, 0);
+// What all groups together may still have.
+class Limits {
+ public:
+  Limits(const View& view, Placing* placing)
+      : needs_(view.capacity.needs), quota_(view.capacity.quota_left), placing_(placing) {
+    const auto& s = view.policy.settings;
+    std::int64_t unclaimed = 0, running = 0, live = 0;
+    for (const auto& [group, pods] : view.supply.groups) {
+      const auto without = homeless(pods, s, view.now) ? pods.unschedulable : 0;
+      const auto waiting = std::max<std::int64_t>(pods.unclaimed() - without, 0);
+      unclaimed += waiting;
+      running += waiting + pods.claimed;
+      live += std::max<std::int64_t>(pods.live() - without, 0);
+    }
+    if (s.ramp_up > 0) limits_.push_back({Rule::ramp_up, s.ramp_up});
+    if (s.max_idle > 0) limits_.push_back({Rule::max_idle, s.max_idle - unclaimed});
+    if (s.max_running > 0) limits_.push_back({Rule::max_running, s.max_running - running});
+    if (s.max_pods > 0) limits_.push_back({Rule::max_pods, s.max_pods - live});
   }
-  std::vector<Limit> result;
-  if (s.ramp_up > 0) result.push_back({"ramp_up", s.ramp_up});
-  if (s.max_idle > 0) result.push_back({"max_idle", s.max_idle - unclaimed});
-  if (s.max_running > 0) result.push_back({"max_running", s.max_running - running});
-  if (s.max_pods > 0) result.push_back({"max_pods", s.max_pods - live});
-  return result;
-}
+  bool any() const { return !limits_.empty() || quota_ || placing_; }
+  // Takes one pod of the group from them, or says which has none left.
+  std::optional<Rule> take(const Group& group) {
+    const auto limit = std::ranges::find_if(limits_, [](const Limit& l) { return l.left <= 0; });
+    if (limit != limits_.end()) return limit->rule;
+    const auto need = needs_.find(group);
+    const bool known = quota_ && need != needs_.end();
+    if (known && quota_->holds(need->second, 1) == 0) return Rule::quota;
+    if (placing_ && !placing_->take(group)) return Rule::places;
+    for (auto& l : limits_) --l.left;
+    if (known) quota_ = quota_->minus(need->second);
+    return std::nullopt;
+  }
+
+ private:
+  struct Limit {
+    Rule rule;
+    std::int64_t left;
+  };
+  std::vector<Limit> limits_;
+  const std::map<Group, Resources>& needs_;
+  std::optional<Resources> quota_;
+  Placing* placing_;
+};
 
 struct Owner {
   double priority = 1;
@@ -39,11 +62,11 @@ struct Owner {
 };
 
 // Waiting pods belong to the owners of their group's idle jobs, in proportion.
-std::map<std::string, Owner> owners_of(const std::vector<Decision>& decisions, const Priorities& priorities,
-                                       const Supply& supply, std::uint64_t cycle) {
+std::map<std::string, Owner> owners_of(const std::vector<Decision>& decisions, const View& view,
+                                       std::uint64_t cycle) {
   std::map<std::string, Owner> result;
   const auto owner_named = [&](const std::string& name) -> Owner& {
-    return result.try_emplace(name, Owner{priorities.of_owner(name)}).first->second;
+    return result.try_emplace(name, Owner{view.demand.priorities.of_owner(name)}).first->second;
   };
   for (std::size_t i = 0; i < decisions.size(); ++i) {
     const auto at = (i + cycle) % decisions.size();
@@ -61,10 +84,25 @@ std::map<std::string, Owner> owners_of(const std::vector<Decision>& decisions, c
     // Jobs that are yet to come have no owner so far.
     if (decision.submit > 0 && idle <= 0) owner_named({}).groups.push_back(at);
   }
-  for (const auto& [name, claimed] : supply.claimed_by_owner)
+  for (const auto& [name, claimed] : view.supply.claimed_by_owner)
     if (const auto owner = result.find(name); owner != result.end())
       owner->second.has += static_cast<double>(claimed) * owner->second.priority;
   return result;
+}
+
+// Whose turn it is: the owner's who has least.
+struct Turn {
+  double has;
+  std::size_t order;
+  Owner* owner;
+  bool operator<(const Turn& other) const {  // the last of all comes first
+    return has != other.has ? has > other.has : order > other.order;
+  }
+};
+
+// A tenth is told; what is beyond any priority is not.
+std::int64_t tenths(double priority) {
+  return std::llround(std::clamp(priority, 0.0, 1e15) * 10);
 }
 
 // That others come first, where a limit has made it less.
@@ -73,8 +111,7 @@ void tell_priorities(Decision& decision, const std::map<std::string, Owner>& own
   for (const auto& [name, count] : decision.demand.owners)
     if (count > 0) own = std::min(own, owners.at(name).priority);
   if (decision.demand.owners.empty() || own <= best) return;
-  decision.steps.push_back(
-      fmt::format("priorities: the best of its owners' is {:.1f}, of all {:.1f}", own, best));
+  decision.steps.push_back({Rule::priorities, {tenths(own), tenths(best)}});
 }
 
 }  // namespace
@@ -85,58 +122,32 @@ bool homeless(const GroupSupply& supply, const PolicySettings& settings, Time no
          now - supply.unschedulable_since > settings.unschedulable_limit;
 }
 
-void share(std::vector<Decision>& decisions, const Priorities& priorities, const Supply& supply,
-           const Capacity& capacity, const Policy& policy, Time now, std::uint64_t cycle, Placing* placing) {
-  auto limits = limits_of(supply, policy.settings, now);
-  auto quota = capacity.quota_left;
-  if (decisions.empty() || (limits.empty() && !quota && !placing)) return;
+void share(std::vector<Decision>& decisions, const View& view, std::uint64_t cycle, Placing* placing) {
+  Limits limits(view, placing);
+  if (decisions.empty() || !limits.any()) return;
   std::vector<std::int64_t> granted(decisions.size(), 0);
-  std::vector<std::string> stopped_by(decisions.size());
-  const auto grant = [&](std::size_t at) {
-    const auto limit = std::ranges::find_if(limits, [](const Limit& l) { return l.left <= 0; });
-    const auto need = capacity.needs.find(decisions[at].group);
-    const bool known = quota && need != capacity.needs.end();
-    if (limit != limits.end()) {
-      stopped_by[at] = limit->rule;
-    } else if (known && quota->holds(need->second, 1) == 0) {
-      stopped_by[at] = "quota";
-    } else if (placing && !placing->take(decisions[at].group)) {
-      stopped_by[at] = "places";
-    } else {
-      ++granted[at];
-      for (auto& l : limits) --l.left;
-      if (known) quota = quota->minus(need->second);
-      return true;
-    }
-    return false;
-  };
-  const auto done = [&](std::size_t at) {
-    return granted[at] == decisions[at].submit || !stopped_by[at].empty();
-  };
-
-  auto owners = owners_of(decisions, priorities, supply, cycle);
+  std::vector<std::optional<Rule>> stopped_by(decisions.size());
+  auto owners = owners_of(decisions, view, cycle);
   auto best = std::numeric_limits<double>::max();
   for (const auto& [name, owner] : owners)
     if (!owner.groups.empty()) best = std::min(best, owner.priority);
-  struct Turn {
-    double has;
-    std::size_t order;
-    Owner* owner;
-    bool operator<(const Turn& other) const {  // the last of all comes first
-      return has != other.has ? has > other.has : order > other.order;
-    }
-  };
   std::priority_queue<Turn> turns;
   std::size_t number = cycle;
   for (auto& [name, owner] : owners) turns.push({owner.has, number++ % owners.size(), &owner});
+  const auto gets_one = [&](std::size_t at) {
+    if (granted[at] == decisions[at].submit || stopped_by[at]) return false;
+    stopped_by[at] = limits.take(decisions[at].group);
+    if (stopped_by[at]) return false;
+    ++granted[at];
+    return true;
+  };
   while (!turns.empty()) {
     Turn turn = turns.top();
     turns.pop();
     auto& groups = turn.owner->groups;
     while (!groups.empty()) {
       const auto place = turn.owner->next++ % groups.size();
-      const auto at = groups[place];
-      if (!done(at) && grant(at)) {
+      if (gets_one(groups[place])) {
         turn.has += turn.owner->priority;
         turns.push(turn);
         break;
@@ -146,9 +157,9 @@ void share(std::vector<Decision>& decisions, const Priorities& priorities, const
     }
   }
   for (std::size_t i = 0; i < decisions.size(); ++i) {
-    if (stopped_by[i].empty()) continue;
+    if (!stopped_by[i]) continue;
     const auto asked = decisions[i].submit;
-    lower(decisions[i], granted[i], stopped_by[i]);
+    lower(decisions[i], granted[i], *stopped_by[i]);
     if (decisions[i].submit < asked) tell_priorities(decisions[i], owners, best);
   }
 }

@@ -14,8 +14,6 @@ bool homeless(const GroupSupply& supply, const PolicySettings& settings, Time no
 // half of it gets twice as many. Which group and which of two equal owners comes first is another in each
 // cycle. Pods of homeless groups count in no limit. With named places each pod goes to one of them, by
 // placing, or is not made.
-void share(std::vector<Decision>& decisions, const Priorities& priorities, const Supply& supply,
-           const Capacity& capacity, const Policy& policy, Time now, std::uint64_t cycle,
-           Placing* placing = nullptr);
+void share(std::vector<Decision>& decisions, const View& view, std::uint64_t cycle, Placing* placing);
 
 }  // namespace glidepod::provisioner

@@ -281,6 +281,7 @@ void CondorDemand::tell_vanished(Fetch& fetch) {
     fetch.last_failure =
         fmt::format("{}: not in the collector any more, last seen {} s ago", name, ago.count());
     fetch.demand.problems.push_back(fetch.last_failure);
+    fetch.demand.silent[name] = fetch.last_failure;
   }
 }
 
@@ -404,6 +405,7 @@ void CondorDemand::end_schedd(const std::shared_ptr<Fetch>& fetch, const std::st
     ++fetch->demand.schedds_failed;
     fetch->last_failure = end.error().in(schedd).message();
     fetch->demand.problems.push_back(fetch->last_failure);
+    fetch->demand.silent[schedd] = fetch->last_failure;
   }
   ask_next(fetch);
 }

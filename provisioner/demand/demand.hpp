@@ -35,6 +35,7 @@ struct Demand {
   std::optional<std::string> blind;
   std::vector<std::string>
       problems;  // what cost only itself: a schedd that did not answer, ads that were bad
+  std::map<std::string, std::string> silent;  // of these: schedds without an answer, and why
   std::int64_t schedds_asked = 0, schedds_failed = 0, bad_ads = 0;
   Priorities priorities;
 };

@@ -60,7 +60,8 @@ export function groupsOf(status) {
     if (number(group.gpus) > 0) size.push(`${group.gpus} GPU${group.gpus === 1 ? "" : "s"}`);
     return { hash: text(d.group_hash), name: [...size, ...rare].join(", "), image: text(d.image), idle: number(d.idle),
       waiting: number(d.waiting), unmatched: number(d.unmatched), claimed: number(d.claimed), broken: number(d.broken),
-      wasted: number(d.wasted), submit: number(d.submit), verdict: text(d.verdict), reason: text(d.reason),
+      wasted: number(d.wasted), submit: number(d.submit), verdict: text(d.verdict), 
+      reason: list(d.steps).map((step) => text(object(step).text)).filter(Boolean).join("; "),
       stopped: d.breaker === "open",
       owners: Object.entries(object(d.owners)).sort((a, b) => b[1] - a[1]) };
   }).sort((a, b) => b.idle + b.waiting + b.claimed - (a.idle + a.waiting + a.claimed));

@@ -285,8 +285,10 @@ void Cycle::next_work(const std::shared_ptr<Work>& work) {
         if (action.creates) work->failed.insert(key);
         if (const auto words = refusal_in(end.error()); action.creates && words)
           note_refusal(history_, action.group, key.second, words, policy_.settings, work->now);
-        work->result.problems.push_back(
-            end.error().in(fmt::format("{} {}", action.creates ? "make" : "remove", action.pod)).message());
+        const auto what =
+            end.error().in(fmt::format("{} {}", action.creates ? "make" : "remove", action.pod)).message();
+        work->result.problems.push_back(what);
+        if (action.creates) work->result.unmade.push_back({action.group, names_quota(what), what});
       }
       next_work(work);
     };

@@ -29,6 +29,13 @@ struct Observation {
 struct Applied {
   std::int64_t created = 0, removed = 0, not_created = 0, not_removed = 0;
   std::vector<std::string> problems;
+  // Of these, the pods that could not be made: one of a group and place.
+  struct Unmade {
+    Group group;
+    bool by_quota = false;
+    std::string why;
+  };
+  std::vector<Unmade> unmade;
 };
 
 // One look at the pool and the backend, the decision, and its execution. What it learns of pods, nodes and

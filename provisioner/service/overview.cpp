@@ -7,6 +7,7 @@
 #include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/time.hpp"
+#include "provisioner/service/report.hpp"
 #include "provisioner/supply/place.hpp"
 
 namespace glidepod::provisioner {
@@ -150,7 +151,7 @@ std::string summary(Content& content, const Json& report) {
   for (const auto& decision : report.value("decisions", Json::array()))
     if (const auto verdict = text_of(decision, "verdict"); verdict == "stopped" || verdict == "canary")
       text += fmt::format("breaker open for {}: {}\n", harmless(text_of(decision, "image")),
-                          harmless(text_of(decision, "reason")));
+                          harmless(reason_of(decision)));
   return text;
 }
 

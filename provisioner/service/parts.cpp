@@ -142,7 +142,7 @@ Result<std::unique_ptr<Parts>> Parts::make(Loop& loop, const ServiceOptions& opt
   options.backend->limit(policy, settings);
   parts->demand = std::make_unique<CondorDemand>(parts->runner, settings.htcondor, settings.policy,
                                                  settings.kubernetes.name_space, options.backend->name_space,
-                                                 parts->backend->jobs_taken());
+                                                 joined(parts->backend->jobs_taken()));
   DemandSource* demand = parts->demand.get();
   if (settings.htcondor.demand != "query") {
     // Others make groups of their own of what the query finds.

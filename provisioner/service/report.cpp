@@ -36,7 +36,7 @@ Json places_json(const Decision& d) {
     Json entry = {
         {"place", in.place}, {"submit", in.submit}, {"waiting", in.waiting}, {"claimed", in.claimed}};
     if (in.stopped) entry["breaker"] = "open";
-    if (!in.why.empty()) entry["why"] = in.why;
+    if (in.why) entry["why"] = text_there(*in.why);
     result.push_back(std::move(entry));
   }
   return result;
@@ -69,6 +69,15 @@ Json offers_json(const Offers& offers) {
           {"queried", offers.queried},        {"decides", offers.decides}, {"text", offers.to_string()}};
 }
 
+Json steps_json(const Decision& d) {
+  Json result = Json::array();
+  for (const auto& step : d.steps) {
+    result.push_back({{"key", key(step.rule)}, {"text", text(step)}});
+    if (!step.place.empty()) result.back()["place"] = step.place;
+  }
+  return result;
+}
+
 Json decision_json(const Decision& d, const OwnerNaming& naming) {
   Json states = Json::object();
   for (const auto& [state, count] : d.supply.states) states[std::string(to_string(state))] = count;
@@ -89,8 +98,7 @@ Json decision_json(const Decision& d, const OwnerNaming& naming) {
           {"target", d.target},
           {"submit", d.submit},
           {"verdict", to_string(d.verdict)},
-          {"reason", d.reason()},
-          {"steps", d.steps}};
+          {"steps", steps_json(d)}};
 }
 
 }  // namespace
@@ -126,9 +134,20 @@ Json report(const Observation& seen, const Plan& plan, const Applied* applied, c
   for (const auto* list : {&seen.demand.problems, &seen.supply.problems})
     for (const auto& problem : *list) result["problems"].push_back(problem);
   if (!applied) return result;
+  for (const auto& [group, by_quota, why] : applied->unmade)
+    result["unmade"].push_back({{"group_hash", group.hash()}, {"by_quota", by_quota}, {"why", why}});
   result["created"] = applied->created;
   result["removed"] = applied->removed;
   for (const auto& problem : applied->problems) result["problems"].push_back(problem);
+  return result;
+}
+
+std::string reason_of(const Json& decision) {
+  std::string result;
+  for (const auto& step : member(decision, "steps")) {
+    const auto text = text_view(step, "text");
+    if (!text.empty()) result += fmt::format("{}{}", result.empty() ? "" : "; ", text);
+  }
   return result;
 }
 
@@ -157,7 +176,7 @@ Result<std::string> table(const Json& report) {
       for (const auto* key : {"idle", "waiting", "unmatched", "claimed", "broken", "submit"})
         row.push_back(json_text(d.at(key)));
       row.push_back(d.at("verdict").get<std::string>());
-      auto reason = d.at("reason").get<std::string>();
+      auto reason = reason_of(d);
       for (const auto* key : {"gpu_types", "disk_volumes", "labels"})
         if (const auto value = group.at(key).get<std::string>(); !value.empty())
           reason += fmt::format("; {} {}", key, value);

@@ -8,13 +8,16 @@
 
 namespace glidepod::provisioner {
 
-// A cycle as JSON: every decision with its inputs and reason, removals, problems, what runs (overview.hpp).
+// A cycle as JSON: every decision with its inputs and steps, removals, problems, what runs (overview.hpp).
 // applied: nullptr for a plan that was not carried out.
 nlohmann::json report(const Observation& seen, const Plan& plan, const Applied* applied,
                       const OwnerNaming& naming = {});
 
 // A group as such a JSON has it.
 nlohmann::json group_json(const Group& group);
+
+// The steps of one of its decisions ({"key": WORD, "text": TEXT, "place": NAME}) as one line.
+std::string reason_of(const nlohmann::json& decision);
 
 // How long ago the cycle of such a JSON was, where that is so long that no instance can be running.
 std::optional<Seconds> long_past(const nlohmann::json& report, Time now);

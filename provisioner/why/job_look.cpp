@@ -52,9 +52,13 @@ Clause::From from_of(QueryPart::From part) {
 std::vector<Clause> clauses_of(const JobRules& rules, const Ad& job) {
   std::vector<Clause> result;
   for (const auto& part : rules.query)
-    if (part.from != QueryPart::From::status)
+    if (part.from == QueryPart::From::pilots) {
+      for (const auto& clause : rules.taken)
+        result.push_back({From::pilots, condor::conjuncts(clause.expression).front(), true, {}, clause.rule});
+    } else if (part.from != QueryPart::From::status) {
       for (auto& expression : condor::conjuncts(part.expression))
         result.push_back({from_of(part.from), std::move(expression), true, {}});
+    }
   if (!rules.name_space.empty()) result.push_back({From::name_space, rules.name_space, true, {}});
   for (auto& expression : condor::conjuncts(rules.start)) {
     auto of_job = condor::over_target(expression);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/condor/pool.hpp"
+#include "provisioner/demand/contract.hpp"
 #include "provisioner/demand/demand.hpp"
 
 namespace glidepod::provisioner {
@@ -22,15 +23,17 @@ struct Clause {
   };
   From from;
   std::string expression;
-  bool of_job = true;         // over the job alone; else only HTCondor can tell, with a slot at hand
-  std::optional<bool> holds;  // none: nobody told
+  bool of_job = true;                // over the job alone; else only HTCondor can tell, with a slot at hand
+  std::optional<bool> holds;         // none: nobody told
+  std::optional<JobRule> rule = {};  // of the pilots' contract
 };
 
 // The rules for jobs that are not the job's own.
 struct JobRules {
   std::vector<QueryPart> query;
-  std::string start;       // additional_requirements of the pilots
-  std::string name_space;  // not empty: pilots want jobs to ask for it, as this expression says
+  std::vector<JobClause> taken;  // what its part of the pilots consists of
+  std::string start;             // additional_requirements of the pilots
+  std::string name_space;        // not empty: pilots want jobs to ask for it, as this expression says
 };
 // The clauses of all rules for this job.
 std::vector<Clause> clauses_of(const JobRules& rules, const condor::Ad& job);

@@ -20,25 +20,6 @@ std::string values_of(const std::string& expression, const Ad& job) {
   return fmt::format("{}", fmt::join(values, ", "));
 }
 
-// What a job may not have, by the attribute that a clause of START is about; docs/security.md has the
-// reasons.
-struct Refused {
-  std::string_view attribute, what, change;
-};
-constexpr Refused k_refused[] = {
-    {"PreCmd", "its PreCmd would run outside of its image", "leave +PreCmd out"},
-    {"PostCmd", "its PostCmd would run outside of its image", "leave +PostCmd out"},
-    {"ToolDaemonCmd", "its tool daemon would run outside of its image", "leave tool_daemon_cmd out"},
-    {"TransferPlugins", "its own transfer plugin would run outside of its image",
-     "leave transfer_plugins out"},
-    {"WantDocker", "it is a job for Docker", "container_image = docker://NAME in place of docker_image"},
-    {"UseParrot", "it wants Parrot", "leave +UseParrot out"},
-    {"SuspendJobAtExec", "it wants to be suspended at its start", "leave +SuspendJobAtExec out"},
-    {"EncryptExecuteDirectory", "it wants its folder encrypted", "encrypt_execute_directory = false"},
-    {"StarterWaitForDebug", "it wants a starter that waits for a debugger", "leave +StarterWaitForDebug out"},
-    {"JobStarterDebug", "it wants a starter that debugs", "leave job_starter_debug out"},
-};
-
 Finding of_image(const Ad& job) {
   Finding finding{.key = "image-form", .who = Who::owner};
   const bool special = job.evaluate("SingularityImage").is(condor::Value::Type::string);
@@ -75,28 +56,55 @@ Finding of_image(const Ad& job) {
   return finding;
 }
 
-Finding of_contract(const Clause& clause, const Ad& job) {
-  if (clause.expression.find("GlidepodPilot") != std::string::npos)
-    return {.key = "pilot-job",
-            .what = "it is a pilot itself, and these pilots take no such jobs",
-            .change = "the operator's [k8s] pilot_jobs=yes; or leave +GlidepodPilot out",
-            .who = Who::pool_operator};
-  if (clause.expression.find("RequireGPUs") != std::string::npos)
-    return {.key = "gpu-properties",
-            .what = "it asks for properties of GPUs, and pilots know theirs by number and kind only",
-            .seen = fmt::format("RequireGPUs = {}", one_line(job.written("RequireGPUs"), 300)),
-            .change =
-                "leave require_gpus out; for kinds +RequestGPUTypes = \"NVIDIA-L40\", as the nodes' label "
-                "nvidia.com/gpu.product has them",
-            .who = Who::owner};
-  if (clause.expression.find("ContainerImage") != std::string::npos) return of_image(job);
-  for (const auto& refused : k_refused)
-    if (clause.expression.find(refused.attribute) != std::string::npos)
-      return {.key = "not-taken",
-              .what = std::string(refused.what),
-              .change = fmt::format("{}; docs/security.md has the reason", refused.change),
+Finding not_taken(std::string what, std::string_view change) {
+  return {.key = "not-taken",
+          .what = std::move(what),
+          .change = fmt::format("{}; docs/security.md has the reason", change),
+          .who = Who::owner};
+}
+
+Finding of_contract(JobRule rule, const Ad& job) {
+  switch (rule) {
+    case JobRule::universe:
+      return {.key = "not-taken", .what = "pilots do not take such jobs", .who = Who::owner};
+    case JobRule::no_pre_cmd:
+      return not_taken("its PreCmd would run outside of its image", "leave +PreCmd out");
+    case JobRule::no_post_cmd:
+      return not_taken("its PostCmd would run outside of its image", "leave +PostCmd out");
+    case JobRule::no_tool_daemon:
+      return not_taken("its tool daemon would run outside of its image", "leave tool_daemon_cmd out");
+    case JobRule::no_transfer_plugins:
+      return not_taken("its own transfer plugin would run outside of its image",
+                       "leave transfer_plugins out");
+    case JobRule::no_docker:
+      return not_taken("it is a job for Docker", "container_image = docker://NAME in place of docker_image");
+    case JobRule::no_parrot:
+      return not_taken("it wants Parrot", "leave +UseParrot out");
+    case JobRule::no_suspension:
+      return not_taken("it wants to be suspended at its start", "leave +SuspendJobAtExec out");
+    case JobRule::no_encryption:
+      return not_taken("it wants its folder encrypted", "encrypt_execute_directory = false");
+    case JobRule::no_debugger:
+      return not_taken("it wants a starter that waits for a debugger", "leave +StarterWaitForDebug out");
+    case JobRule::no_starter_debug:
+      return not_taken("it wants a starter that debugs", "leave job_starter_debug out");
+    case JobRule::image:
+      return of_image(job);
+    case JobRule::no_pilot:
+      return {.key = "pilot-job",
+              .what = "it is a pilot itself, and these pilots take no such jobs",
+              .change = "the operator's [k8s] pilot_jobs=yes; or leave +GlidepodPilot out",
+              .who = Who::pool_operator};
+    case JobRule::no_gpu_properties:
+      return {.key = "gpu-properties",
+              .what = "it asks for properties of GPUs, and pilots know theirs by number and kind only",
+              .seen = fmt::format("RequireGPUs = {}", one_line(job.written("RequireGPUs"), 300)),
+              .change =
+                  "leave require_gpus out; for kinds +RequestGPUTypes = \"NVIDIA-L40\", as the nodes' label "
+                  "nvidia.com/gpu.product has them",
               .who = Who::owner};
-  return {.key = "not-taken", .what = "pilots do not take such jobs", .who = Who::owner};
+  }
+  return {};
 }
 
 std::string_view universe_name(std::int64_t universe) {
@@ -154,7 +162,7 @@ Finding by_origin(const Clause& clause, const Ad& job) {
                   "force_k8s_namespace_matching=no, or pattern where it asks by a pattern",
               .who = Who::owner};
     case From::pilots:
-      return of_contract(clause, job);
+      return of_contract(*clause.rule, job);
     case From::settings:
       return {.key = "query",
               .what = "the site's [htcondor] additional_requirements leave it out",

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 #include "provisioner/service/report.hpp"
 #include "provisioner/why/findings.hpp"
@@ -27,87 +28,40 @@ bool is_fresh(const Scene& scene) {
 
 // What was decided for the job's group, by whom it is known best.
 struct Ruling {
+  struct Told {
+    Rule rule;
+    bool of_place;
+    std::string text;
+  };
   std::string verdict;
-  std::vector<std::string> steps;
+  std::vector<Told> steps;
 };
 
-Ruling ruling_of(const Scene& scene) {
-  const auto plan = report(scene.seen, scene.plan, nullptr);
-  for (const auto* cycle : {&scene.status, &plan}) {
-    if (cycle == &scene.status && !is_fresh(scene)) continue;
-    for (const auto& decision : cycle->value("decisions", Json::array())) {
-      if (decision.value("group", Json()) != group_json(scene.group.value())) continue;
-      return {decision.at("verdict"), decision.at("steps").get<std::vector<std::string>>()};
-    }
+// Of the running instance; none where it has decided nothing for the group. Rules of a later version are
+// passed over.
+std::optional<Ruling> told_by_status(const Scene& scene) {
+  if (!is_fresh(scene)) return std::nullopt;
+  for (const auto& decision : scene.status.value("decisions", Json::array())) {
+    if (decision.value("group", Json()) != group_json(scene.group.value())) continue;
+    Ruling ruling{decision.at("verdict"), {}};
+    for (const auto& step : decision.at("steps"))
+      if (const auto rule = rule_named(text_view(step, "key")))
+        ruling.steps.push_back({*rule, step.contains("place"), text_of(step, "text")});
+    return ruling;
   }
-  return {};
+  return std::nullopt;
 }
 
-// A rule of decide() that can leave a group without pods, by the first word of its step.
-struct Rule {
-  std::string_view word, key, what, change;
-  Who who;
-  Weight weight = Weight::stops;
-};
-constexpr std::string_view k_end_or_raise = "raise it, or wait for pods to end";
-constexpr Rule k_rules[] = {
-    {"larger", "too-large", "no pod of its size can ever be made",
-     "a smaller request; or a larger node or quota", Who::owner},
-    {"breaker", "breaker", "pilots of its size have failed, so one at a time is tried",
-     "mend the pilot's image or the pool (docs/troubles.md); the first that joins "
-     "ends it",
-     Who::pool_operator},
-    {"refused", "pod-refused", "the cluster's API has refused its pod, and is asked again after a pause",
-     "mend what the server's words say", Who::pool_operator},
-    {"quota_refused", "quota", "the cluster's API has refused its pod for a quota",
-     "a higher ResourceQuota, or wait for pods to end", Who::site_admin},
-    {"unseen", "place-unseen", "the API of a cluster does not answer, so it gets no pods",
-     "mend that cluster, its token or the way there", Who::pool_operator},
-    {"waits", "place-unseen", "a cluster has not been seen since the start, and may have pods for it",
-     "mend that cluster, its token or the way there; after outage_shift others get pods all the same",
-     Who::pool_operator, Weight::waits},
-    {"quota", "quota", "the quota of the pilots' namespace is used up",
-     "a higher ResourceQuota, or wait for pods to end", Who::site_admin},
-    {"group_quota", "quota", "the quota of its accounting group in the pool is used up",
-     "a higher GROUP_QUOTA of the pool, GROUP_ACCEPT_SURPLUS, or wait for the group's jobs to end",
-     Who::pool_operator},
-    {"priorities", "priority", "others have a better priority in the pool, so they get more of the pods",
-     "wait: the pool forgets usage by half in PRIORITY_HALFLIFE; or condor_userprio -setfactor",
-     Who::pool_operator, Weight::note},
-    {"max_pods_per_owner", "cap", "its owner has as many pods as one owner may have", k_end_or_raise,
-     Who::pool_operator},
-    {"max_submit_pods_per_cluster", "cap", "there are as many pods of its size as are allowed",
-     k_end_or_raise, Who::pool_operator},
-    {"max_pods_per_cluster", "enough", "as many pods of its size wait as are allowed", k_end_or_raise,
-     Who::pool_operator, Weight::waits},
-    {"max_pods_per_group", "cap", "there are as many pods of its size as are allowed", k_end_or_raise,
-     Who::pool_operator},
-    {"max_running_per_group", "cap", "as many pods of its size run as are allowed", k_end_or_raise,
-     Who::pool_operator},
-    {"max_idle_per_group", "cap", "as many pods of its size wait as are allowed", k_end_or_raise,
-     Who::pool_operator},
-    {"max_pods", "cap", "there are as many pods as are allowed", k_end_or_raise, Who::pool_operator},
-    {"max_running", "cap", "as many pods run as are allowed", k_end_or_raise, Who::pool_operator},
-    {"max_idle", "cap", "as many pods wait as are allowed, over all sizes", k_end_or_raise,
-     Who::pool_operator},
-    {"negotiator", "pool-policy", "the pool's negotiator would use few pods of its size, or none",
-     "quotas and limits of the pool (condor_userprio -quotas -allusers), and what the job requires of its "
-     "slot "
-     "(condor_q -better-analyze)",
-     Who::pool_operator},
-    {"negotiation", "pool-asked",
-     "the pool's negotiator has not said yet whether it would use pods of its size",
-     "wait for its next cycle; where that is always so: problems of `provisioner status`", Who::nobody,
-     Weight::waits},
-    {"offers", "first-pilot", "one pilot at a time, until the first has joined and its ad is known",
-     "wait for it", Who::nobody, Weight::waits},
-    {"avoids", "node-avoided", "nodes on which pilots have failed get none for a while",
-     "look at these nodes; the first pilot that works there ends it", Who::site_admin, Weight::note},
-    {"ramp_up_per_group", "curb", "only so many pods of its size are made in one cycle",
-     "wait for the next; or raise it", Who::nobody, Weight::waits},
-    {"ramp_up", "curb", "only so many pods are made in one cycle", "wait for the next; or raise it",
-     Who::nobody, Weight::waits},
-};
+Ruling ruling_of(const Scene& scene) {
+  if (auto told = told_by_status(scene)) return *std::move(told);
+  Ruling ruling;
+  const auto decided = std::ranges::find(scene.plan.decisions, scene.group.value(), &Decision::group);
+  if (decided == scene.plan.decisions.end()) return ruling;
+  ruling.verdict = to_string(decided->verdict);
+  for (const auto& step : decided->steps)
+    ruling.steps.push_back({step.rule, !step.place.empty(), text(step)});
+  return ruling;
+}
 
 std::string amount_text(std::int64_t amount, const std::string& text) {
   return amount < k_unlimited ? text : "any";
@@ -135,58 +89,190 @@ std::string sizes_of(const Scene& scene) {
   return result;
 }
 
-// By its first word, or that behind the name of a place; nullptr where it is none.
-const Rule* rule_of(std::string_view step) {
-  for (int part = 0; part < 2; ++part) {
-    const auto word = step.substr(0, step.find_first_of(": "));
-    const auto* rule = std::ranges::find(k_rules, word, &Rule::word);
-    if (rule != std::end(k_rules)) return rule;
-    const auto colon = step.find(": ");
-    if (colon == std::string_view::npos) break;
-    step.remove_prefix(colon + 2);
+// What a rule that can leave a group without pods means for its job; nothing where it cannot. seen is what
+// the step does not say itself.
+std::optional<Finding> of_rule(Rule rule, const Scene& scene) {
+  constexpr auto* k_end_or_raise = "raise it, or wait for pods to end";
+  constexpr auto* k_mend_cluster = "mend that cluster, its token or the way there";
+  const auto cap = [](std::string what) {
+    return Finding{Weight::stops, "cap", std::move(what), {}, k_end_or_raise, Who::pool_operator};
+  };
+  const auto curb = [](std::string what) {
+    return Finding{Weight::waits, "curb", std::move(what), {}, "wait for the next; or raise it"};
+  };
+  switch (rule) {
+    case Rule::law:
+    case Rule::no_jobs:
+    case Rule::no_node:
+    case Rule::waiting:
+    case Rule::without_node:
+    case Rule::free_room_overdue:
+    case Rule::places:
+    case Rule::placed:
+      break;
+    case Rule::waste:
+      return Finding{Weight::note,
+                     "waste",
+                     "fewer pilots are made, since others ended without a job",
+                     {},
+                     "condor_q -better-analyze of a job of this size: what do they require?",
+                     Who::pool_operator};
+    case Rule::free_room:
+      return Finding{Weight::waits, "running-pods",
+                     "running pods have room for jobs of its size, so that fewer are made",
+                     last_rejection(scene.job.ad),
+                     fmt::format("wait for the negotiator; after {} s pods are made all the same",
+                                 scene.policy.free_capacity_limit.count())};
+    case Rule::node_size:
+    case Rule::quota_size:
+      return Finding{Weight::stops,
+                     "too-large",
+                     "no pod of its size can ever be made",
+                     sizes_of(scene),
+                     "a smaller request; or a larger node or quota",
+                     Who::owner};
+    case Rule::not_made:
+      return Finding{Weight::stops,
+                     "unservable",
+                     "the settings cannot make a pod for it",
+                     {},
+                     "correct them, or what the job asks for",
+                     Who::pool_operator};
+    case Rule::breaker_opens:
+    case Rule::breaker_waits:
+    case Rule::breaker_pauses:
+    case Rule::breaker_tries:
+      return Finding{Weight::stops,
+                     "breaker",
+                     "pilots of its size have failed, so one at a time is tried",
+                     {},
+                     "mend the pilot's image or the pool (docs/troubles.md); the first that joins ends it",
+                     Who::pool_operator};
+    case Rule::refused:
+      return Finding{Weight::stops,
+                     "pod-refused",
+                     "the cluster's API has refused its pod, and is asked again after a pause",
+                     {},
+                     "mend what the server's words say",
+                     Who::pool_operator};
+    case Rule::quota_refused:
+      return Finding{Weight::stops,
+                     "quota",
+                     "the cluster's API has refused its pod for a quota",
+                     {},
+                     "a higher ResourceQuota, or wait for pods to end",
+                     Who::site_admin};
+    case Rule::unseen:
+      return Finding{
+          Weight::stops,  "place-unseen",    "the API of a cluster does not answer, so it gets no pods", {},
+          k_mend_cluster, Who::pool_operator};
+    case Rule::waits_for_unseen:
+      return Finding{Weight::waits,
+                     "place-unseen",
+                     "a cluster has not been seen since the start, and may have pods for it",
+                     {},
+                     fmt::format("{}; after outage_shift others get pods all the same", k_mend_cluster),
+                     Who::pool_operator};
+    case Rule::quota:
+      return Finding{Weight::stops,
+                     "quota",
+                     "the quota of the pilots' namespace is used up",
+                     {},
+                     "a higher ResourceQuota, or wait for pods to end",
+                     Who::site_admin};
+    case Rule::group_quota:
+      return Finding{
+          Weight::stops,
+          "quota",
+          "the quota of its accounting group in the pool is used up",
+          {},
+          "a higher GROUP_QUOTA of the pool, GROUP_ACCEPT_SURPLUS, or wait for the group's jobs to "
+          "end",
+          Who::pool_operator};
+    case Rule::priorities:
+      return Finding{
+          Weight::note,
+          "priority",
+          "others have a better priority in the pool, so they get more of the pods",
+          {},
+          "wait: the pool forgets usage by half in PRIORITY_HALFLIFE; or condor_userprio -setfactor",
+          Who::pool_operator};
+    case Rule::max_pods_per_owner:
+      return cap("its owner has as many pods as one owner may have");
+    case Rule::max_submit_pods_per_cluster:
+    case Rule::max_pods_per_group:
+      return cap("there are as many pods of its size as are allowed");
+    case Rule::max_pods_per_cluster:
+      return Finding{Weight::waits,  "enough",          "as many pods of its size wait as are allowed", {},
+                     k_end_or_raise, Who::pool_operator};
+    case Rule::max_running_per_group:
+      return cap("as many pods of its size run as are allowed");
+    case Rule::max_idle_per_group:
+      return cap("as many pods of its size wait as are allowed");
+    case Rule::max_pods:
+      return cap("there are as many pods as are allowed");
+    case Rule::max_running:
+      return cap("as many pods run as are allowed");
+    case Rule::max_idle:
+      return cap("as many pods wait as are allowed, over all sizes");
+    case Rule::negotiator:
+      return Finding{Weight::stops,
+                     "pool-policy",
+                     "the pool's negotiator would use few pods of its size, or none",
+                     {},
+                     "quotas and limits of the pool (condor_userprio -quotas -allusers), and what the job "
+                     "requires of its slot (condor_q -better-analyze)",
+                     Who::pool_operator};
+    case Rule::negotiation:
+      return Finding{Weight::waits,
+                     "pool-asked",
+                     "the pool's negotiator has not said yet whether it would use pods of its size",
+                     {},
+                     "wait for its next cycle; where that is always so: problems of `provisioner status`"};
+    case Rule::first_pilot:
+      return Finding{Weight::waits,
+                     "first-pilot",
+                     "one pilot at a time, until the first has joined and its ad is known",
+                     {},
+                     "wait for it"};
+    case Rule::avoids:
+      return Finding{Weight::note,
+                     "node-avoided",
+                     "nodes on which pilots have failed get none for a while",
+                     {},
+                     "look at these nodes; the first pilot that works there ends it",
+                     Who::site_admin};
+    case Rule::ramp_up_per_group:
+      return curb("only so many pods of its size are made in one cycle");
+    case Rule::ramp_up:
+      return curb("only so many pods are made in one cycle");
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 void add_rules(const Scene& scene, const Ruling& ruling, bool coming, std::vector<Finding>& result) {
-  for (const auto& step : ruling.steps) {
-    const auto* rule = rule_of(step);
-    const auto word = rule ? rule->word : std::string_view();
+  const bool submits = ruling.verdict == to_string(Decision::Verdict::submit);
+  for (const auto& [rule, of_place, text] : ruling.steps) {
+    auto finding = of_rule(rule, scene);
+    if (!finding) continue;
+    finding->seen = text + finding->seen;
     // Where one place takes no more pods others may.
-    const bool of_place = rule && !step.starts_with(word) && ruling.verdict == "submit";
-    if (rule)
-      result.push_back({coming || of_place ? Weight::note : rule->weight, std::string(rule->key),
-                        std::string(rule->what), word == "larger" ? step + sizes_of(scene) : step,
-                        std::string(rule->change), rule->who});
-    else if (ruling.verdict == "unservable")
-      result.push_back({Weight::stops, "unservable", "the settings cannot make a pod for it", step,
-                        "correct them, or what the job asks for", Who::pool_operator});
-    else if (step.find("idle jobs fit into running pods") != std::string::npos)
-      result.push_back({coming ? Weight::note : Weight::waits, "running-pods",
-                        "running pods have room for jobs of its size, so that fewer are made",
-                        step + last_rejection(scene.job.ad),
-                        fmt::format("wait for the negotiator; after {} s pods are made all the same",
-                                    scene.policy.free_capacity_limit.count()),
-                        Who::nobody});
-    else if (step.find("pilots wasted") != std::string::npos)
-      result.push_back({Weight::note, "waste", "fewer pilots are made, since others ended without a job",
-                        step, "condor_q -better-analyze of a job of this size: what do they require?",
-                        Who::pool_operator});
+    if (coming || (of_place && submits)) finding->weight = Weight::note;
+    result.push_back(*std::move(finding));
   }
 }
 
 // Pods of its group that the API refused, as the running instance tells.
 void add_refusals(const Scene& scene, bool coming, std::vector<Finding>& result) {
   if (!is_fresh(scene)) return;
-  const auto mark = fmt::format("-{}-", scene.group.value().hash());
-  for (const auto& problem : scene.status.value("problems", Json::array())) {
-    const auto text = problem.is_string() ? problem.get<std::string>() : "";
-    if (!text.starts_with("make ") || text.find(mark) == std::string::npos) continue;
-    const bool quota = text.find("exceeded quota") != std::string::npos;
+  const auto hash = scene.group.value().hash();
+  for (const auto& unmade : member(scene.status, "unmade")) {
+    if (text_view(unmade, "group_hash") != hash) continue;
+    const bool quota = member(unmade, "by_quota") == true;
     result.push_back(
         {coming ? Weight::note : Weight::stops, quota ? "quota" : "pod-refused",
          quota ? "the quota of the pilots' namespace is used up" : "its pod could not be made",
-         one_line(text, 500),
+         one_line(text_of(unmade, "why"), 500),
          quota ? "a higher ResourceQuota, or wait for pods to end" : "mend what the server's words say",
          quota ? Who::site_admin : Who::pool_operator});
     return;
@@ -241,12 +327,9 @@ std::vector<Finding> of_decision(const Scene& scene, bool coming) {
     return result;
   }
   const auto& demand = scene.seen.demand;
-  const auto silent = std::ranges::find_if(demand.problems, [&](const auto& problem) {
-    return problem.starts_with(scene.job.schedds.front() + ":");
-  });
-  if (demand.schedds_failed > 0 && silent != demand.problems.end())
+  if (const auto silent = demand.silent.find(scene.job.schedds.front()); silent != demand.silent.end())
     result.push_back({Weight::stops, "schedd-silent",
-                      "its access point does not answer the question for demand", *silent,
+                      "its access point does not answer the question for demand", silent->second,
                       "the access point; schedd_time_limit", Who::pool_operator});
   add_rules(scene, ruling_of(scene), coming, result);
   add_refusals(scene, coming, result);

@@ -25,7 +25,8 @@ JobRules rules_of(const Parts& parts, const ServiceOptions& options) {
   const auto& settings = parts.settings;
   JobRules rules;
   rules.query = query_parts(settings.htcondor, settings.kubernetes.name_space, options.backend->name_space,
-                            parts.backend->jobs_taken());
+                            joined(parts.backend->jobs_taken()));
+  rules.taken = parts.backend->jobs_taken();
   rules.start = options.backend->pilots(settings).additional_requirements;
   // The query and START have a switch each.
   const bool asked = std::ranges::any_of(

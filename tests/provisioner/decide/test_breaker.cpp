@@ -38,7 +38,7 @@ TEST_CASE("breaker: what registered before everything broke does not keep it clo
   CHECK(fails(0, 2).verdict != Decision::Verdict::stopped);
   const auto decision = fails(2, 1);
   CHECK(decision.verdict == Decision::Verdict::stopped);
-  CHECK(decision.steps.back() == "breaker opens: 3 pilots failed, 0 registered");
+  CHECK(text(decision.steps.back()) == "breaker opens: 3 pilots failed, 0 registered");
 }
 
 TEST_CASE("breaker: as many that register meanwhile keep it closed") {

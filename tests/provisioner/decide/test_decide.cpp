@@ -241,7 +241,7 @@ TEST_CASE("decide: one owner's jobs count up to the cap, over all groups") {
   CHECK(plan.decisions[0].counted == 6);
   CHECK(plan.decisions[0].submit == 2);
   CHECK(plan.decisions[1].counted == 8);
-  CHECK(plan.decisions[0].steps[0] == "max_pods_per_owner 10: 6 of 100 idle jobs count");
+  CHECK(text(plan.decisions[0].steps[0]) == "max_pods_per_owner 10: 6 of 100 idle jobs count");
   scene.supply.claimed_by_owner["alice"] = 40;
   CHECK(scene.plan().decisions[0].submit == 0);
 }
@@ -283,7 +283,7 @@ TEST_CASE("decide: what is left of the quota bounds the pods") {
   const auto plan = scene.plan();
   CHECK(plan.decisions[0].submit == 3);
   CHECK(plan.decisions[1].submit == 2);
-  CHECK(plan.decisions[1].steps.back() == "quota: 11 -> 2");
+  CHECK(text(plan.decisions[1].steps.back()) == "quota: 11 -> 2");
 }
 
 TEST_CASE("decide: wasted pilots lower the pressure, never below one") {
@@ -319,10 +319,10 @@ TEST_CASE("decide: the breaker opens, tries with one pod at a time, and closes")
   auto got = scene.one();
   CHECK(got.verdict == Verdict::stopped);
   CHECK(got.submit == 0);
-  CHECK(got.steps.back() == "breaker opens: 3 pilots failed, 0 registered");
+  CHECK(text(got.steps.back()) == "breaker opens: 3 pilots failed, 0 registered");
 
   scene.now += Seconds(299);
-  CHECK(scene.one().steps.back() == "breaker open for 5 min: next try in 1 s");
+  CHECK(text(scene.one().steps.back()) == "breaker open for 5 min: next try in 1 s");
   scene.now += Seconds(1);
   got = scene.one();
   CHECK(got.verdict == Verdict::canary);
@@ -557,8 +557,8 @@ TEST_CASE("decide: jobs that no node can hold are down to one pod, and the other
   scene.now += Seconds(1);
   const auto later = scene.plan();
   CHECK(later.decisions[1].target == 1);
-  CHECK(later.decisions[1].steps.back() == "20 wait already");
-  CHECK(later.decisions[1].steps[1] == "no node for 601 s: 20 -> 1");
+  CHECK(text(later.decisions[1].steps.back()) == "20 wait already");
+  CHECK(text(later.decisions[1].steps[1]) == "no node for 601 s: 20 -> 1");
   CHECK(removed(scene, 600).size() == 19);
   CHECK(removed(scene, 0).front() == "w1");
   scene.supply = {};

@@ -46,8 +46,8 @@ TEST_CASE("share: who has a third of another's priority gets three times as many
   auto got = scene.decisions();
   CHECK(got[1].submit == 30);
   CHECK(got[2].submit == 10);
-  CHECK(got[2].steps.back() == "priorities: the best of its owners' is 1500.0, of all 500.0");
-  CHECK(got[1].steps.back() == "max_pods: 265 -> 30");
+  CHECK(text(got[2].steps.back()) == "priorities: the best of its owners' is 1500.0, of all 500.0");
+  CHECK(text(got[1].steps.back()) == "max_pods: 265 -> 30");
   // What they have counts in the same way, with a job or waiting for one.
   scene.supply.claimed_by_owner["bob"] = 10;
   scene.supply.groups[group(2)].claimed = 10;
@@ -92,7 +92,7 @@ TEST_CASE("share: without priorities the shares are equal, and it is told why") 
   auto got = scene.decisions();
   CHECK(got[1].submit == 20);
   CHECK(got[2].submit == 20);
-  CHECK(got[2].steps.back() == "max_pods: 265 -> 20");
+  CHECK(text(got[2].steps.back()) == "max_pods: 265 -> 20");
   CHECK(scene.decided().equal_shares == "no accounting ads");
   // Nor where all have the same one, or nothing limits.
   scene.demand.priorities = {};
@@ -100,7 +100,7 @@ TEST_CASE("share: without priorities the shares are equal, and it is told why") 
   scene.priority("bob", 7);
   got = scene.decisions();
   CHECK(got[1].submit == 20);
-  CHECK(got[2].steps.back() == "max_pods: 265 -> 20");
+  CHECK(text(got[2].steps.back()) == "max_pods: 265 -> 20");
   scene.priority("bob", 7000);
   scene.policy.settings.max_pods = 0;
   CHECK(scene.decisions()[2].submit == 265);
@@ -116,7 +116,7 @@ TEST_CASE("share: jobs count as far as the quota of their owners' group in the p
   CHECK(got[1].counted == 20);
   CHECK(got[2].counted == 5);
   CHECK(got[2].submit == 2);
-  CHECK(got[2].steps.front() == "group_quota physics: 5 of 4000 idle jobs count");
+  CHECK(text(got[2].steps.front()) == "group_quota physics: 5 of 4000 idle jobs count");
   CHECK(got[4].submit == 11);
   // Those of others in the same group of jobs count all the same, and so does the cap.
   scene.jobs(2, "carol", 8);

@@ -196,7 +196,7 @@ TEST_CASE("demand: what is counted for pilots with payload containers is what th
   for (const std::string scope : {"TARGET.", "MY."})
     for (auto at = start.find(scope); at != std::string::npos; at = start.find(scope))
       start.erase(at, scope.size());
-  CHECK(start + R"( && regexp("^(undefined)?$", unparse(RequireGPUs)))" == k_container_jobs);
+  CHECK(start + R"( && regexp("^(undefined)?$", unparse(RequireGPUs)))" == joined(container_jobs()));
   // And START has no other clause that is about the job alone.
   CHECK(read_macros(GLIDEPOD_PILOT_CONFIG "/60-start.config").at("START") ==
         "$(GLIDEPOD_START_NATIVE) && $(GLIDEPOD_START_IMAGE) && $(GLIDEPOD_START_PILOT) && "
@@ -204,17 +204,17 @@ TEST_CASE("demand: what is counted for pilots with payload containers is what th
         "$(GLIDEPOD_START_LIFETIME) && "
         "$(GLIDEPOD_START_NAMESPACE) && $(GLIDEPOD_START_GPUS) && "
         "$(GLIDEPOD_START_FILL) && $(GLIDEPOD_START_HEARD) && ($ENV(ADDITIONAL_REQUIREMENTS:True))");
-  const auto jobs = container_jobs("", false);
+  const auto jobs = joined(container_jobs("", false));
   CHECK(jobs.find("? ContainerImage : undefined)") != std::string::npos);
   const auto query = job_query({}, "ns", CondorDemand::Namespace::ignored, jobs).value();
   CHECK(query.first == fmt::format("(JobStatus == 1) && (JobUniverse == 5) && ({})", jobs));
   for (const auto* name : {"PreCmd", "JobStarterDebug", "SingularityImage", "ContainerImage"})
     CHECK(std::count(query.second.begin(), query.second.end(), name) == 1);
   CHECK(jobs.find("(GlidepodPilot =!= True || False)") != std::string::npos);
-  CHECK(container_jobs("", true).find("(GlidepodPilot =!= True || True)") != std::string::npos);
+  CHECK(joined(container_jobs("", true)).find("(GlidepodPilot =!= True || True)") != std::string::npos);
   for (const auto& name : query.second) CHECK(name.find("docker") == std::string::npos);
   // Jobs without an image are counted with what the pods' slots say is theirs.
-  const auto with_default = container_jobs("docker://a/b:1", false);
+  const auto with_default = joined(container_jobs("docker://a/b:1", false));
   CHECK(with_default.find(R"(? ContainerImage : "docker://a/b:1"))") != std::string::npos);
   CHECK(with_default.find("GlidepodDefaultImage") == std::string::npos);
   CHECK(job_query({}, "ns", CondorDemand::Namespace::ignored, with_default).value().second == query.second);
@@ -293,7 +293,7 @@ TEST_CASE("demand: a group has its images, of all schedds, and is not split by t
 }
 
 TEST_CASE("demand: images cost no attribute that is not asked for already") {
-  const auto query = job_query({}, "ns", CondorDemand::Namespace::ignored, k_container_jobs);
+  const auto query = job_query({}, "ns", CondorDemand::Namespace::ignored, joined(container_jobs()));
   for (const auto* name : {"ContainerImage", "SingularityImage"})
     CHECK(std::ranges::count(query.value().second, name) == 1);
 }

@@ -347,7 +347,8 @@ TEST_CASE("report: what a cycle saw and did, as JSON and as a table") {
   CHECK(planned["time"] == "1970-01-12T13:46:40Z");
   CHECK(planned["submit"] == 11);
   CHECK(planned["decisions"][0]["owners"]["alice"] == 40);
-  CHECK(planned["decisions"][0]["reason"] == "40 idle jobs ask for 11 waiting pods");
+  CHECK(planned["decisions"][0]["steps"] ==
+        nlohmann::json{{{"key", "law"}, {"text", "40 idle jobs ask for 11 waiting pods"}}});
   CHECK_FALSE(planned.contains("created"));
   const Applied applied{.created = 11, .removed = 0, .problems = {"make x: refused"}};
   const auto text = table(report(seen, plan, &applied)).value();

@@ -136,8 +136,9 @@ TEST_CASE("overview: pods and the jobs in them as JSON, without the pods that ha
 
 TEST_CASE("overview: as a table, the worst first, plain and as wide as it comes") {
   auto report = some();
-  report["decisions"] = {{{"verdict", "submit"}, {"reason", "x"}},
-                         {{"verdict", "stopped"}, {"image", "pilot:1"}, {"reason", "breaker open for 60 s"}}};
+  report["decisions"] = {
+      {{"verdict", "submit"}, {"steps", {{{"text", "x"}}}}},
+      {{"verdict", "stopped"}, {"image", "pilot:1"}, {"steps", {{{"text", "breaker open for 60 s"}}}}}};
   CHECK(
       overview(report, {}, k_now) ==
       "5 pods: 2 claimed, 1 pull error, 1 pulling, 1 unmatched; 2 jobs: 1 pulling, 1 running; bound in 2.5 s "
@@ -207,8 +208,9 @@ TEST_CASE("overview: hostile names are harmless text, and what is no report is n
   auto slot = job(hostile, hostile, hostile);
   slot.owner = slot.job.image = slot.job.container = slot.job.how = slot.job.waits_for = hostile;
   slot.containers = hostile + "=" + hostile;
-  const Json report = {{"pods", pods_json({pod(hostile)}, {slot})},
-                       {"decisions", {{{"verdict", "stopped"}, {"image", hostile}, {"reason", hostile}}}}};
+  const Json report = {
+      {"pods", pods_json({pod(hostile)}, {slot})},
+      {"decisions", {{{"verdict", "stopped"}, {"image", hostile}, {"steps", {{{"text", hostile}}}}}}}};
   for (const bool color : {false, true}) {
     auto text = overview(report, {80, 0, color}, k_now);
     if (!color) CHECK(widest(overview({{"pods", report["pods"]}}, {400, 0, false}, k_now)) <= 400);

@@ -41,7 +41,7 @@ struct World {
   std::optional<std::string> blind_demand, blind_pods;
   bool recalled = false;
   std::vector<std::string> demand_problems;
-  std::int64_t others_idle = 0, schedds_failed = 0, bobs_idle = 0;
+  std::int64_t others_idle = 0, schedds_failed = 0, bobs_idle = 0, wasted = 0;
   Priorities priorities;
   std::optional<Offers> offers;
   Seconds last_cycle{10};
@@ -85,8 +85,8 @@ std::vector<Finding> ask(World world) {
   scene.job = std::move(world.look);
   scene.job.ad = condor::ad_from_json(world.job.dump()).value();
   const JobRules rules{
-      query_parts(world.htcondor, "ns", CondorDemand::Namespace::matched, container_jobs("", false)),
-      world.start, world.name_space};
+      query_parts(world.htcondor, "ns", CondorDemand::Namespace::matched, joined(container_jobs("", false))),
+      container_jobs("", false), world.start, world.name_space};
   scene.job.clauses = clauses_of(rules, scene.job.ad);
   for (auto& clause : scene.job.clauses)
     if (clause.of_job) clause.holds = holds(clause.expression, scene.job.ad);
@@ -101,7 +101,7 @@ std::vector<Finding> ask(World world) {
   auto& seen = scene.seen;
   seen.at = k_now;
   seen.demand.blind = world.blind_demand;
-  seen.demand.problems = world.demand_problems;
+  for (const auto& problem : world.demand_problems) seen.demand.silent["ap"] = problem;
   seen.demand.schedds_failed = world.schedds_failed;
   if (scene.group && world.schedds_failed == 0)
     seen.demand.groups[scene.group.value()] = {1 + world.others_idle, 0, {{"alice", 1 + world.others_idle}}};
@@ -119,6 +119,7 @@ std::vector<Finding> ask(World world) {
     for (std::size_t i = 0; i < world.pods.size(); ++i)
       world.pods[i].group = i < world.first_of_others ? scene.group.value() : world.others;
   seen.supply = tracker.observe(world.pods, world.slots, world.policy.settings, "img", k_now);
+  if (world.wasted > 0) seen.supply.groups[scene.group.value()].wasted = world.wasted;
   seen.supply.blind = world.blind_pods;
   seen.supply.places = world.places;
   seen.capacity = world.capacity;
@@ -126,7 +127,7 @@ std::vector<Finding> ask(World world) {
   scene.plan = decide(seen.demand, seen.supply, seen.capacity, world.policy, k_now, world.history);
   if (world.has_status) {
     const Applied applied{
-        .problems = {fmt::format("make glidepod-{}-1-0: {}", Group().hash(), world.status_problem)}};
+        .unmade = {{Group(), world.status_problem.find("quota") != std::string::npos, world.status_problem}}};
     scene.status = report(seen, scene.plan, world.status_problem.empty() ? nullptr : &applied);
     scene.status["unix_time"] = (k_now - world.last_cycle).time_since_epoch().count();
     scene.status["sleep_time"] = 60;
@@ -441,6 +442,133 @@ const std::vector<Case> k_cases = {
      "curb", "waits", "nobody", "ramp_up: 11 -> 2"},
 };
 
+// The rules that decide() knows, in places as well, each as it is told of.
+const auto one_runs = [](std::int64_t PolicySettings::*limit) {
+  return [limit](World& w) {
+    w.pod(PodState::unregistered);
+    w.slots = {{"pod-0", true, "bob"}};
+    w.policy.settings.*limit = 1;
+  };
+};
+const auto one_waits = [](std::int64_t PolicySettings::*limit) {
+  return [limit](World& w) {
+    w.pod(PodState::pulling);
+    w.others_idle = 40;
+    w.policy.settings.*limit = 1;
+  };
+};
+const auto in_places = [](PlacePolicy east, std::function<void(World&)> more) {
+  return [east, more](World& w) {
+    auto west = east;
+    west.name = "west";
+    west.image = "west/img";
+    set_places(w.policy, {east, west});
+    more(w);
+  };
+};
+const auto small_nodes = [](World& w) {
+  for (const auto* place : {"east", "west"}) {
+    w.capacity.places[place].needs[Group()] = {1000, 4096, 0, 0, 1};
+    w.capacity.places[place].nodes = {{500, 1 << 30, 1 << 30, 0, 10}};
+  }
+};
+const auto refused_by_api = [](bool by_quota) {
+  return [by_quota](World& w) {
+    w.history.refusals[{Group(), ""}] = {.until = k_now + Seconds(50),
+                                         .pause = Seconds(50),
+                                         .by_quota = by_quota,
+                                         .words = "403: quota: larger"};
+  };
+};
+const PlacePolicy k_east = {.name = "east", .image = "east/img"};
+const std::vector<Case> k_rules = {
+    {"the API refuses", refused_by_api(false), "pod-refused", "stops", "the pool's operator",
+     "refused: 403: quota: larger: asked again in 50 s"},
+    {"the API refuses for a quota", refused_by_api(true), "quota", "stops", "the site's admin",
+     "quota_refused: 403: quota: larger: asked again in 50 s"},
+    {"the API may be asked again",
+     [](World& w) {
+       refused_by_api(false)(w);
+       w.history.refusals.begin()->second.until = k_now;
+     },
+     "pod-refused", "stops", "the pool's operator", "refused: 403: quota: larger: one pod tries"},
+    {"max_pods_per_group", one_runs(&PolicySettings::max_pods_per_group), "cap", "stops",
+     "the pool's operator", "max_pods_per_group: 1 -> 0"},
+    {"max_running_per_group", one_runs(&PolicySettings::max_running_per_group), "cap", "stops",
+     "the pool's operator", "max_running_per_group: 1 -> 0"},
+    {"max_running", one_runs(&PolicySettings::max_running), "cap", "stops", "the pool's operator",
+     "max_running: 1 -> 0"},
+    {"max_idle_per_group", one_waits(&PolicySettings::max_idle_per_group), "cap", "note",
+     "the pool's operator", "max_idle_per_group: 10 -> 0"},
+    {"max_idle", one_waits(&PolicySettings::max_idle), "cap", "note", "the pool's operator",
+     "max_idle: 10 -> 0"},
+    {"ramp_up_per_group", one_waits(&PolicySettings::ramp_up_per_group), "curb", "note", "nobody",
+     "ramp_up_per_group: 10 -> 1"},
+    {"avoided nodes",
+     [](World& w) {
+       w.history.nodes["bad"] = {.since = k_now, .until = k_now + Seconds(99), .pause = {}, .failed = 3};
+     },
+     "node-avoided", "note", "the site's admin", "avoids bad"},
+    {"waste",
+     [](World& w) {
+       w.others_idle = 40;
+       w.wasted = 3;
+     },
+     "waste", "note", "the pool's operator", "3 pilots wasted, 0 used: 11 -> 3"},
+    {"as many wait in each place as may",
+     in_places({.name = "east", .image = "east/img", .max_pods_per_cluster = 1},
+               [](World& w) {
+                 w.others_idle = 40;
+                 for (const auto* place : {"east", "west"}) w.places[place].groups[Group()].waiting = 1;
+               }),
+     "enough", "waits", "the pool's operator", "east: max_pods_per_cluster 1: 1 wait"},
+    {"max_pods of each place",
+     in_places({.name = "east", .image = "east/img", .max_pods = 1},
+               [](World& w) {
+                 for (const auto* place : {"east", "west"}) w.places[place].groups[Group()].claimed = 1;
+               }),
+     "cap", "stops", "the pool's operator", "east: max_pods 1: has 1"},
+    {"the quota of each place",
+     in_places(k_east,
+               [](World& w) {
+                 for (const auto* place : {"east", "west"}) {
+                   w.capacity.places[place].needs[Group()] = {1000, 4096, 0, 0, 1};
+                   w.capacity.places[place].quota_left = Resources{.pods = 0};
+                 }
+               }),
+     "quota", "stops", "the site's admin", "east: quota"},
+    {"larger than every node of each place", in_places(k_east, small_nodes), "too-large", "stops",
+     "the job's owner", "east: larger than every node"},
+    {"breakers in places",
+     in_places(k_east,
+               [](World& w) {
+                 for (const auto* place : {"east/img", "west/img"})
+                   w.history.breakers[{Group(), place}] = {.open = true,
+                                                           .opened = k_now - Seconds(600),
+                                                           .closed = {},
+                                                           .next_canary = k_now + Seconds(99),
+                                                           .pause = {}};
+               }),
+     "breaker", "stops", "the pool's operator", "east: breaker open for 10 min: next try in 99 s"},
+    {"the API of each place refuses",
+     in_places(k_east,
+               [](World& w) {
+                 for (const auto* place : {"east", "west"})
+                   w.history.refusals[{Group(), place}] = {
+                       .until = k_now + Seconds(50), .pause = {}, .by_quota = false, .words = "422"};
+               }),
+     "pod-refused", "stops", "the pool's operator", "east: refused: 422: asked again in 50 s"},
+    // Words of others, and names, that sound like rules.
+    {"the words of a backend", [](World& w) { w.capacity.unservable[Group()] = "quota of volumes: 2 > 1"; },
+     "unservable", "stops", "the pool's operator", "quota of volumes: 2 > 1"},
+    {"a place that is called like a rule",
+     in_places({.name = "breaker", .image = "east/img", .max_pods = 1},
+               [](World& w) {
+                 for (const auto* place : {"breaker", "west"}) w.places[place].groups[Group()].claimed = 1;
+               }),
+     "cap", "stops", "the pool's operator", "breaker: max_pods 1: has 1"},
+};
+
 const Finding* find(const std::vector<Finding>& all, std::string_view key) {
   const auto found = std::ranges::find(all, key, &Finding::key);
   return found == all.end() ? nullptr : &*found;
@@ -463,6 +591,27 @@ TEST_CASE("why: the first finding is the reason, for each reason there is") {
     CHECK_MESSAGE(first.seen.find(one.seen) != std::string::npos, first.seen);
     CHECK(!first.what.empty());
     CHECK(!first.change.empty());
+  }
+}
+
+TEST_CASE("why: each rule of the decision, by its key") {
+  for (const auto& one : k_rules) {
+    CAPTURE(one.name);
+    World world;
+    one.provoke(world);
+    // By the running instance's status, and where there is none.
+    for (const bool status : {true, false}) {
+      world.has_status = status;
+      const auto all = ask(world);
+      const auto* found = find(all, one.key);
+      CAPTURE(all.front().key);
+      CAPTURE(all.front().seen);
+      REQUIRE(found);
+      CHECK(to_string(found->weight) == one.weight);
+      CHECK(to_string(found->who) == one.who);
+      CHECK_MESSAGE(found->seen.find(one.seen) != std::string::npos, found->seen);
+      CHECK((found->weight == Finding::Weight::note || all.front().key == one.key || !status));
+    }
   }
 }
 
