@@ -1,5 +1,5 @@
 // Asks the provisioner again and again, and shows what it says. Names come from anybody: text nodes only.
-import { concerns, counts, duration, groupsOf, list, matches, number, object, rowsOf, stateText, summaryOf, text } from "./rows.js";
+import { concerns, counts, duration, groupsOf, leftOut, list, matches, number, object, rowsOf, stateText, summaryOf, text } from "./rows.js";
 import { draw, hourColumns, hours, pointsOf, tell } from "./plot.js";
 
 const pause = 3000, patience = 10000, firstRows = 200, mostChoices = 300;
@@ -88,7 +88,8 @@ function showPods() {
   };
   put(0);
   const filtered = rows.length < view.rows.length ? `, of ${view.rows.length} without the filter` : "";
-  say(find("shown"), `${most} of ${rows.length} rows${filtered}`);
+  const missing = leftOut(view.status);
+  say(find("shown"), `${most} of ${rows.length} rows${filtered}${missing ? `; ${missing} pods are only counted` : ""}`);
   find("more").hidden = most === rows.length;
   say(find("more"), `Show all ${rows.length}`);
 }
@@ -114,7 +115,8 @@ function showGroups() {
 }
 
 function showSummary() {
-  const sum = summaryOf(view.status, view.rows), wait = view.groups.reduce((all, group) => all + group.idle, 0);
+  const sum = summaryOf(view.status, view.rows), wait = view.groups.reduce((all, group) => all + group.idle, 0) +
+    number(object(view.status.left_out).idle);
   const total = (byState) => String(Object.values(byState).reduce((a, b) => a + b, 0));
   const tiles = [["Jobs that wait", String(wait)], ["Jobs in pods", total(sum.jobs)], ["Pods", total(sum.pods)],
     ["Pods without a job", sum.idle === undefined ? "-" : `${Math.round(100 * sum.idle)} %`],

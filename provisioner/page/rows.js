@@ -72,11 +72,19 @@ export function matches(row, filter) {
     !filter[key] || row[key].toLowerCase().includes(filter[key].toLowerCase()));
 }
 
+// How many pods a status has no room for, and only counts.
+export function leftOut(status) {
+  return Object.values(object(object(status.left_out).pods)).reduce((all, count) => all + number(count), 0);
+}
+
 // How many pods and jobs there are, by state, and how long a bind took that nineteen of twenty were quicker than.
 export function summaryOf(status, rows) {
   const pods = {}, jobs = {};
   for (const pod of list(status.pods).map(object)) pods[text(pod.state)] = (pods[text(pod.state)] ?? 0) + 1;
   for (const row of rows) if (row.job) jobs[row.state] = (jobs[row.state] ?? 0) + 1;
+  const rest = object(status.left_out);
+  for (const [from, to] of [[rest.pods, pods], [rest.jobs, jobs]])
+    for (const [state, count] of Object.entries(object(from))) to[state] = (to[state] ?? 0) + number(count);
   const binds = rows.map((row) => row.bind_s).filter(Number.isFinite).sort((a, b) => a - b);
   const claimed = pods.claimed ?? 0, unmatched = pods.unmatched ?? 0;
   return { pods, jobs, claimed, unmatched, p95: binds[Math.ceil(0.95 * binds.length) - 1],

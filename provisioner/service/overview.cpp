@@ -130,6 +130,19 @@ void add_pod(Content& content, const Json& entry, Time now) {
   add_containers(content, pod, entry, jobs, now);
 }
 
+// Pods that are only counted, and how many these are.
+int add_left_out(Content& content, const Json& report) {
+  int sum = 0;
+  const auto& left_out = member(report, "left_out");
+  for (const auto& [key, counts] : {std::pair("pods", &content.pods), std::pair("jobs", &content.jobs)})
+    for (const auto& [state, count] : member(left_out, key).items()) {
+      if (!count.is_number_integer()) continue;
+      (*counts)[state] += count.get<int>();
+      if (counts == &content.pods) sum += count.get<int>();
+    }
+  return sum;
+}
+
 std::string counts(std::string_view what, const std::map<std::string, int>& by_state) {
   int sum = 0;
   std::string parts;
@@ -187,41 +200,93 @@ std::string joins(const std::string& pod) {
 
 }  // namespace
 
-Json pods_json(const std::vector<Pod>& pods, const std::vector<Slot>& slots, const OwnerNaming& naming) {
-  std::map<std::string_view, std::vector<const Slot*>> by_pod;
-  for (const auto& slot : slots) by_pod[slot.pod].push_back(&slot);
-  Json result = Json::array();
-  for (const auto& pod : pods) {
-    if (pod.state == PodState::succeeded || pod.state == PodState::failed) continue;
-    Json entry = {{"pod", pod.name}, {"jobs", Json::array()}};
-    put(entry, "node", pod.node);
-    put(entry, "place", std::string(place_of(pod.name)));
-    auto state = pod.state;
-    if (const auto found = by_pod.find(pod.name); found != by_pod.end()) {
-      if (state == PodState::unknown) put(entry, "waits_for", pod.message);
-      state = PodState::unmatched;
-      for (const auto* slot : found->second) {
-        put(entry, "containers", slot->containers);
-        put(entry, "waits_for", slot->trouble);
-        if (!slot->claimed) continue;
-        state = PodState::claimed;
-        entry["jobs"].push_back(job_json(*slot, naming));
-      }
-    } else {
-      entry["since"] = seconds_of(pod.since);
-      put(entry, "waits_for",
-          state == PodState::unregistered && pod.message.empty() ? joins(pod.name) : pod.message);
-    }
-    entry["state"] = to_string(state);
-    result.push_back(std::move(entry));
+namespace {
+
+using SlotsOfPods = std::map<std::string_view, std::vector<const Slot*>>;
+
+// What is told of a pod first: its own state, or that of its slots.
+PodState shown_state(const Pod& pod, const std::vector<const Slot*>* slots) {
+  if (!slots) return pod.state;
+  const auto claimed = [](const Slot* slot) { return slot->claimed; };
+  return std::ranges::any_of(*slots, claimed) ? PodState::claimed : PodState::unmatched;
+}
+
+const char* shown_job_state(const Slot& slot) {
+  return slot.job.state.empty() ? "claimed" : slot.job.state.c_str();
+}
+
+// The worst of a pod, so that this is left out last.
+Concern shown_concern(const Pod& pod, const std::vector<const Slot*>* slots) {
+  const auto state = shown_state(pod, slots);
+  auto worst = state == PodState::claimed ? Concern::runs : concern_of(to_string(state));
+  if (!slots) return worst;
+  for (const auto* slot : *slots) {
+    if (!slot->trouble.empty()) worst = std::min(worst, Concern::waits);
+    if (slot->claimed)
+      worst = std::min(worst, slot->job.state.empty() ? Concern::runs : concern_of(slot->job.state));
   }
-  return result;
+  return worst;
+}
+
+Json pod_json(const Pod& pod, const std::vector<const Slot*>* slots, const OwnerNaming& naming) {
+  Json entry = {{"pod", pod.name}, {"jobs", Json::array()}};
+  put(entry, "node", pod.node);
+  put(entry, "place", std::string(place_of(pod.name)));
+  const auto state = shown_state(pod, slots);
+  entry["state"] = to_string(state);
+  if (!slots) {
+    entry["since"] = seconds_of(pod.since);
+    put(entry, "waits_for",
+        state == PodState::unregistered && pod.message.empty() ? joins(pod.name) : pod.message);
+    return entry;
+  }
+  if (pod.state == PodState::unknown) put(entry, "waits_for", pod.message);
+  for (const auto* slot : *slots) {
+    put(entry, "containers", slot->containers);
+    put(entry, "waits_for", slot->trouble);
+    if (slot->claimed) entry["jobs"].push_back(job_json(*slot, naming));
+  }
+  return entry;
+}
+
+}  // namespace
+
+Json pods_json(const std::vector<Pod>& pods, const std::vector<Slot>& slots, const OwnerNaming& naming,
+               std::size_t most, Json* left_out) {
+  SlotsOfPods by_pod;
+  for (const auto& slot : slots) by_pod[slot.pod].push_back(&slot);
+  std::vector<const Pod*> shown;
+  for (const auto& pod : pods)
+    if (pod.state != PodState::succeeded && pod.state != PodState::failed) shown.push_back(&pod);
+  const auto slots_of = [&by_pod](const Pod& pod) {
+    const auto found = by_pod.find(pod.name);
+    return found == by_pod.end() ? nullptr : &found->second;
+  };
+  auto result = fitting(
+      shown.size(), most, [&](std::size_t at) { return pod_json(*shown[at], slots_of(*shown[at]), naming); },
+      [&](std::size_t at) {
+        return static_cast<std::int64_t>(shown_concern(*shown[at], slots_of(*shown[at])));
+      });
+  if (left_out && !result.left_out.empty()) {
+    std::map<std::string, std::int64_t> pod_states, job_states;
+    for (const auto at : result.left_out) {
+      const auto* of_pod = slots_of(*shown[at]);
+      ++pod_states[std::string(to_string(shown_state(*shown[at], of_pod)))];
+      if (!of_pod) continue;
+      for (const auto* slot : *of_pod)
+        if (slot->claimed) ++job_states[shown_job_state(*slot)];
+    }
+    (*left_out)["pods"] = pod_states;
+    (*left_out)["jobs"] = job_states;
+  }
+  return std::move(result.entries);
 }
 
 std::string overview(const Json& report, const Terminal& terminal, Time now) {
   Content content;
   if (const auto pods = report.find("pods"); pods != report.end() && pods->is_array())
     for (const auto& pod : *pods) add_pod(content, pod, now);
+  const auto not_shown = add_left_out(content, report);
   auto text = summary(content, report);
   auto& rows = content.rows;
   if (rows.empty()) return text;
@@ -241,6 +306,7 @@ std::string overview(const Json& report, const Terminal& terminal, Time now) {
   if (terminal.width != 0) fit_columns(lines, terminal.width, {"BIND", "CONTAINER", "NODE", "WAITS FOR"});
   text += terminal.color ? colored(columns(lines), rows) : columns(lines);
   if (left_out > 0) text += fmt::format("... and {} more\n", left_out);
+  if (not_shown > 0) text += fmt::format("... and {} pods that a status has no room for\n", not_shown);
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lib/base/terminal.hpp"
+#include "provisioner/service/fitting.hpp"
 #include "provisioner/service/owners.hpp"
 #include "provisioner/supply/supply.hpp"
 
@@ -20,8 +21,12 @@ namespace glidepod::provisioner {
 // SECONDS are since 1970. What is not known is missing. A pod of a named place has "place" too, which stands
 // in front of its and its node's names (place.hpp). A pod may have "waits_for" itself: what the kubelet or
 // the scheduler says, or why its pilot takes no more jobs.
+//
+// Where their text would take more than so many bytes, those that need looking at come first, and left_out is
+// {"pods": {STATE: NUMBER}, "jobs": {STATE: NUMBER}} of the others.
 nlohmann::json pods_json(const std::vector<Pod>& pods, const std::vector<Slot>& slots,
-                         const OwnerNaming& naming = {});
+                         const OwnerNaming& naming = {}, std::size_t most = k_any_size,
+                         nlohmann::json* left_out = nullptr);
 
 // A report's pods as a table for people, a line a job, or a pod that has none; the worst first. As wide as
 // the terminal, and at most so many lines; 0: as it comes. Names come from anybody: they are shown as

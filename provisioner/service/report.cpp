@@ -101,9 +101,21 @@ Json decision_json(const Decision& d, const OwnerNaming& naming) {
           {"steps", steps_json(d)}};
 }
 
+Json entry_of(const Decision& decision, const Plan& plan, const OwnerNaming& naming) {
+  auto entry = decision_json(decision, naming);
+  if (plan.breaker_open(decision)) entry["breaker"] = "open";
+  if (!decision.places.empty()) entry["places"] = places_json(decision);
+  if (decision.demand.offers) entry["offers"] = offers_json(*decision.demand.offers);
+  return entry;
+}
+
 }  // namespace
 
-Json report(const Observation& seen, const Plan& plan, const Applied* applied, const OwnerNaming& naming) {
+Json report(const Observation& seen, const Plan& plan, const Applied* applied, const OwnerNaming& naming,
+            std::size_t most) {
+  // A fourth each at most, so that none takes all of it; pods have what is left.
+  const auto share = most == k_any_size ? most : most / 4;
+  Json left_out;
   Json result = {{"time", time_text(seen.at)},
                  {"unix_time", seen.at.time_since_epoch().count()},
                  {"blind", plan.blind.value_or("")},
@@ -112,15 +124,18 @@ Json report(const Observation& seen, const Plan& plan, const Applied* applied, c
                  {"bad_ads", seen.demand.bad_ads},
                  {"decisions", Json::array()},
                  {"removals", Json::array()},
-                 {"pods", pods_json(seen.pods, seen.slots, naming)},
                  {"problems", Json::array()}};
   if (plan.equal_shares) result["equal_shares"] = *plan.equal_shares;
-  for (const auto& decision : plan.decisions) {
-    auto entry = decision_json(decision, naming);
-    if (plan.breaker_open(decision)) entry["breaker"] = "open";
-    if (!decision.places.empty()) entry["places"] = places_json(decision);
-    if (decision.demand.offers) entry["offers"] = offers_json(*decision.demand.offers);
-    result["decisions"].push_back(std::move(entry));
+  const auto& all = plan.decisions;
+  auto decisions = fitting(
+      all.size(), share, [&](std::size_t at) { return entry_of(all[at], plan, naming); },
+      [&all](std::size_t at) { return -all[at].demand.idle - all[at].supply.live(); });
+  result["decisions"] = std::move(decisions.entries);
+  if (!decisions.left_out.empty()) {
+    std::int64_t idle = 0;
+    for (const auto at : decisions.left_out) idle += all[at].demand.idle;
+    left_out["decisions"] = decisions.left_out.size();
+    left_out["idle"] = idle;
   }
   for (const auto& [node, memory] : plan.history.nodes)
     if (seen.at < memory.until)
@@ -131,14 +146,31 @@ Json report(const Observation& seen, const Plan& plan, const Applied* applied, c
   for (const auto& [name, place] : seen.supply.places) result["places"].push_back(place_json(name, place));
   for (const auto& removal : plan.removals)
     result["removals"].push_back({{"pod", removal.pod}, {"reason", removal.reason}});
-  for (const auto* list : {&seen.demand.problems, &seen.supply.problems})
-    for (const auto& problem : *list) result["problems"].push_back(problem);
-  if (!applied) return result;
-  for (const auto& [group, by_quota, why] : applied->unmade)
-    result["unmade"].push_back({{"group_hash", group.hash()}, {"by_quota", by_quota}, {"why", why}});
-  result["created"] = applied->created;
-  result["removed"] = applied->removed;
-  for (const auto& problem : applied->problems) result["problems"].push_back(problem);
+  std::vector<std::string> problems;
+  for (const auto* list :
+       {&seen.demand.problems, &seen.supply.problems, applied ? &applied->problems : nullptr})
+    if (list) problems.insert(problems.end(), list->begin(), list->end());
+  auto told = fitting(
+      problems.size(), share, [&problems](std::size_t at) { return Json(problems[at]); },
+      [](std::size_t) { return 0; });
+  result["problems"] = std::move(told.entries);
+  if (!told.left_out.empty()) left_out["problems"] = told.left_out.size();
+  if (applied) {
+    const auto& unmade = applied->unmade;
+    auto failed = fitting(
+        unmade.size(), share,
+        [&unmade](std::size_t at) {
+          const auto& [group, by_quota, why] = unmade[at];
+          return Json{{"group_hash", group.hash()}, {"by_quota", by_quota}, {"why", why}};
+        },
+        [](std::size_t) { return 0; });
+    result["unmade"] = std::move(failed.entries);
+    result["created"] = applied->created;
+    result["removed"] = applied->removed;
+  }
+  const auto used = most == k_any_size ? 0 : json_text(result).size();
+  result["pods"] = pods_json(seen.pods, seen.slots, naming, most - std::min(used, most), &left_out);
+  if (!left_out.is_null()) result["left_out"] = std::move(left_out);
   return result;
 }
 
@@ -199,6 +231,10 @@ Result<std::string> table(const Json& report) {
       result += fmt::format("equal shares, without the pool's priorities: {}\n", why);
     for (const auto& problem : report.at("problems"))
       result += fmt::format("problem: {}\n", problem.get<std::string>());
+    for (const auto* key : {"decisions", "problems"})
+      if (const auto& number = member(member(report, "left_out"), key); number.is_number_integer())
+        result +=
+            fmt::format("... and {} {} that a status has no room for\n", number.get<std::int64_t>(), key);
     return result;
   } catch (const Json::exception& failure) {
     return error("not a provisioner's status: {}", failure.what());

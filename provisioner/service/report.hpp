@@ -4,14 +4,17 @@
 #include <string>
 
 #include "provisioner/service/cycle.hpp"
+#include "provisioner/service/fitting.hpp"
 #include "provisioner/service/owners.hpp"
 
 namespace glidepod::provisioner {
 
 // A cycle as JSON: every decision with its inputs and steps, removals, problems, what runs (overview.hpp).
-// applied: nullptr for a plan that was not carried out.
+// applied: nullptr for a plan that was not carried out. Where most is given, it takes little more than so
+// many bytes as text, and "left_out" counts the decisions, their idle jobs, the problems and the pods
+// (overview.hpp) that it has not.
 nlohmann::json report(const Observation& seen, const Plan& plan, const Applied* applied,
-                      const OwnerNaming& naming = {});
+                      const OwnerNaming& naming = {}, std::size_t most = k_any_size);
 
 // A group as such a JSON has it.
 nlohmann::json group_json(const Group& group);

@@ -32,6 +32,9 @@ void log_warnings(const LoadedSettings& loaded) {
     spdlog::warn("event=settings what={}", glidepod::quoted(warning.text));
 }
 
+// Its volume has 8 MiB of memory (manifests/provisioner), and holds the next one beside the last.
+constexpr std::size_t k_status_size = std::size_t{3} << 20;
+
 // The loop of `run`.
 class Service {
  public:
@@ -149,7 +152,7 @@ class Service {
 
   void ended(const Observation& seen, const Plan& plan, const Applied& applied) {
     if (options_.serve_status) page_.decided(plan, seen.at);
-    auto text = report(seen, plan, &applied, naming_);
+    auto text = report(seen, plan, &applied, naming_, k_status_size);
     // Its readers have no other clock than the system's.
     text["time"] = time_text(looked_);
     text["unix_time"] = looked_.time_since_epoch().count();

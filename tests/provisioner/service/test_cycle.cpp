@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "lib/base/json.hpp"
 #include "lib/kube/failure.hpp"
 #include "provisioner/service/report.hpp"
 #include "provisioner/simulate/plot.hpp"
@@ -333,6 +334,34 @@ TEST_CASE("cycle: a pod that ends before it is seen counts as a failure") {
   const auto plan = scene.cycle.decide(scene.observe(k_now + Seconds(120)));
   REQUIRE(plan.decisions.size() == 1);
   CHECK(plan.decisions[0].verdict == Decision::Verdict::stopped);
+}
+
+TEST_CASE(
+    "report: of 10,000 groups, and as many pods that were refused, a status has what fits, the largest "
+    "first") {
+  Observation seen;
+  Plan plan;
+  Applied applied;
+  for (int i = 0; i < 10'000; ++i) {
+    Decision decision;
+    decision.group = {.cpus = i + 1};
+    decision.demand.idle = i;
+    decision.steps = {{Rule::law, {i, 20}}, {Rule::max_pods, {20, 0}}};
+    plan.decisions.push_back(decision);
+    applied.problems.emplace_back(500, 'x');
+    applied.unmade.push_back({decision.group, false, std::string(500, 'y')});
+  }
+  constexpr std::size_t k_most = 3 << 20;
+  const auto status = report(seen, plan, &applied, {}, k_most);
+  CHECK(json_text(status).size() < k_most + 10'000);
+  CHECK(status["decisions"][0]["idle"] == 9999);
+  const auto shown = status["decisions"].size();
+  CHECK(status["left_out"]["decisions"] == 10'000 - shown);
+  CHECK(status["left_out"]["idle"] == static_cast<std::int64_t>((10'000 - shown) * (9'999 - shown) / 2));
+  CHECK(status["left_out"]["problems"] == 10'000 - status["problems"].size());
+  CHECK(table(status).value().find("decisions that a status has no room for") != std::string::npos);
+  // A plan has all.
+  CHECK(report(seen, plan, &applied)["decisions"].size() == 10'000);
 }
 
 TEST_CASE("report: what a cycle saw and did, as JSON and as a table") {

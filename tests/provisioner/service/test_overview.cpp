@@ -247,3 +247,37 @@ TEST_CASE("overview: 5,000 pods and their jobs are quickly told") {
   CHECK(took < k_most);  // without optimization
   CHECK(std::count(text.begin(), text.end(), '\n') == 10002);
 }
+
+TEST_CASE("overview: 50,000 pods take no more of a status than it has, those in trouble first, all counted") {
+  std::vector<Pod> pods;
+  std::vector<Slot> slots;
+  for (int i = 0; i < 50'000; ++i) {
+    const auto name = fmt::format("glidepod-pilot-1cpu-4gb-{:05d}", i);
+    pods.push_back(pod(name));
+    slots.push_back(job(name, fmt::format("{}.0", i), i % 1000 == 999 ? "broken" : "running"));
+  }
+  pods.push_back(pod("no-image", PodState::pull_error));
+  pods.push_back(pod("ended", PodState::succeeded));
+  constexpr std::size_t k_most = 1'000'000;
+  Json left_out;
+  Json report = {{"pods", pods_json(pods, slots, {}, k_most, &left_out)}};
+  const auto size = report.dump().size();
+  CHECK(size <= k_most + 100);
+  CHECK(size > k_most * 9 / 10);
+  // The 51 in trouble are the first.
+  for (std::size_t i = 0; i < 51; ++i)
+    CHECK((report["pods"][i]["state"] == "pull error" || report["pods"][i]["jobs"][0]["state"] == "broken"));
+  const auto shown = report["pods"].size();
+  CHECK(left_out == Json{{"pods", {{"claimed", 50'001 - shown}}}, {"jobs", {{"running", 50'001 - shown}}}});
+  report["left_out"] = left_out;
+  const auto text = overview(report, {120, 10, false}, k_now);
+  CHECK(has(text, "50001 pods: 50000 claimed, 1 pull error; 50000 jobs: 50 broken, 49950 running"));
+  CHECK(has(text, fmt::format("... and {} pods that a status has no room for", 50'001 - shown)));
+}
+
+TEST_CASE("overview: where all fit they are in their order, and nothing is left out") {
+  Json left_out;
+  const auto pods = pods_json({pod("a"), pod("b", PodState::pull_error)}, {}, {}, 1000, &left_out);
+  CHECK(pods[0]["pod"] == "a");
+  CHECK(left_out.is_null());
+}
