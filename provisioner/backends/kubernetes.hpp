@@ -55,6 +55,7 @@ class Kubernetes : public Backend {
   void finish(const std::shared_ptr<Look>& look);
   bool believed(Look& look, std::size_t nodes);
   List avoided_hosts() const;
+  Result<Resources> need_of(const Group& group) const;
   bool is_outdated(const Pod& pod, std::map<Group, std::string>& made_as) const;
   std::string pods_path(std::string_view name = {}) const;
 
@@ -72,8 +73,9 @@ class Kubernetes : public Backend {
   std::map<std::string, std::string> host_names_;  // of the nodes where it is not the node's name
   std::vector<std::string> avoid_;
   std::map<Group, GroupDemand> wanted_;
-  std::vector<Pod> with_spares_;      // of the last look
-  std::map<std::string, Time> told_;  // pods by name, and when they were told what is likely
+  mutable std::map<Group, Result<Resources>> needs_;  // of the groups that fit() had last
+  std::vector<Pod> with_spares_;                      // of the last look
+  std::map<std::string, Time> told_;                  // pods by name, and when they were told what is likely
   std::map<std::string, Time> slow_;  // jobs' images that kept a new pod waiting, and until when they rest
   Time nodes_read_;
   Time looked_;

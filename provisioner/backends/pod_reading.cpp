@@ -28,9 +28,10 @@ Result<Group> group_of_pod(const Json& pod) {
 Result<Resources> resources_of_pod(const Json& pod) {
   Resources sum;
   for (const auto& container : member(member(pod, "spec"), "containers")) {
-    const auto& requests = member(member(container, "resources"), "requests");
-    const auto quantity = [&requests](const char* name) -> Result<std::int64_t> {
-      const auto& value = member(requests, name);
+    const auto& resources = member(container, "resources");
+    const auto quantity = [&resources](const char* name,
+                                       const char* of = "requests") -> Result<std::int64_t> {
+      const auto& value = member(member(resources, of), name);
       if (value.is_null()) return std::int64_t{0};
       const auto text = value.is_string() ? value.get<std::string>() : json_text(value);
       return kube::parse_milli(text).in(name);
@@ -39,6 +40,8 @@ Result<Resources> resources_of_pod(const Json& pod) {
     sum.memory_bytes += TRY(quantity("memory")) / 1000;
     sum.disk_bytes += TRY(quantity("ephemeral-storage")) / 1000;
     sum.gpus += TRY(quantity("nvidia.com/gpu")) / 1000;
+    sum.limit_cpu_milli += TRY(quantity("cpu", "limits"));
+    sum.limit_memory_bytes += TRY(quantity("memory", "limits")) / 1000;
   }
   return sum;
 }

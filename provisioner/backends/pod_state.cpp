@@ -197,19 +197,44 @@ Resources quota_of(const Json& values, std::int64_t missing) {
           limit(values, "requests.memory", "memory", 1000, missing),
           quantity(values, "requests.ephemeral-storage", 1000, missing),
           quantity(values, "requests.nvidia.com/gpu", 1000, missing),
-          limit(values, "pods", "count/pods", 1000, missing)};
+          limit(values, "pods", "count/pods", 1000, missing),
+          quantity(values, "limits.cpu", 1, missing),
+          quantity(values, "limits.memory", 1000, missing)};
 }
 
-// Pilots request CPUs and memory, and so are none of BestEffort.
-bool counts_us(const Json& scopes, bool terminating) {
-  return std::ranges::all_of(scopes, [&](const Json& scope) {
-    return scope == "NotBestEffort" || scope == (terminating ? "Terminating" : "NotTerminating");
+// Whether a quota's rule on priority classes is about all of these; an empty one is what the cluster gives.
+bool counts_classes(const Json& rule, const std::set<std::string>& classes) {
+  const auto has = text_view(rule, "operator");
+  return std::ranges::all_of(classes, [&](const std::string& name) {
+    if (name.empty() || has == "DoesNotExist") return false;
+    const auto& values = member(rule, "values");
+    const bool listed = std::ranges::find(values, Json(name)) != values.end();
+    return has == "Exists" || (has == "In" && listed) || (has == "NotIn" && !listed);
   });
 }
 
+// Pilots request CPUs and memory, and so are none of BestEffort.
+bool counts_us(const Json& spec, bool terminating, const std::set<std::string>& classes) {
+  const auto scope_counts = [&](const Json& scope) {
+    return scope == "NotBestEffort" || scope == (terminating ? "Terminating" : "NotTerminating") ||
+           (scope == "PriorityClass" && counts_classes({{"operator", "Exists"}}, classes));
+  };
+  return std::ranges::all_of(member(spec, "scopes"), scope_counts) &&
+         std::ranges::all_of(
+             member(member(spec, "scopeSelector"), "matchExpressions"), [&](const Json& rule) {
+               const auto& scope = member(rule, "scopeName");
+               return scope == "PriorityClass" ? counts_classes(rule, classes) : scope_counts(scope);
+             });
+}
+
 Resources tightest(const Resources& a, const Resources& b) {
-  return {std::min(a.cpu_milli, b.cpu_milli), std::min(a.memory_bytes, b.memory_bytes),
-          std::min(a.disk_bytes, b.disk_bytes), std::min(a.gpus, b.gpus), std::min(a.pods, b.pods)};
+  return {std::min(a.cpu_milli, b.cpu_milli),
+          std::min(a.memory_bytes, b.memory_bytes),
+          std::min(a.disk_bytes, b.disk_bytes),
+          std::min(a.gpus, b.gpus),
+          std::min(a.pods, b.pods),
+          std::min(a.limit_cpu_milli, b.limit_cpu_milli),
+          std::min(a.limit_memory_bytes, b.limit_memory_bytes)};
 }
 
 }  // namespace
@@ -276,16 +301,16 @@ std::vector<Resources> read_nodes(const Json& list, bool list_gpus) {
   }
   std::vector<Resources> result;
   result.reserve(sizes.size());
-  for (const auto& [cpu, memory, disk, gpus, pods] : sizes) result.push_back({cpu, memory, disk, gpus, pods});
+  for (const auto& [cpu, memory, disk, gpus, pods] : sizes)
+    result.push_back({cpu, memory, disk, gpus, pods, k_unlimited, k_unlimited});
   return result;
 }
 
-std::optional<Quota> read_quotas(const Json& list, bool terminating) {
+std::optional<Quota> read_quotas(const Json& list, bool terminating, const std::set<std::string>& classes) {
   std::optional<Quota> result;
   for (const auto& quota : member(list, "items")) {
-    const auto& spec = member(quota, "spec");
-    // One with scopes is about some pods only. Which priorities a selector means the API must say.
-    if (!counts_us(member(spec, "scopes"), terminating) || !member(spec, "scopeSelector").empty()) continue;
+    // One with scopes is about some pods only.
+    if (!counts_us(member(quota, "spec"), terminating, classes)) continue;
     const auto hard = quota_of(member(member(quota, "status"), "hard"), k_unlimited);
     const auto left = hard.minus(quota_of(member(member(quota, "status"), "used"), 0));
     result = result ? Quota{tightest(result->hard, hard), tightest(result->left, left)} : Quota{hard, left};

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <set>
+#include <string>
+
 #include "provisioner/backends/pods.hpp"
 
 namespace glidepod::provisioner {
@@ -16,10 +19,12 @@ std::vector<Resources> read_nodes(const Json& list, bool list_gpus);
 
 // The tightest of the quotas that count our pods, hard and less what is used, from a ResourceQuotaList; what
 // they do not limit is practically unlimited. None where there is no such quota. terminating: the pods have a
-// deadline. Of limits of containers (limits.cpu) it says nothing.
+// deadline. classes: their priority classes; a quota that is about some of them only is not here: the API
+// refuses by it.
 struct Quota {
   Resources hard, left;
 };
-std::optional<Quota> read_quotas(const Json& list, bool terminating = false);
+std::optional<Quota> read_quotas(const Json& list, bool terminating = false,
+                                 const std::set<std::string>& classes = {""});
 
 }  // namespace glidepod::provisioner

@@ -251,11 +251,24 @@ void PodMaker::set_resources(Json& pod, const Group& group) const {
   say("limits.memory", fmt::format("{}Mi", (group.memory_mb + 1000) * count));
 }
 
+const std::string& PodMaker::priority_class(bool gpus) const {
+  const auto& special = gpus ? settings_.priority_class_gpu : settings_.priority_class_cpu;
+  return special.empty() ? settings_.priority_class : special;
+}
+
+std::set<std::string> PodMaker::priority_classes() const {
+  std::set<std::string> result;
+  for (const bool gpus : {false, true}) {
+    const auto& set = priority_class(gpus);
+    result.insert(set.empty() ? text_of(member(template_, "spec"), "priorityClassName") : set);
+  }
+  return result;
+}
+
 void PodMaker::set_placement(Json& pod, const Group& group) const {
   const auto& s = settings_;
   auto& spec = pod["spec"];
-  const auto& special = group.gpus > 0 ? s.priority_class_gpu : s.priority_class_cpu;
-  const auto& priority = special.empty() ? s.priority_class : special;
+  const auto& priority = priority_class(group.gpus > 0);
   if (!priority.empty()) spec["priorityClassName"] = priority;
   if (!s.service_account_name.empty()) spec["serviceAccountName"] = s.service_account_name;
   if (s.pod_lifetime > Seconds(0)) spec["activeDeadlineSeconds"] = s.pod_lifetime.count();

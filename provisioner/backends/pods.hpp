@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 
 #include "provisioner/decide/decide.hpp"
@@ -21,6 +22,8 @@ class PodMaker {
   // The image that pilots get.
   const std::string& image() const { return image_; }
   // Jobs run in containers of their own, not in the pilot's.
+  // Those of its pods; empty: they name none.
+  std::set<std::string> priority_classes() const;
   bool has_payloads() const { return !payloads_.empty(); }
   // The pod as JSON, ready to be created. Fails where a volume would have the name of one of the template's.
   Result<Json> make(const Group& group, const std::string& name) const;
@@ -29,6 +32,7 @@ class PodMaker {
   PodMaker(KubernetesSettings settings, Json pod, bool from_template)
       : settings_(std::move(settings)), template_(std::move(pod)), from_template_(from_template) {}
   Json& pilot(Json& pod) const { return pod["spec"]["containers"][pilot_]; }
+  const std::string& priority_class(bool gpus) const;
   std::string payload_names(const Json& pod) const;  // "payload-0 payload-1"
   void set_images(Json& pod) const;
   void set_metadata(Json& pod, const Group& group) const;

@@ -14,6 +14,8 @@ struct Resources {
   std::int64_t disk_bytes = 0;
   std::int64_t gpus = 0;
   std::int64_t pods = 1;
+  // What its containers may use at most, which quotas may limit, too; nodes do not.
+  std::int64_t limit_cpu_milli = 0, limit_memory_bytes = 0;
 
   // How often other fits into this, up to most.
   std::int64_t holds(const Resources& other, std::int64_t most) const;

@@ -204,7 +204,41 @@ TEST_CASE("pod_state: a quota's scopes say whether it counts pods like these") {
   CHECK(limits(R"(["Terminating", "NotBestEffort"])", true));
   CHECK_FALSE(limits(R"(["Terminating"])", false));
   CHECK_FALSE(limits(R"(["BestEffort"])", false));
-  CHECK_FALSE(limits(R"(["PriorityClass"])", false));
+  CHECK_FALSE(limits(R"(["PriorityClass"])", false));  // they name none
+}
+
+TEST_CASE("pod_state: quotas of what containers may use at most count, and those of a priority class") {
+  const auto left = [](const char* spec, const std::set<std::string>& classes) -> std::int64_t {
+    const auto quota = read_quotas(Json::parse(fmt::format(R"({{"items": [{{"spec": {}, "status": {{
+        "hard": {{"limits.cpu": "10", "limits.memory": "10Gi"}}, "used": {{"limits.cpu": "4"}}}}}}]}})",
+                                                           spec)),
+                                   false, classes);
+    return quota ? quota->left.limit_cpu_milli : -1;
+  };
+  CHECK(left("{}", {""}) == 6000);
+  const Resources pod{
+      .cpu_milli = 1000, .memory_bytes = 1, .limit_cpu_milli = 4000, .limit_memory_bytes = 5LL << 30};
+  const auto quota = read_quotas(Json::parse(R"({"items": [{"status": {
+      "hard": {"limits.cpu": "10", "limits.memory": "10Gi"}, "used": {"limits.cpu": "4"}}}]})"));
+  REQUIRE(quota);
+  CHECK(quota->left.holds(pod, 9) == 1);
+  CHECK(quota->hard.holds(pod, 9) == 2);
+  // A node has no limit of limits.
+  const auto nodes = read_nodes(
+      Json::parse(R"({"items": [{"status": {"allocatable": {"cpu": "64", "memory": "64Gi"}}}]})"), false);
+  CHECK(nodes.at(0).holds(pod, 9) == 9);
+  const auto* in = R"({"scopeSelector": {"matchExpressions": [
+      {"scopeName": "PriorityClass", "operator": "In", "values": ["low", "middle"]}]}})";
+  CHECK(left(in, {"low"}) == 6000);
+  CHECK(left(in, {"low", "middle"}) == 6000);
+  CHECK(left(in, {"low", "high"}) == -1);
+  CHECK(left(in, {""}) == -1);
+  const auto* not_in = R"({"scopeSelector": {"matchExpressions": [
+      {"scopeName": "PriorityClass", "operator": "NotIn", "values": ["high"]}, {"scopeName": "NotTerminating", "operator": "Exists"}]}})";
+  CHECK(left(not_in, {"low"}) == 6000);
+  CHECK(left(not_in, {"high"}) == -1);
+  CHECK(left(R"({"scopes": ["PriorityClass"]})", {"low"}) == 6000);
+  CHECK(left(R"({"scopes": ["CrossNamespacePodAffinity"]})", {"low"}) == -1);
 }
 
 TEST_CASE("pod_state: a pod has no job for certain while its pilot has not run, or crashes again and again") {
