@@ -39,6 +39,9 @@ Easy::Easy(CURL* handle, Request request) : handle_(handle), request_(std::move(
   // A proxy of the environment is for the world outside, never for the cluster's own API.
   set(CURLOPT_PROXY, "");
   set(CURLOPT_NOSIGNAL, 1L);
+  // A name that is still looked up when the request is over is left to its thread: curl waits for it
+  // otherwise, 10 s and more in a loop that has other work.
+  set(CURLOPT_QUICK_EXIT, 1L);
   // The kernel notices a stream whose peer is gone; this process need not wake for it.
   set(CURLOPT_TCP_KEEPALIVE, 1L);
   set(CURLOPT_BUFFERSIZE, 16384L);
