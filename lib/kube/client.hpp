@@ -80,8 +80,10 @@ class Client {
     std::function<void(const Failure&)> failing;  // it goes on trying
   };
   // Tells every change after resource_version (empty: and the present state first) until destroyed, through
-  // closed streams and expired versions.
-  std::unique_ptr<Operation> watch(const PodName& pod, std::string resource_version, WatchHandlers handlers);
+  // closed streams, expired versions and dead connections: after a silence, of this length and then longer up
+  // to 30 s, the pod is read, and the stream is replaced if it has not told what that says.
+  std::unique_ptr<Operation> watch(const PodName& pod, std::string resource_version, WatchHandlers handlers,
+                                   Milliseconds silence = Milliseconds(5'000));
 
   // Is told of every attempt of call(); status 0 is no whole answer.
   void observe(Observer observer) { observer_ = std::move(observer); }

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <utility>
+
 #include "lib/http/url.hpp"
 #include "lib/kube/client.hpp"
 #include "lib/kube/watch.hpp"
@@ -7,12 +10,16 @@ namespace {
 
 // After this long, a failure is the first one again.
 constexpr std::chrono::seconds k_good_while{10};
+constexpr Milliseconds k_longest_silence{30'000}, k_question_limit{5'000};
 
-// One pod: its present state where there is no version to start from, then a watch; again and again.
+// One pod: its present state where there is no version to start from, then a watch; again and again. A stream
+// whose connection has died, or whose proxy has, is as silent as a pod to which nothing happens: now and then
+// the pod itself tells.
 class PodWatch : public Client::Operation {
  public:
-  PodWatch(Client& client, PodName pod, std::string version, Client::WatchHandlers handlers)
-      : client_(client), pod_(std::move(pod)), handlers_(std::move(handlers)) {
+  PodWatch(Client& client, PodName pod, std::string version, Client::WatchHandlers handlers,
+           Milliseconds silence)
+      : client_(client), pod_(std::move(pod)), handlers_(std::move(handlers)), first_silence_(silence) {
     if (version.empty())
       get();
     else
@@ -21,6 +28,7 @@ class PodWatch : public Client::Operation {
   ~PodWatch() override {
     *alive_ = false;
     client_.loop().cancel(timer_);
+    client_.loop().cancel(silence_timer_);
   }
   PodWatch(const PodWatch&) = delete;
   PodWatch& operator=(const PodWatch&) = delete;
@@ -29,10 +37,13 @@ class PodWatch : public Client::Operation {
   // One attempt: the pauses are this one's own, and each failure is told.
   void get() {
     timer_ = 0;
-    call_ = client_.call({.path = fmt::format("/api/v1/namespaces/{}/pods/{}", pod_.name_space, pod_.name),
-                          .time_limit = Milliseconds(15'000),
-                          .repeat = http::Plan::Repeat::never},
-                         [this](const Result<std::string>& answer) { got(answer); });
+    call_ = read(Milliseconds(15'000), [this](const Result<std::string>& answer) { got(answer); });
+  }
+  std::unique_ptr<http::Operation> read(Milliseconds limit, AnswerHandler handler) {
+    return client_.call({.path = fmt::format("/api/v1/namespaces/{}/pods/{}", pod_.name_space, pod_.name),
+                         .time_limit = limit,
+                         .repeat = http::Plan::Repeat::never},
+                        std::move(handler));
   }
 
   void got(const Result<std::string>& answer) {
@@ -44,7 +55,35 @@ class PodWatch : public Client::Operation {
     if (*alive) follow(pod->resource_version);
   }
 
+  // Something was heard at this version, or is expected from it on.
+  void heard(const std::string& version) {
+    told_ = version_number(version);
+    question_.reset();
+    await_word(first_silence_);
+  }
+  void await_word(Milliseconds silence) {
+    client_.loop().cancel(silence_timer_);
+    silence_timer_ = client_.loop().after(silence, [this, silence] {
+      silence_timer_ = 0;
+      question_ = read(k_question_limit,
+                       [this, silence](const Result<std::string>& answer) { asked(answer, silence); });
+    });
+  }
+  void asked(const Result<std::string>& answer, Milliseconds silence) {
+    const auto pod = answer ? parse_pod(answer.value()) : Result<Pod>(answer.error());
+    // Without an answer nothing is known of the stream either.
+    if (!pod) return await_word(silence);
+    if (version_number(pod->resource_version) <= told_)
+      return await_word(std::min(silence * 2, std::max(k_longest_silence, silence)));
+    const auto alive = alive_;
+    if (const auto handler = handlers_.failing; handler)
+      handler({Failure::Kind::transport, 0, {}, "the watch has fallen silent", {}});
+    if (*alive) tell(pod.value());
+    if (*alive) follow(pod->resource_version);
+  }
+
   void follow(std::string version) {
+    heard(version);
     followed_ = std::chrono::steady_clock::now();
     call_ = std::make_unique<Watch>(
         client_,
@@ -59,7 +98,9 @@ class PodWatch : public Client::Operation {
   void changed(const nlohmann::json& object) {
     const auto pod = pod_from(object);
     if (!pod) return failed({Failure::Kind::nonsense, 200, {}, pod.error().message(), {}});
-    if (pod->name == pod_.name) tell(pod.value());
+    if (pod->name != pod_.name) return;
+    heard(pod->resource_version);
+    tell(pod.value());
   }
 
   void deleted(const nlohmann::json& object) {
@@ -78,6 +119,8 @@ class PodWatch : public Client::Operation {
     // A copy, as it may be the call's own.
     const Failure failure = why;  // NOLINT(performance-unnecessary-copy-initialization)
     call_.reset();
+    question_.reset();
+    client_.loop().cancel(std::exchange(silence_timer_, 0));
     const auto now = std::chrono::steady_clock::now();
     if (now - followed_ > k_good_while) failures_ = 0;
     followed_ = now;
@@ -94,14 +137,18 @@ class PodWatch : public Client::Operation {
   int failures_ = 0;
   Loop::TimerId timer_ = 0;
   std::unique_ptr<http::Operation> call_;
+  Milliseconds first_silence_;
+  std::int64_t told_ = 0;  // the newest version that is known
+  Loop::TimerId silence_timer_ = 0;
+  std::unique_ptr<http::Operation> question_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace
 
 std::unique_ptr<Client::Operation> Client::watch(const PodName& pod, std::string resource_version,
-                                                 WatchHandlers handlers) {
-  return std::make_unique<PodWatch>(*this, pod, std::move(resource_version), std::move(handlers));
+                                                 WatchHandlers handlers, Milliseconds silence) {
+  return std::make_unique<PodWatch>(*this, pod, std::move(resource_version), std::move(handlers), silence);
 }
 
 }  // namespace glidepod::kube

@@ -46,11 +46,12 @@ struct Fixture {
                                     std::chrono::steady_clock::now() + std::chrono::seconds(5), handler());
     run_until([this] { return answer.has_value(); });
   }
-  void watch(const std::string& version) {
+  void watch(const std::string& version, Milliseconds silence = Milliseconds(60'000)) {
     operation = client->watch(
         pod, version,
         {[this](const Pod& seen) { versions.push_back(seen.resource_version); }, [this] { ++deleted; },
-         [this](const Failure& failure) { failures.push_back(failure); }});
+         [this](const Failure& failure) { failures.push_back(failure); }},
+        silence);
   }
   template <typename Condition>
   void run_until(Condition condition) {
@@ -281,6 +282,48 @@ TEST_CASE("watch: an expired version means the present state again") {
   CHECK(f.versions == std::vector<std::string>{"50"});
   CHECK(f.failures.size() == 1);
   CHECK(f.failures[0].status == 410);
+}
+
+TEST_CASE("watch: what a stream that falls silent does not tell is asked for") {
+  Fixture f;
+  std::string now = "1";
+  int streams = 0, questions = 0;
+  f.server.on_request = [&](const FakeServer::Request& request) {
+    if (request.target.find("watch=true") != std::string::npos) return ++streams, FakeServer::stream();
+    return ++questions, FakeServer::json(200, pod_json(now));
+  };
+  f.watch("1", Milliseconds(10));
+  SUBCASE("a dead connection") {
+    f.run_until([&] { return questions == 1; });
+    CHECK(f.versions.empty());
+    now = "2";
+    f.run_until([&] { return f.versions.size() == 1 && streams == 2; });
+    CHECK(f.versions == std::vector<std::string>{"2"});
+    CHECK(f.server.requests.back().target.ends_with("resourceVersion=2"));
+    REQUIRE(f.failures.size() == 1);
+    CHECK(f.failures[0].message == "the watch has fallen silent");
+  }
+  SUBCASE("nothing has happened") {
+    f.run_until([&] { return questions == 4; });
+    CHECK(streams == 1);
+    CHECK(f.versions.empty());
+    CHECK(f.failures.empty());
+  }
+  SUBCASE("an older answer of another server") {
+    now = "0";
+    f.run_until([&] { return questions == 3; });
+    CHECK(streams == 1);
+    CHECK(f.versions.empty());
+  }
+  SUBCASE("nobody answers") {
+    f.server.on_request = [&](const FakeServer::Request& request) {
+      if (request.target.find("watch=true") != std::string::npos) return ++streams, FakeServer::stream();
+      return ++questions, FakeServer::json(503, "");
+    };
+    f.run_until([&] { return questions == 3; });
+    CHECK(streams == 1);
+    CHECK(f.versions.empty());
+  }
 }
 
 TEST_CASE("watch: cut off or garbled, it goes on, its handler may end it") {
