@@ -25,6 +25,8 @@ namespace {
 
 constexpr int k_failed = 1;
 constexpr int k_usage = 2;
+// One that stands still for longer serves nobody: its jobs are vacated, and the kubelet starts it again.
+constexpr Milliseconds k_longest_turn{120'000};
 constexpr std::size_t k_longest_message = 4096;  // of a termination message, to Kubernetes
 
 struct Options {
@@ -282,6 +284,7 @@ int main(int argc, char** argv) {
 
   auto loop = Loop::create();
   if (!loop) return fail(settings, loop.error(), k_failed);
+  loop->end_if_stuck_for(k_longest_turn);
   Program program(*loop, settings);
   const auto done = program.run();
   if (!done && done.error().fact<ServedAlready>()) {  // whose pod this is says how it ends

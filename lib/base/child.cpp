@@ -1,6 +1,7 @@
 #include "lib/base/child.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -113,6 +114,16 @@ Result<void> Child::signal(int number) const {
   if (::syscall(SYS_pidfd_send_signal, pidfd_.get(), number, nullptr, 0) != 0)
     return Error::system("signal {} to process {}", number, pid_);
   return {};
+}
+
+Result<std::optional<Ended>> Child::wait(std::chrono::milliseconds limit) {
+  pollfd end{pidfd_.get(), POLLIN, 0};
+  const int ended = ::poll(&end, 1, static_cast<int>(limit.count()));
+  if (ended < 0 && errno != EINTR) return Error::system("poll");
+  if (ended != 0) return std::optional(TRY(wait()));
+  TRY(signal(SIGKILL));
+  TRY(wait());
+  return std::optional<Ended>();
 }
 
 Result<Ended> Child::wait() {

@@ -3,8 +3,10 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -68,6 +70,8 @@ class Child {
   Result<void> signal(int number) const;
   // Reaps; blocks until the process has ended, whatever it stops for meanwhile.
   Result<Ended> wait();
+  // The same, but one that has not ended by then is killed: none.
+  Result<std::optional<Ended>> wait(std::chrono::milliseconds limit);
 
  private:
   Child(pid_t pid, Fd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}

@@ -1,5 +1,6 @@
 #include "lib/base/loop.hpp"
 
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <array>
@@ -58,6 +59,7 @@ Result<void> Loop::run_once(Milliseconds limit) {
   const int count =
       ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), next_timeout(limit));
   if (count < 0 && errno != EINTR) return Error::system("epoll_wait");
+  watch_turn(longest_turn_);
   for (int i = 0; i < count; ++i) {
     // Looked up anew: an earlier handler of this round may have forgotten it. The copy outlives a handler
     // that forgets itself.
@@ -67,7 +69,14 @@ Result<void> Loop::run_once(Milliseconds limit) {
     (*handler)(events[i].events);
   }
   run_due_timers();
+  watch_turn(Milliseconds(0));
   return {};
+}
+
+void Loop::watch_turn(Milliseconds limit) const {
+  if (longest_turn_.count() == 0) return;
+  const itimerval timer{{}, {limit.count() / 1000, limit.count() % 1000 * 1000}};
+  ::setitimer(ITIMER_REAL, &timer, nullptr);
 }
 
 }  // namespace glidepod

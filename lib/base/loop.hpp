@@ -43,6 +43,10 @@ class Loop {
   Result<void> on_signals(const std::vector<int>& signals,
                           std::function<void(const signalfd_siginfo&)> handler);
 
+  // From now on the kernel ends this process by SIGALRM when the handlers of one turn take longer than this
+  // together. While it waits no timer is set.
+  void end_if_stuck_for(Milliseconds limit) { longest_turn_ = limit; }
+
   // Runs until stop() or until epoll fails.
   Result<void> run();
   // Waits once, at most this long (negative: without limit), and handles what came.
@@ -53,10 +57,12 @@ class Loop {
   explicit Loop(Fd epoll) : epoll_(std::move(epoll)) {}
   int next_timeout(Milliseconds limit) const;
   void run_due_timers();
+  void watch_turn(Milliseconds limit) const;
 
   Fd epoll_;
   Fd signals_;
   bool running_ = false;
+  Milliseconds longest_turn_{0};  // 0: any
   std::map<int, std::shared_ptr<Handler>> handlers_;
   TimerId last_timer_ = 0;
   std::map<std::pair<SteadyTime, TimerId>, std::function<void()>> timers_;

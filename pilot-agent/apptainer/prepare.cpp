@@ -18,8 +18,12 @@ namespace glidepod::apptainer {
 
 namespace {
 
+// The fact in the Error of an expression that is not evaluated in time: perhaps the node is slow.
+struct TooLong {};
+
 constexpr std::size_t k_longest_ad = std::size_t{4} << 20;
 constexpr std::int64_t k_many_in_vain = 3;
+constexpr std::chrono::seconds k_longest_evaluation{60};  // it takes 10 to 40 ms
 constexpr const char* k_condor_q = "/usr/bin/condor_q";
 // As in config.d/50-containers.config, from the job's side.
 constexpr const char* k_image_expression =
@@ -105,8 +109,10 @@ Result<std::string> evaluate_image(const std::string& ad, const std::string& mac
                     .stdout_fd = output.get(),
                     .stderr_fd = null.get(),
                     .parent_death_signal = SIGKILL}));
-  const auto ended = TRY(condor_q.wait());
-  if (!ended.status.success()) return error("{}: {}", k_condor_q, ended.status.to_string());
+  const auto ended = TRY(condor_q.wait(k_longest_evaluation));
+  if (!ended)
+    return error("{} takes longer than {} s", k_condor_q, k_longest_evaluation.count()).with(TooLong{});
+  if (!ended->status.success()) return error("{}: {}", k_condor_q, ended->status.to_string());
   if (::lseek(output.get(), 0, SEEK_SET) != 0) return Error::system("rewind");
   const auto said = TRY(read_all(output, k_condor_q, k_longest_ad));
   const auto image = condor::string_literal(trim(said));
@@ -158,7 +164,9 @@ int prepare_job(const HandoverOptions& options) {
   const auto image = job_image(ad.value(), [](const std::string& text) {
     return evaluate_image(text, variable("_CONDOR_MACHINE_AD"));
   });
-  if (!image) return say(hook_answer(k_hold, image.error().message()));
+  if (!image)
+    return say(hook_answer(image.error().fact<TooLong>() != nullptr ? k_run_elsewhere : k_hold,
+                           image.error().message()));
   const auto request = bind_request(image.value(), ad.value());
   if (!request)
     return say(hook_answer(k_hold, failure_line(wire::Verb::test, image.value(), request.error().message())));

@@ -41,3 +41,16 @@ TEST_CASE("child: words for a status") {
   CHECK(ExitStatus::exited(3).to_string() == "exit code 3");
   CHECK(ExitStatus::signaled(SIGSEGV, true).to_string() == "signal 11 (SEGV, core dumped)");
 }
+
+TEST_CASE("child: one that is waited for no longer is killed") {
+  auto child = Child::fork([] {
+    while (true) ::pause();
+    return 0;
+  });
+  REQUIRE(child.ok());
+  CHECK_FALSE(child->wait(std::chrono::milliseconds(10)).value().has_value());
+  CHECK(::kill(child->pid(), 0) != 0);
+  auto quick = Child::fork([] { return 3; });
+  REQUIRE(quick.ok());
+  CHECK(quick->wait(std::chrono::milliseconds(10'000)).value().value().status == ExitStatus::exited(3));
+}

@@ -3,7 +3,10 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <string>
+
+#include "lib/base/child.hpp"
 
 using namespace glidepod;
 
@@ -46,6 +49,24 @@ TEST_CASE("loop: signals without end leave room for the rest") {
   CHECK(timer);
   CHECK(raised < 1000);
   while (raised < 1000) REQUIRE(loop.run_once(Milliseconds(100)).ok());
+}
+
+TEST_CASE("loop: a handler that does not return ends the process, waiting does not") {
+  const auto ends = [](bool stuck) {
+    auto child = Child::fork([stuck] {
+      auto loop = Loop::create().value();
+      loop.end_if_stuck_for(Milliseconds(30));
+      loop.after(Milliseconds(0), [stuck] {
+        while (stuck) ::pause();
+      });
+      for (int i = 0; i < 4; ++i) (void)loop.run_once(Milliseconds(20));
+      return 7;
+    });
+    REQUIRE(child.ok());
+    return child->wait().value().status;
+  };
+  CHECK(ends(true) == ExitStatus::signaled(SIGALRM));
+  CHECK(ends(false) == ExitStatus::exited(7));
 }
 
 TEST_CASE("loop: signals arrive as data") {
