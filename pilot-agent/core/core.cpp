@@ -289,6 +289,8 @@ void Core::call_home(Time now) {
 namespace {
 // A patch is on its way, or the kubelet has yet to act on it: it stops whatever is connected.
 bool is_told(const Container& container) {
+  // What it will run is not known, and so whether it will be stopped for that.
+  if (container.kind() == State::broken) return true;
   const auto* step = std::get_if<Switching>(&container.state);
   return step != nullptr && step->attempt != 0 && step->connected == container.glue &&
          (step->leg == Switching::Leg::home || step->leg == Switching::Leg::target);

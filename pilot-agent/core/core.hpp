@@ -252,6 +252,7 @@ class Core {
   std::string home_reference();
   bool may_be_home(const std::string& image) const;
   std::string nonce();
+  void look_at_names(const Container& container, const std::string& reference, const std::string& admitted);
   void look_at_home(const kube::Pod& pod);
 
   // jobs.cpp: running and draining
@@ -305,7 +306,8 @@ class Core {
   bool proven_ = false;  // a switch has worked
   bool given_up_ = false;
   bool draining_ = false;
-  int failures_ = 0;  // of the infrastructure, since a job was started
+  bool tags_dropped_ = false;  // by admission, beside a digest
+  int failures_ = 0;           // of the infrastructure, since a job was started
   std::string last_failure_;
   std::string shortage_;  // of the last job that was put on hold for it
   Binds binds_;
@@ -333,6 +335,7 @@ class Core {
   static constexpr std::chrono::seconds k_cleared_within{30};
   std::optional<Time> earlier_cleared_at_;           // no glue of before cleans any more
   std::set<std::string, std::less<>> like_home_;     // images that showed the pilot's own content
+  std::set<std::string, std::less<>> home_names_;    // images proven to be it, where no digest can say so
   std::map<std::string, Known, std::less<>> known_;  // by image as jobs ask for it
   std::deque<std::pair<std::string, registry::ImageCommand>> commands_;  // by digest, the oldest first
   std::vector<Action> actions_;

@@ -175,6 +175,7 @@ void Core::look_at(Container& container, Time now) {
   container.shown = status.image_id;
   const auto known = known_.find(container.image);
   if (known != known_.end() && known->second.digest == kube::digest_of(status.image_id)) return;
+  if (home_names_.contains(container.image) && shows_home(status, home_)) return;
   switch (check(container, status, home_)) {
     case Check::as_told:
       return learn(container.image, container.admitted, status);

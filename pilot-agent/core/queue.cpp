@@ -58,7 +58,8 @@ void Core::free_reservations(const Request& request) {
 // The image that its container is to have, as Container::image says it. A job that asks for the pilot's own
 // gets what home is.
 std::string Core::goal_of(const Request& request) const {
-  return request.any_image || request.image == home_.image ? std::string() : request.image;
+  const bool home = request.image == home_.image || home_names_.contains(request.image);
+  return request.any_image || home ? std::string() : request.image;
 }
 
 Container* Core::warm_for(const Request& request) {

@@ -2,6 +2,7 @@
 
 #include "lib/kube/image_reference.hpp"
 #include "pilot-agent/core/core.hpp"
+#include "pilot-agent/core/words.hpp"
 
 namespace glidepod::agent {
 
@@ -17,6 +18,20 @@ std::string with_nonce(std::string_view repository, std::string_view nonce, std:
 
 std::string Core::nonce() {
   return fmt::format("{}-{}", policy_.nonce_prefix, ++last_nonce_);
+}
+
+// An admission that leaves only the digest makes all names of one content the same: the next start by it
+// waits for as long as the kubelet thinks fit, and is no failure.
+void Core::look_at_names(const Container& container, const std::string& reference,
+                         const std::string& admitted) {
+  const auto asked = ImageReference::parse(reference), got = ImageReference::parse(admitted);
+  if (tags_dropped_ || !asked || !got || asked->digest.empty() || asked->tag.empty()) return;
+  if (got->digest != asked->digest || got->tag == asked->tag) return;
+  tags_dropped_ = true;
+  warn(
+      "event=tags_dropped container={} asked={} got={} reason=\"admission changes the tag beside a digest: "
+      "the kubelet waits up to 300 s before it starts a name again\"",
+      container.name, word(reference), word(admitted));
 }
 
 void Core::look_at_home(const kube::Pod& pod) {

@@ -161,6 +161,7 @@ void Core::patched(Container& container, const kube::Pod& pod, Time now) {
   // The pilot's own image by its plain name, where nothing else is known of it: the pod said so before, and
   // nothing is started.
   const bool unchanged = container.admitted == admitted && container.glue != 0;
+  look_at_names(container, step.reference, admitted);
   step.answered = true;
   container.told = step.reference;
   container.told_image = step.leg == Leg::home ? std::string() : step.target;
@@ -264,7 +265,11 @@ void Core::judge(Container& container, EventKind event, Time now) {
     step.alike = step.leg == Leg::target && shows_home(status, home_) && may_be_home(step.target);
     if (step.alike && !container.settled()) return;
     if (step.alike) {
-      known_.emplace(step.target, Known{home_.repository, home_.digest});
+      // Where the node's imageIDs name no repository, nothing more is known of it than that.
+      if (home_.digest.empty())
+        home_names_.insert(step.target);
+      else
+        known_.emplace(step.target, Known{home_.repository, home_.digest});
       like_home_.erase(step.target);
       return step_done(container, event, now);
     }
@@ -292,7 +297,9 @@ void Core::judge(Container& container, EventKind event, Time now) {
     step.goodbye_needed = true;
     return next_step(container, step, now);
   }
-  if (step.trouble.kind == Trouble::Kind::busy) return step.pull_deadline.reset();
+  const bool same_name =
+      tags_dropped_ && step.trouble.back_off && kube::waiting_of(status.reason) == kube::Waiting::back_off;
+  if (step.trouble.kind == Trouble::Kind::busy || same_name) return step.pull_deadline.reset();
   if (!step.trouble_since) step.trouble_since = now;
   step.pull_deadline = *step.trouble_since + patience_with(step.trouble, policy_);
 }

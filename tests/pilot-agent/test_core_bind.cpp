@@ -393,6 +393,14 @@ TEST_CASE("core: a container that is told another image, and has yet to get it, 
     h.hello();
     CHECK(h.core.missing().empty());
   }
+  SUBCASE("nor has it in time, and the way home fails") {
+    h.patched();
+    h.pass(600s);
+    h.patch_failed(403);
+    CHECK(h.state(0) == State::broken);
+    h.core.call_home(h.now);
+    CHECK(h.core.missing() == std::vector<std::string>{"payload-0"});
+  }
 }
 
 TEST_CASE("core: a reservation ends when its slot asks for something else") {

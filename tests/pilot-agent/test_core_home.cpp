@@ -225,3 +225,28 @@ TEST_CASE("home: its content by a name of another repository runs from the secon
   h.end_job();
   CHECK(h.last<Answer>().client == client);
 }
+
+TEST_CASE("home: where imageIDs name no repository, too, and then it is home at once") {
+  Bare h;
+  h.ask(k_image_a);
+  h.patched();
+  h.goodbye();
+  h.hello();
+  h.runs(0, k_home, k_digest_home);
+  CHECK(h.noted("event=doubtful"));
+  h.end_job(0, ExitStatus::signaled(SIGKILL));
+  const ClientId client = h.ask(k_image_a);
+  for (int i = 0; i < 2; ++i) {  // by way of home
+    h.patched();
+    h.goodbye();
+    h.hello();
+    h.runs(0, k_home, k_digest_home);
+  }
+  h.pass(90s);
+  CHECK(h.last<Launch>().client == client);
+  h.tell();
+  CHECK(h.state() == State::running);
+  h.end_job();
+  h.ask(k_image_a, wire::Verb::exec, "bob");
+  CHECK(h.last<Patch>().image == k_home);
+}

@@ -407,6 +407,52 @@ TEST_CASE("switch: where admission leads to a mirror, its names prove and teach 
   CHECK(h.count<Launch>() == 2);
 }
 
+TEST_CASE(
+    "switch: where admission drops the tag beside a digest, the pilot says so and waits for the kubelet") {
+  const std::string home = "reg.example/pilot@" + k_digest_home;
+  Policy policy;
+  policy.first = Policy::First::prove;
+  Harness h(1, policy);
+  CHECK_FALSE(h.core.usable());
+  SUBCASE("at the test switch") {
+    h.patched(home);
+    CHECK(h.noted("event=tags_dropped container=payload-0 asked=reg.example/pilot:g-1@" + k_digest_home));
+    h.goodbye();
+    h.hello();
+    CHECK(h.core.usable());
+    // A name that comes again: as long as the kubelet waits, so does the job.
+    h.ask("reg.example/a@" + k_digest_a);
+    h.patched("reg.example/a@" + k_digest_a);
+    h.goodbye();
+    h.waits(0, "CrashLoopBackOff", "back-off 5m0s restarting failed container");
+    const auto patches = h.count<Patch>();
+    h.pass(400s);
+    CHECK(h.count<Fail>() == 0);
+    CHECK(h.count<Patch>() == patches);
+    h.hello();
+    CHECK(h.count<Launch>() == 1);
+    CHECK(h.core.snapshot().failures == 0);
+  }
+  SUBCASE("what cannot be pulled is no such pause") {
+    h.patched(home);
+    h.goodbye();
+    h.hello();
+    h.ask("reg.example/a@" + k_digest_a);
+    h.patched("reg.example/a@" + k_digest_a);
+    h.goodbye();
+    h.waits(0, "ImagePullBackOff", "Back-off pulling image");
+    h.pass(200s);
+    CHECK(h.count<Fail>() == 1);
+  }
+  SUBCASE("a mirror keeps it") {
+    h.patched("mirror.example/pilot:g-1@" + k_digest_home);
+    h.goodbye();
+    h.hello();
+    CHECK(h.core.usable());
+    CHECK_FALSE(h.noted("event=tags_dropped"));
+  }
+}
+
 TEST_CASE("switch: an image given by digest is fresh from the first time on") {
   Harness h;
   h.ask("docker.io/library/a@" + k_digest_a);
