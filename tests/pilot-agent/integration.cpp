@@ -124,6 +124,16 @@ TEST_CASE("agent: an image that nobody has is the user's fault, and the next job
   CHECK(refused.out.find("docker://NAME") != std::string::npos);
 }
 
+TEST_CASE("agent: a watch on a dead connection costs seconds, not the bind's whole time") {
+  if (not_root()) return;
+  Cluster c;
+  c.silent = true;
+  const auto ran = c.run({.image = "docker://reg.example/nosuch:1", .argv = {}, .verb = "test"});
+  CHECK(ran.out.find("not found") != std::string::npos);
+  CHECK(ran.ms < 15'000);
+  CHECK(c.logged("event=watch_interrupted"));
+}
+
 TEST_CASE("agent: a lost container is the job's own end if it ran out of memory") {
   if (not_root()) return;
   Cluster c;

@@ -278,7 +278,8 @@ Json SmallCluster::pod() const {
 void SmallCluster::tell() {
   ++version_;
   const Json event = {{"type", "MODIFIED"}, {"object", pod()}};
-  for (const int watcher : watchers_) api_.send(watcher, FakeServer::chunk(event.dump() + "\n"));
+  for (const int watcher : silent ? std::vector<int>() : watchers_)
+    api_.send(watcher, FakeServer::chunk(event.dump() + "\n"));
 }
 
 FakeServer::Reply SmallCluster::answer(const FakeServer::Request& request) {
@@ -288,7 +289,7 @@ FakeServer::Reply SmallCluster::answer(const FakeServer::Request& request) {
     watchers_.push_back(request.connection);
     auto reply = FakeServer::stream();
     const auto at = request.target.find("resourceVersion=");
-    if (std::stoi(request.target.substr(at + 16)) < version_)
+    if (!silent && std::stoi(request.target.substr(at + 16)) < version_)
       reply.bytes += FakeServer::chunk(Json{{"type", "MODIFIED"}, {"object", pod()}}.dump() + "\n");
     return reply;
   }

@@ -86,6 +86,7 @@ class SmallCluster {
   // What the registry has: repository to digest.
   std::map<std::string, std::string> registry;
   int patch_status = 200;  // what the API answers to a patch
+  bool silent = false;     // watches tell nothing, and are not cut
 
  private:
   static bool isolate();
