@@ -60,7 +60,7 @@ export function groupsOf(status) {
     if (number(group.gpus) > 0) size.push(`${group.gpus} GPU${group.gpus === 1 ? "" : "s"}`);
     return { hash: text(d.group_hash), name: [...size, ...rare].join(", "), image: text(d.image), idle: number(d.idle),
       waiting: number(d.waiting), unmatched: number(d.unmatched), claimed: number(d.claimed), broken: number(d.broken),
-      wasted: number(d.wasted), submit: number(d.submit), verdict: text(d.verdict), 
+      wasted: number(d.wasted), submit: number(d.submit), verdict: text(d.verdict),
       reason: list(d.steps).map((step) => text(object(step).text)).filter(Boolean).join("; "),
       stopped: d.breaker === "open",
       owners: Object.entries(object(d.owners)).sort((a, b) => b[1] - a[1]) };
@@ -74,7 +74,7 @@ export function matches(row, filter) {
 
 // How many pods a status has no room for, and only counts.
 export function leftOut(status) {
-  return Object.values(object(object(status.left_out).pods)).reduce((all, count) => all + number(count), 0);
+  return Object.values(object(object(object(status).left_out).pods)).reduce((all, count) => all + number(count), 0);
 }
 
 // How many pods and jobs there are, by state, and how long a bind took that nineteen of twenty were quicker than.

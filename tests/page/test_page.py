@@ -76,7 +76,7 @@ ROWS = "[...document.querySelectorAll('#pods tbody tr')].map(row => [...row.cell
 def test_table(world, browser):
     browser.look(1280, 900)
     browser.open(world.url)
-    check("pods and jobs are shown", browser.wait("document.querySelectorAll('#pods tbody tr').length === 9"), browser.ask(ROWS))
+    check("pods and jobs are shown", browser.wait("document.querySelectorAll('#pods tbody tr').length === 9"), (browser.ask(ROWS), browser.complaints))
     rows = {row[0]: row for row in browser.ask(ROWS)}
     check("a job that runs, with its bind", rows["pilot-a"][1:5] == ["node-1", "payload-0", "12.0", "alice"] and
           rows["pilot-a"][7] == "switched 2.5 s", rows["pilot-a"])
