@@ -273,7 +273,10 @@ def resized(ad, name, shape):
 
 
 def query(site, demand, image, more):
-    taken = "".join(text for _, text in re.findall(r'R"(x?)\((.*)\)\1"', read(demand, "contract.hpp")))
+    # The clauses of container_jobs(), each of one or more string literals.
+    clauses = re.findall(r"\{JobRule::\w+,(.*?)\},\n", read(demand, "contract.cpp"), re.S)
+    literals = [re.findall(r'R"(x?)\((.*)\)\1"|"([^"]*)"', clause) for clause in clauses]
+    taken = " && ".join("".join(raw or plain for _, raw, plain in parts) for parts in literals)
     parts = ["JobStatus == 1", "JobUniverse == 5", taken.replace("GlidepodPilotJobs", "False").replace("GlidepodDefaultImage", f'"{image}"' if image else "undefined")]
     parts += ['RequestK8SNamespace =?= "default"'] if site == "b" else []
     if site == "c":
