@@ -119,6 +119,11 @@ std::string ImageReference::full_name() const {
   return full_repository() + ":" + (tag.empty() ? "latest" : tag);
 }
 
+bool keeps_tag(const std::string& written, const std::string& admitted) {
+  const auto asked = ImageReference::parse(written), got = ImageReference::parse(admitted);
+  return asked && got && asked->tag == got->tag;
+}
+
 std::string full_name_of(const std::string& image) {
   const auto reference = ImageReference::parse(image);
   return reference ? reference->full_name() : image;

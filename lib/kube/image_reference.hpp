@@ -25,6 +25,9 @@ struct ImageReference {
   std::string full_repository() const;
 };
 
+// Whether admission, which may have led it to another registry, has left the tag of what was written.
+bool keeps_tag(const std::string& written, const std::string& admitted);
+
 // The full name of an image as written; what is no reference stays as it is.
 std::string full_name_of(const std::string& image);
 

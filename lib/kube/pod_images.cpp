@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/kube/image_reference.hpp"
 #include "lib/kube/tested_change.hpp"
 
 namespace glidepod::kube {
@@ -33,7 +34,9 @@ class PodImages::Change final : public TestedChange {
     if (pod) {
       images_.saw(*pod);
       const ContainerSpec* spec = pod->container(wanted_.container);
-      if (wanted_.once && spec != nullptr) images_.once_[wanted_.container] = spec->image;
+      // What makes the name one of its own is its tag.
+      if (wanted_.once && spec != nullptr && keeps_tag(wanted_.image, spec->image))
+        images_.once_[wanted_.container] = spec->image;
       return finish(std::move(pod));
     }
     // An image that the API does not take, or one that is not there any more.

@@ -25,6 +25,7 @@ struct Scene {
   int writes = 0, version = 1;
   std::function<std::optional<FakeServer::Reply>(const FakeServer::Request&)> meddle;
   std::string mirror;
+  bool tags_dropped = false;  // beside a digest
 
   Scene() {
     server.on_request = [this](const FakeServer::Request& request) {
@@ -48,6 +49,8 @@ struct Scene {
       return false;
     }
     std::string wanted = image();
+    if (const auto at = wanted.find('@'); tags_dropped && at != std::string::npos)
+      set(wanted = wanted.substr(0, wanted.find(':')) + wanted.substr(at));
     if (!wanted.starts_with(mirror)) set(mirror + wanted);
     ++writes;
     grow();
@@ -123,6 +126,28 @@ TEST_CASE("images: nor where the image has come back meanwhile") {
   CHECK(s.change("a:1").ok());
   CHECK_FALSE(s.store(late));
   CHECK(s.image() == "a:1");
+}
+
+TEST_CASE("images: nor where admission makes two names of their own the same one") {
+  Scene s;
+  s.tags_dropped = true;
+  const std::string digest = "@sha256:" + std::string(64, '1');
+  const auto once = [&](const std::string& image) {
+    return s.change(image, std::chrono::seconds(5), "payload-0", true);
+  };
+  CHECK(once("a:g-1" + digest).ok());
+  std::string late;
+  s.meddle = [&](const FakeServer::Request& request) -> std::optional<FakeServer::Reply> {
+    late = request.body;
+    return FakeServer::Reply{};
+  };
+  CHECK_FALSE(s.change("b:1", Milliseconds(50)).ok());
+  s.meddle = {};
+  CHECK(s.change("b:1").ok());
+  CHECK(once("a:g-2" + digest).ok());
+  CHECK(s.image() == "a" + digest);
+  CHECK_FALSE(s.store(late));
+  CHECK(s.image() == "a" + digest);
 }
 
 TEST_CASE("images: an image that does not come back is changed whatever else has happened to the pod") {
