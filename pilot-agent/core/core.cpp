@@ -300,14 +300,14 @@ bool is_told(const Container& container) {
 std::vector<std::string> Core::missing() const {
   std::vector<std::string> names;
   for (const Container& container : containers_)
-    if (container.glue == 0 || is_told(container)) names.push_back(container.name);
+    if (container.glue == 0 || container.stopped || is_told(container)) names.push_back(container.name);
   return names;
 }
 
 std::vector<std::string> Core::unended() const {
   std::vector<std::string> names;
   for (const Container& container : containers_)
-    if (container.glue != 0 || container.stopped_late) names.push_back(container.name);
+    if (container.glue != 0 || container.stopped) names.push_back(container.name);
   return names;
 }
 

@@ -41,6 +41,7 @@ void Core::on_hello(GlueId glue, const std::string& name, const std::string& ins
   has_ended(*container);
   container->glue = glue;
   container->instance = container->last_instance = instance;
+  container->stopped = false;
   container->since = now;
   container->shown_running = false;
   container->earlier = std::exchange(container->shown, {});
@@ -96,7 +97,7 @@ void Core::greet(Container& container, Time now) {
 void Core::on_goodbye(GlueId glue, Time now) {
   Container* container = find_glue(glue);
   if (container == nullptr) return;
-  container->stopped_late |= finishing_;
+  container->stopped = true;
   if (Job* job = container->job()) {  // it may yet say how the job ended
     if (!job->goodbye()) job->end.goodbye_at = now;
     if (container->kind() == State::running && job->request.client != 0) act(Vacate{job->request.client});

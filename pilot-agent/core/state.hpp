@@ -161,7 +161,7 @@ struct Container {
   std::string owner;          // of the last job since it started; empty: it had none
   bool spoiled = false;       // must be made fresh before its next use
   bool unclean = false;       // and its glue clears nothing any more
-  bool stopped_late = false;  // its glue was told that the pilot ends, and then to end by somebody else
+  bool stopped = false;       // its glue was told to end, and no other has come since
   // An earlier agent may have had jobs in it, whose owners nobody knows any more: it is patched before any
   // use.
   bool inherited = false;

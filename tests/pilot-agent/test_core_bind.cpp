@@ -372,6 +372,24 @@ TEST_CASE(
   CHECK_FALSE(h.core.ending());
 }
 
+// The job's processes take their time; then the kubelet starts it again.
+TEST_CASE("core: a container that is being stopped when the pilot's command ends will be back") {
+  Harness h(2);
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.core.on_goodbye(h.glue[0], h.now);
+  h.core.call_home(h.now);
+  h.take();
+  CHECK(h.core.missing() == std::vector<std::string>{"payload-0"});
+  h.core.finish(h.now);
+  h.core.on_glue_lost(h.glue[0], h.now);
+  h.core.on_glue_lost(h.glue[1], h.now);
+  CHECK(h.core.unended() == std::vector<std::string>{"payload-0"});
+  h.hello(0);
+  h.core.on_glue_lost(h.glue[0], h.now);
+  CHECK(h.core.unended().empty());
+}
+
 // Its glue would be stopped after Finish, and started again with nobody to end it.
 TEST_CASE("core: a container that is told another image, and has yet to get it, is missing at the end") {
   Harness h(2);
