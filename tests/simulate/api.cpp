@@ -79,7 +79,11 @@ void Api::touch() {
   publish(*pod());
 }
 
-std::string Api::admitted(const std::string& image) const {
+std::string Api::admitted(const std::string& written) const {
+  std::string image = written;
+  const auto at = image.find('@');
+  const auto tag = at == std::string::npos ? at : image.find(':', image.find('/'));
+  if (world_.weather.tags_dropped && tag < at) image.erase(tag, at - tag);
   if (!world_.weather.mirror || image.starts_with(Images::k_mirror)) return image;
   return std::string(Images::k_mirror) + image;
 }
@@ -114,7 +118,8 @@ bool Api::store(const Change& change) {
   return true;
 }
 
-void Api::request(const Change& change, Milliseconds timeout, std::function<void(const Answer&)> handler) {
+void Api::request(const Change& change, Milliseconds timeout,
+                  const std::function<void(const Answer&)>& handler) {
   World& w = world_;
   const Weather& weather = w.weather;
   const auto fail = [&w, handler](Milliseconds wait, Failure failure) {
@@ -173,6 +178,13 @@ void Api::watch(std::uint64_t after, std::function<void(PodVersion)> changed, st
   cut_ = std::move(cut);
   streaming_ = true;
   for (std::size_t i = after; i < versions_.size(); ++i) stream(versions_[i]);
+  if (Random silent = world_.random.aside(world_.clock.steps() + 50);
+      world_.weather.silent_streams > 0 && silent.chance(world_.weather.silent_streams))
+    world_.clock.after(silent.delay(0, 5000), [this, id = stream_] {
+      if (id != stream_) return;
+      world_.say("api: the watch falls silent");
+      streaming_ = false;
+    });
   if (down || world_.fault(100))
     world_.clock.after(world_.random.delay(1, 2000), [this, id = stream_] {
       if (id == stream_) this->cut();

@@ -42,7 +42,7 @@ class Api {
   };
   // One attempt. The handler is called once, by then or a little later. What the request does may come after
   // that.
-  void request(const Change& change, Milliseconds timeout, std::function<void(const Answer&)> handler);
+  void request(const Change& change, Milliseconds timeout, const std::function<void(const Answer&)>& handler);
 
   // A stream of versions after this one; told until cut. One at a time.
   void watch(std::uint64_t after, std::function<void(PodVersion)> changed, std::function<void()> cut);

@@ -8,8 +8,12 @@ namespace glidepod::simulate {
 
 using namespace agent;
 
+namespace {
+constexpr std::chrono::seconds k_leave_time{20};
+}
+
 void Driver::start() {
-  if (up()) return;
+  if (up() || end_ != End::none) return;
   ++life_;
   Policy policy = world_.weather.policy;
   policy.nonce_prefix = "g" + std::to_string(life_);
@@ -51,12 +55,15 @@ void Driver::die() {
   world_.properties.agent_died();
   was_before_ = true;
   pumping_ = given_up_ = draining_ = false;
+  leaving_ = Leaving::no;
   version_.clear();
   seen_.reset();
   once_.clear();
   patches_.clear();
   resize_ = 0;
   sizing_since_.clear();
+  free_since_.clear();
+  looked_at_ = {};
   watch_ = 0;
   watch_failures_ = 0;
   world_.api.unwatch();
@@ -72,8 +79,35 @@ void Driver::die() {
 
 void Driver::tell(const Event& what) {
   if (!up()) return;
+  check_free();
   what(*core_, world_.now());
   pump();
+}
+
+// Who has waited in the queue since the last look, though a container was free at both.
+void Driver::check_free() {
+  constexpr std::chrono::seconds k_pause{5}, k_bound{120};
+  if (world_.now() < looked_at_ + k_pause || leaving_ != Leaving::no) return;
+  // Who waits for a size waits for what the kubelet does; and what a user has left is waited for.
+  if (world_.weather.policy.resize || world_.weather.glue_wedged) return;
+  looked_at_ = world_.now();
+  const auto before = std::exchange(free_since_, {});
+  const Snapshot snapshot = core_->snapshot();
+  const auto is_idle = [](const Snapshot::One& one) { return one.state == State::idle; };
+  if (snapshot.waiting.empty() || std::ranges::none_of(snapshot.containers, is_idle)) return;
+  for (const ClientId id : world_.starters.waiting()) {
+    const Request& request = world_.starters.client(id).request;
+    const auto is_it = [&](const Snapshot::Queued& queued) {
+      return !queued.pulling && queued.job == request.job && queued.image == request.image &&
+             queued.owner == request.owner;
+    };
+    if (request.any_image || !serves(id) || std::ranges::none_of(snapshot.waiting, is_it)) continue;
+    const auto found = before.find(id);
+    const Time since = found == before.end() ? world_.now() : found->second;
+    free_since_[id] = since;
+    if (world_.now() > since + k_bound)
+      world_.properties.broken("nobody waits while a container is free", std::to_string(id));
+  }
 }
 
 void Driver::drain() {
@@ -84,6 +118,36 @@ void Driver::drain() {
   for (const ClientId id : world_.starters.waiting())
     if (serves(id) && world_.starters.client(id).launches == 0)
       world_.properties.broken("who has not begun is refused when the pilot ends", std::to_string(id));
+}
+
+void Driver::leave() {
+  world_.say("agent: its command has ended");
+  leaving_ = Leaving::home;
+  world_.clock.after(k_leave_time, mine([this] {
+                       if (leaving_ == Leaving::home) go_on_leaving(false);
+                     }));
+  tell([](Core& core, Time now) { core.call_home(now); });
+}
+
+void Driver::go_on_leaving(bool in_time) {
+  const bool home = leaving_ == Leaving::home;
+  if (in_time && !(home ? core_->missing().empty() : !core_->ending())) return;
+  const auto left = home ? core_->missing() : core_->unended();
+  if (!left.empty()) {
+    world_.say("agent: fails the pod for {}", left.front());
+    end_ = End::failed;
+    return die();
+  }
+  if (!home) {
+    world_.say("agent: has ended");
+    end_ = End::well;
+    return die();
+  }
+  leaving_ = Leaving::finish;
+  world_.clock.after(k_leave_time, mine([this] {
+                       if (leaving_ == Leaving::finish) go_on_leaving(false);
+                     }));
+  tell([](Core& core, Time now) { core.finish(now); });
 }
 
 GlueId Driver::connect(int box, std::uint64_t instance) {
@@ -154,6 +218,8 @@ void Driver::pump() {
     for (const Action& action : actions) std::visit([this](const auto& a) { run(a); }, action);
   }
   pumping_ = false;
+  if (leaving_ != Leaving::no) go_on_leaving(true);
+  if (!up()) return;
   adjust_watch();
   adjust_timer();
   if (world_.weather.policy.resize) check_sizing();
@@ -236,6 +302,7 @@ void Driver::run(const AskImage& action) {
   const auto content = world_.images.in_registry(action.image);
   const bool nothing = content && world_.images.content(*content).runs_nothing;
   if (refused) world_.properties.launch_failed(client);
+  if (silent) world_.properties.registry_silent();
   // A deadline is told a little late.
   world_.clock.after(silent ? left + Milliseconds(world_.random.aside(4).between(0, 20))
                             : std::min(left, world_.takes(10, 3000)),

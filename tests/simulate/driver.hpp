@@ -28,6 +28,10 @@ class Driver {
   bool up() const { return core_.has_value(); }
   bool given_up() const { return given_up_; }
   void drain();  // the pod is to be deleted
+  // Its command has ended by itself, and with it all jobs: what pilot-agent/main.cpp and agent.cpp do then.
+  void leave();
+  enum class End : std::uint8_t { none, well, failed };
+  End end() const { return end_; }
   bool draining() const { return draining_; }
   const agent::Core* core() const { return core_ ? &*core_ : nullptr; }
   // What the kernel tells the core.
@@ -79,6 +83,7 @@ class Driver {
   void run(const agent::CloseSession&) {}
   void run(const agent::Refuse&) {}
   void close_glue(agent::GlueId glue);
+  void go_on_leaving(bool in_time);
   void to_glue(agent::GlueId glue, std::function<void(Glue&)> what);
   // driver_api.cpp
   using PodHandler = std::function<void(const Api::Answer&)>;
@@ -104,11 +109,14 @@ class Driver {
   void resize(SizeChange change);
   void resized(const SizeChange& change, const Api::Answer& answer);
   void check_sizing();
+  void check_free();
   void saw(const PodVersion& pod);
   void get_first_pod();
   void adjust_watch();
   void watch_next();
   void watch_failed(const kube::Failure& failure);
+  void await_word(Milliseconds silence);
+  void watched(const PodVersion& pod);
   void adjust_timer();
   // A handler of this agent's life; nothing happens if it has ended.
   template <typename F>
@@ -125,15 +133,21 @@ class Driver {
   std::map<agent::GlueId, Link> links_;
   std::map<agent::ClientId, bool> clients_;
   std::set<agent::User> users_;  // as the agent's file has them, which outlives it
+  enum class Leaving : std::uint8_t { no, home, finish };
+  Leaving leaving_ = Leaving::no;
+  End end_ = End::none;
   bool pumping_ = false, was_before_ = false, given_up_ = false, draining_ = false;
   PodVersion seen_;                               // the newest
   std::map<std::string, std::string> once_;       // by container: its image, if that cannot come back
   std::map<std::string, std::uint64_t> patches_;  // by container: the newest attempt, without its answer yet
   std::uint64_t resize_ = 0;                      // the newest attempt, without its answer yet
-  std::map<std::string, agent::Time> sizing_since_;  // by container that waits for its size
-  std::string version_;                              // of the newest answer to a patch
-  std::string watch_version_;                        // to go on from; empty: from the present state
-  std::uint64_t watch_ = 0, last_watch_ = 0;         // 0: not watching
+  agent::Time looked_at_{};
+  std::map<agent::ClientId, agent::Time> free_since_;  // by who waits while a container is free
+  std::map<std::string, agent::Time> sizing_since_;    // by container that waits for its size
+  std::string version_;                                // of the newest answer to a patch
+  std::string watch_version_;                          // to go on from; empty: from the present state
+  std::uint64_t watch_ = 0, last_watch_ = 0;           // 0: not watching
+  std::uint64_t words_ = 0;                            // heard of watches
   int watch_failures_ = 0;
   std::optional<agent::Time> timer_due_;
   std::uint64_t timer_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/kube/image_reference.hpp"
 #include "tests/simulate/driver.hpp"
 #include "tests/simulate/world.hpp"
 
@@ -12,6 +13,7 @@ using kube::Failure;
 
 namespace {
 constexpr Milliseconds k_attempt_timeout{15'000};
+constexpr Milliseconds k_first_silence{5'000}, k_longest_silence{30'000}, k_question_limit{5'000};
 constexpr Milliseconds k_first_get_pause{30'000};
 constexpr std::chrono::hours k_first_get_deadline{24};
 }  // namespace
@@ -91,7 +93,9 @@ void Driver::changed(const ImageChange& change, const Api::Answer& answer) {
     return tell([&](Core& core, Time now) { core.on_patched(attempt, failure, now); });
   }
   saw(*pod);
-  if (change.wanted.once) once_[change.wanted.container] = (*pod)->container(change.wanted.container)->image;
+  const std::string& admitted = (*pod)->container(change.wanted.container)->image;
+  if (change.wanted.once && kube::keeps_tag(change.wanted.image, admitted))
+    once_[change.wanted.container] = admitted;
   version_ = (*pod)->resource_version;
   world_.say("agent: the answer to Patch {}: version {}", attempt, version_);
   tell([&](Core& core, Time now) { core.on_patched(attempt, **pod, now); });
@@ -180,19 +184,15 @@ void Driver::watch_next() {
                                   return watch_failed(*failure);
                                 const PodVersion pod = std::get<PodVersion>(answer);
                                 watch_failures_ = 0;
-                                watch_version_ = pod->resource_version;
                                 const std::uint64_t id = watch_;
-                                saw(pod);
-                                tell([&](Core& core, Time now) { core.on_pod(*pod, now); });
-                                world_.properties.told(*pod);
+                                watched(pod);
                                 if (id == watch_) watch_next();
                               }));
   }
+  await_word(k_first_silence);
   world_.api.watch(std::stoull(watch_version_), still([this](const PodVersion& pod) {
-                     watch_version_ = pod->resource_version;
-                     saw(pod);
-                     tell([&](Core& core, Time now) { core.on_pod(*pod, now); });
-                     world_.properties.told(*pod);
+                     await_word(k_first_silence);
+                     watched(pod);
                    }),
                    still([this] {
                      watch_version_.clear();
@@ -200,7 +200,39 @@ void Driver::watch_next() {
                    }));
 }
 
+void Driver::watched(const PodVersion& pod) {
+  watch_version_ = pod->resource_version;
+  saw(pod);
+  tell([&](Core& core, Time now) { core.on_pod(*pod, now); });
+  world_.properties.told(*pod);
+}
+
+// What lib/kube/pod_watch.cpp makes of a stream that tells nothing: it asks.
+void Driver::await_word(Milliseconds silence) {
+  ++words_;
+  if (world_.weather.silent_streams == 0) return;  // nothing would be heard
+  const auto still = [this](auto what) {
+    return mine([this, id = watch_, words = words_, what](const auto&... arguments) {
+      if (id == watch_ && words == words_) what(arguments...);
+    });
+  };
+  world_.clock.after(silence, still([this, silence, still] {
+                       world_.api.request({}, k_question_limit,
+                                          still([this, silence](const Api::Answer& answer) {
+                                            const auto* pod = std::get_if<PodVersion>(&answer);
+                                            if (pod == nullptr) return await_word(silence);
+                                            const auto told = std::stoull(watch_version_);
+                                            if (Api::version(**pod) <= told)
+                                              return await_word(std::min(2 * silence, k_longest_silence));
+                                            const std::uint64_t id = watch_;
+                                            watched(*pod);
+                                            if (id == watch_) watch_next();
+                                          }));
+                     }));
+}
+
 void Driver::watch_failed(const Failure& failure) {
+  ++words_;
   world_.clock.after(
       http::backoff(++watch_failures_, static_cast<double>(world_.random.between(0, 100)) / 100, failure),
       mine([this, id = watch_] {

@@ -39,6 +39,11 @@ Images::Images(Random& random, const Weather& weather, SteadyTime) {
   add(Content::Kind::good);
   tags_[std::string(k_home_name)] = {k_home};
   pull(std::string(k_home_name), k_home);
+  if (weather.home_names) {
+    const std::string repository(repository_in(k_home_name));
+    wanted_ = {repository + ":latest", "docker.io/library/pilot:1", repository + "@" + contents_[0].digest};
+    tags_[wanted_[0]] = tags_[wanted_[1]] = {k_home};
+  }
   for (int i = 0; i < weather.images; ++i) {
     const bool bad = i > 0 && random.chance(weather.bad_images);
     const int content =

@@ -113,7 +113,8 @@ void Properties::launched(const Box& box, ClientId id) {
     broken("a job has its slot's memory", fmt::format("client {} in {}", id, box.name));
   const bool asked = world_.weather.resize_served && request.slot_size.memory > 0;
   const bool hasty = world_.weather.policy.bind_deadline < agent::Policy().bind_deadline;
-  if (asked && world_.weather.calm() && !hasty && has != request.slot_size)
+  if (asked && world_.weather.calm() && !hasty && world_.weather.silent_streams == 0 &&
+      has != request.slot_size)
     broken("where nothing goes wrong, a job has its slot's size",
            fmt::format("client {} in {}", id, box.name));
   const bool means = world_.images.means(request.image, box.now->content);
@@ -184,6 +185,7 @@ void Properties::noted(std::string_view line) {
 }
 
 void Properties::given_up() {
+  if (nothing_else_wrong()) broken("one image's failures change nothing for others", "the pilot gives up");
   if (!world_.kubelet.silent() && failures_ < world_.weather.policy.give_up_after)
     broken("a job that starts ends a row of failures", std::to_string(failures_));
 }
@@ -240,6 +242,14 @@ void Properties::failed(ClientId id, Fault fault, std::string_view message) {
   if (fault == Fault::user && !client.blamed && !refused && !ran_nothing && !behind &&
       !world_.images.can_be_at_fault(client.request.image))
     wrong("the user is at fault only for what the user can mend");
+  const bool asks = client.request.verb == wire::Verb::run;  // a registry, which may be silent
+  // There may be more jobs here than containers, which HTCondor never has. How long anybody waits while one
+  // is free has a bound of its own.
+  const bool full = message.starts_with("no payload container became free");
+  if (fault != Fault::user && !client.gone && client.outer == 0 && !asks && !full &&
+      !world_.weather.home_names && nothing_else_wrong() && !had_to_wait(id) && !world_.driver.given_up() &&
+      !client.request.image.empty() && !world_.images.can_be_at_fault(client.request.image))
+    wrong("one image's failures change nothing for others");
   // A job that ended by SIGTERM or SIGKILL may as well have been stopped from outside: that is documented.
   const bool doubtful = client.end && client.end->how == ExitStatus::How::signaled &&
                         (client.end->number == SIGTERM || client.end->number == SIGKILL);
@@ -248,13 +258,27 @@ void Properties::failed(ClientId id, Fault fault, std::string_view message) {
     wrong("a job that ended by itself does not fail");
 }
 
-// Where the status may show another of its names, a digest cannot be learnt.
+// Images cannot be had or started, and that is all.
+bool Properties::nothing_else_wrong() const {
+  const Weather& weather = world_.weather;
+  const bool hasty = weather.policy.bind_deadline < agent::Policy().bind_deadline;
+  // A size is waited for less long than a stream may be silent.
+  if ((weather.policy.resize && weather.silent_streams > 0) || registry_silent_) return false;
+  return weather.calm() && !hasty && !weather.drained && !weather.tags_move && !weather.tags_dropped;
+}
+
+// Where the status may show another of its names, a digest cannot be learnt; without tags of its own no start
+// has a name of its own.
 bool Properties::can_learn() const {
-  return !world_.weather.many_names && !world_.weather.bare_ids && !world_.weather.tags_move;
+  const Weather& weather = world_.weather;
+  return !weather.many_names && !weather.bare_ids && !weather.tags_move && !weather.tags_dropped &&
+         !weather.home_names;
 }
 
 bool Properties::had_to_wait(ClientId id) const {
-  return !can_learn() && backed_off_.contains(id);
+  // Where ids are not told, or streams are silent, a digest may be learnt too late for the next switch.
+  const Weather& weather = world_.weather;
+  return (!can_learn() || !weather.ids_told || weather.silent_streams > 0) && backed_off_.contains(id);
 }
 
 void Properties::paused(const Box& box, const std::string& image) {

@@ -37,6 +37,8 @@ class Properties {
   // From the node.
   void launched(const Box& box, agent::ClientId client);
   void launch_failed(agent::ClientId client);
+  // A registry says nothing for as long as a job may wait, and that job keeps its container meanwhile.
+  void registry_silent() { registry_silent_ = true; }
   void noted(std::string_view line);  // a line of the agent's log
   void given_up();
   void ended(agent::ClientId client, ExitStatus status, std::string_view cause, bool after_goodbye);
@@ -63,6 +65,7 @@ class Properties {
  private:
   std::set<uid_t> left_;
   bool can_learn() const;
+  bool nothing_else_wrong() const;
 
   struct Last {
     std::uint64_t instance = 0;
@@ -80,6 +83,7 @@ class Properties {
   std::map<std::uint64_t, Alike> alike_;  // by instance
   std::uint64_t version_ = 0;             // of the newest pod told
   int failures_ = 0;                      // that the log tells of since a job started
+  bool registry_silent_ = false;
   bool home_told_ = false;                // the agent knows the pilot's imageID
   std::set<std::uint64_t> leaving_;       // instances that were there when a patch was sent
   std::set<std::string> young_;           // containers patched before it did

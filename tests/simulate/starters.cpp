@@ -142,6 +142,10 @@ void Starters::leaves(ClientId id) {
   if (!client.answered) next_job(client.slot);
 }
 
+void Starters::all_leave() {
+  for (const ClientId id : waiting()) leaves(id);
+}
+
 void Starters::answered(ClientId id, ExitStatus status) {
   Client& client = clients_.at(id);
   client.answered = true;

@@ -53,6 +53,7 @@ class Starters {
   void answered(agent::ClientId id, ExitStatus status);
   void failed(agent::ClientId id);
   void agent_gone(agent::ClientId id);
+  void all_leave();
   // The clients that have no answer.
   std::vector<agent::ClientId> waiting() const;
 

@@ -36,6 +36,11 @@ Weather::Weather(Random& random) {
   policy.resize = sizes.chance(400);
   resize_served = policy.resize && sizes.chance(900);
   born_ready = containers > 1 && random.aside(16).chance(400);
+  tags_dropped = ids_told && random.aside(20).chance(100);
+  if (Random silent = random.aside(21); silent.chance(200))
+    silent_streams = static_cast<int>(silent.between(100, 900));
+  ends = random.aside(22).chance(150);
+  home_names = random.aside(23).chance(150);
   pilot_jobs = containers > 1 && random.aside(19).chance(300);
   if (!faults) return;
   if (policy.resize && sizes.chance(600)) resize_astray = static_cast<int>(sizes.between(50, 900));

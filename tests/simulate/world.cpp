@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
 
 namespace glidepod::simulate {
 
@@ -175,8 +176,28 @@ const std::string& World::run(std::uint64_t most_steps) {
   run_until(now() + weather.storm, most_steps);
   say("the storm is over");
   storm = false;
-  finals(most_steps);
+  // A glue that somebody has stopped says neither goodbye nor that it ends: it is gone like one that ended.
+  if (weather.ends && !weather.glue_wedged)
+    ends(most_steps);
+  else
+    finals(most_steps);
   return properties.verdict();
+}
+
+// The pilot's command ends by itself, whatever the containers are at: the pod is over then, well or as
+// failed.
+void World::ends(std::uint64_t most_steps) {
+  api.down = false;
+  driver.start();
+  run_until(now() + random.aside(24).delay(1, 120'000), most_steps);
+  if (!properties.verdict().empty() || !driver.up() || !driver.core()->usable() || driver.given_up()) return;
+  starters.all_leave();
+  driver.leave();
+  run_until(now() + seconds(700), most_steps);
+  if (!properties.verdict().empty() || driver.end() == Driver::End::failed) return;
+  if (driver.end() == Driver::End::none) return properties.broken("the pod ends", "the agent goes on");
+  for (const Box& box : kubelet.boxes())
+    if (box.runs() || !box.now || box.now->end.exit_code != 0) properties.broken("the pod ends", box.name);
 }
 
 // The world is calm. Whoever waits is answered; then every container can be used, by all at once, and again.
@@ -189,13 +210,15 @@ void World::finals(std::uint64_t most_steps) {
     if (starters.client(id).request.any_image || driver.serves(id))
       return properties.broken("nobody waits for ever", fmt::format("client {}", id));
   const auto good = images.startable();
+  std::map<std::string, int>
+      killed;  // by image: another name of the pilot's own content is found out by that
   if (kubelet.silent() && !driver.given_up())
     return properties.broken("a pod whose status is final takes no more jobs", "the pilot goes on");
   if (driver.given_up() || driver.draining() || good.empty()) return;
-  // In a container that could not be made anew, an earlier agent's job may yet write.
+  // In a container that could not be made anew, as the API refused it, an earlier agent's job may yet write.
   const bool all_idle = std::ranges::all_of(
       kubelet.boxes(), [this](const Box& box) { return driver.state_of(box.name) == agent::State::idle; });
-  if (!properties.left().empty() && all_idle)
+  if (!properties.left().empty() && all_idle && !properties.refused)
     return properties.broken("what a lost job has left is removed when the world is calm",
                              fmt::format("user {}", *properties.left().begin()));
   for (int round = 0; round < 4; ++round) {
@@ -220,18 +243,40 @@ void World::finals(std::uint64_t most_steps) {
     const bool stuck = weather.bare_ids && std::ranges::any_of(kubelet.boxes(), [](const Box& box) {
                          return box.glue && box.glue->alive() && box.glue->wedged();
                        });
-    const bool hasty = weather.policy.bind_deadline < agent::Policy().bind_deadline;
+    // Where admission drops tags, the same content again is no change to a kubelet.
+    const bool nameless = weather.tags_dropped;
+    // A size is waited for less long than a stream may be silent.
+    const bool hasty = weather.policy.bind_deadline < agent::Policy().bind_deadline ||
+                       (weather.policy.resize && weather.silent_streams > 0);
     for (const ClientId id : asked)
-      if (!starters.client(id).ran && (round > 0 || !weather.glue_wedged) && !stuck && !hasty &&
+      if (!starters.client(id).ran && (round > 0 || !weather.glue_wedged) && !stuck && !hasty && !nameless &&
           !properties.had_to_wait(id) && !properties.sizes_refused)
         return properties.broken("every container is of use when the world is calm",
                                  fmt::format("client {}", id));
     run_until(now() + seconds(600), most_steps);
     if (!properties.verdict().empty()) return;
-    for (const ClientId id : asked)
-      if (!starters.client(id).answered)
-        return properties.broken("nobody waits for ever", fmt::format("client {}", id));
+    for (const ClientId id : asked) {
+      const Client& client = starters.client(id);
+      if (!client.answered) return properties.broken("nobody waits for ever", fmt::format("client {}", id));
+      if (round > 0 && client.ran && client.cause != "itself" && killed[client.request.image]++ > 0)
+        return properties.broken("when the world is calm, a job that began ends by itself",
+                                 fmt::format("client {}: {}", id, client.cause));
+    }
   }
+  ask_for_none(most_steps);
+}
+
+// What no registry has is told of soon, though a stream be silent: the bind has 600 s.
+void World::ask_for_none(std::uint64_t most_steps) {
+  const auto& wanted = images.wanted();
+  const auto none = std::ranges::find_if(wanted, [this](const std::string& image) {
+    return images.never_there(image) && images.can_be_at_fault(image);
+  });
+  if (none == wanted.end() || properties.refused) return;
+  const ClientId id = starters.ask(0, wire::Verb::test, *none, "last-none", false);
+  run_until(now() + seconds(400), most_steps);
+  if (properties.verdict().empty() && !driver.given_up() && !starters.client(id).answered)
+    properties.broken("an image that does not exist is told of soon", fmt::format("client {}", id));
 }
 
 }  // namespace glidepod::simulate

@@ -70,6 +70,8 @@ class World {
   void strike();
   void run_until(SteadyTime end, std::uint64_t most_steps);
   void finals(std::uint64_t most_steps);
+  void ends(std::uint64_t most_steps);
+  void ask_for_none(std::uint64_t most_steps);
   bool tell_;
 };
 
