@@ -158,10 +158,10 @@ struct Container {
   // What the kubelet was told last: the reference in the patch, its image as jobs ask for it, and what
   // admission made of it, which may lead to a mirror.
   std::string told, told_image, admitted;
-  std::string owner;          // of the last job since it started; empty: it had none
-  bool spoiled = false;       // must be made fresh before its next use
-  bool unclean = false;       // and its glue clears nothing any more
-  bool stopped = false;       // its glue was told to end, and no other has come since
+  std::string owner;     // of the last job since it started; empty: it had none
+  bool spoiled = false;  // must be made fresh before its next use
+  bool unclean = false;  // and its glue clears nothing any more
+  bool stopped = false;  // its glue was told to end, and no other has come since
   // An earlier agent may have had jobs in it, whose owners nobody knows any more: it is patched before any
   // use.
   bool inherited = false;
