@@ -74,11 +74,11 @@ class Config {
       if (value == *target) chosen = word;
     }
     return one_of(
-        std::move(name), std::move(chosen), std::move(names), std::move(about),
+        name, std::move(chosen), std::move(names), about,
         [target, values = std::move(values)](std::string_view word) { *target = values.find(word)->second; });
   }
-  Key& flag(std::string name, bool* target, std::string about) {
-    return choice(std::move(name), target, {{"yes", true}, {"no", false}}, std::move(about));
+  Key& flag(const std::string& name, bool* target, const std::string& about) {
+    return choice(name, target, {{"yes", true}, {"no", false}}, about);
   }
   // May stand several times in a file; the environment separates the values by line ends. The check's Error
   // says what must be.
