@@ -1,0 +1,263 @@
+#!/usr/bin/python3
+"""Writes all mutants of C++ sources into them, each chosen at run time by its number (mutant.hpp).
+
+usage: instrument.py DATABASE TREE TABLE FILE...
+
+DATABASE is the folder of a compile_commands.json of TREE, whose FILEs are changed in place; TABLE gets a line a mutant:
+number, file, line, kind, the text that it changes, with tabs between. Kinds:
+
+  negate   a condition of if, while, for or ?:, or an operand of && or ||
+  compare  < and <=, > and >=, == and != exchanged
+  drop     an expression that is a statement, break, continue, or a return without a value, left out
+
+What only tells people is left alone: calls of the names in TELLS. So is what the compiler evaluates.
+"""
+
+import bisect
+import json
+import os
+import shlex
+import sys
+
+from clang.cindex import CursorKind, Index, TokenKind, TranslationUnit
+
+TELLS = {"note", "warn", "debug", "info", "error", "trace", "critical", "log"}
+OTHER = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
+BODIES = {CursorKind.IF_STMT, CursorKind.FOR_STMT, CursorKind.WHILE_STMT, CursorKind.CXX_FOR_RANGE_STMT, CursorKind.DO_STMT}
+CONSTANT = {CursorKind.STATIC_ASSERT, CursorKind.ENUM_CONSTANT_DECL, CursorKind.TEMPLATE_TYPE_PARAMETER,
+            CursorKind.TEMPLATE_NON_TYPE_PARAMETER}
+
+
+class File:
+    def __init__(self, index, path, arguments):
+        self.path = path
+        with open(path, "rb") as file:
+            self.text = file.read()
+        self.unit = index.parse(path, args=arguments, options=TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD)
+        errors = [str(d) for d in self.unit.diagnostics if d.severity >= 3]
+        if errors:
+            sys.exit(f"{path}: {errors[0]}")
+        self.tokens = [t for t in self.unit.get_tokens(extent=self.unit.cursor.extent) if t.kind != TokenKind.COMMENT]
+        self.starts = [t.extent.start.offset for t in self.tokens]
+        self.macros = sorted((c.extent.start.offset, c.extent.end.offset) for c in self.unit.cursor.get_children()
+                             if c.kind == CursorKind.MACRO_INSTANTIATION and self.mine(c))
+        self.found = {}  # (start, end, kind): where the operator of a comparison is
+
+    def mine(self, cursor):
+        file = cursor.location.file
+        return file is not None and file.name == self.path
+
+    def extent(self, cursor):
+        return cursor.extent.start.offset, cursor.extent.end.offset
+
+    def in_macro(self, start, end):
+        """Whether a part of it comes from a macro, where texts and extents differ."""
+        return any(begin < end and start < finish for begin, finish in self.macros)
+
+    def token_at(self, offset):
+        """The first one that begins at or after it."""
+        return bisect.bisect_left(self.starts, offset)
+
+    def text_of(self, start, end):
+        return " ".join(self.text[start:end].decode().split())
+
+    # --- what there is -----------------------------------------------------------------------------------------------
+
+    def add(self, kind, start, end, operator=None):
+        if end > start and not self.in_macro(start, end):
+            self.found[start, end, kind] = operator
+
+    def drop(self, cursor):
+        start, end = self.extent(cursor)
+        semicolon = self.token_at(end)
+        if semicolon < len(self.tokens) and self.tokens[semicolon].spelling == ";":
+            self.add("drop", start, self.tokens[semicolon].extent.end.offset)
+
+    def compare(self, cursor):
+        children = list(cursor.get_children())
+        operands = [c for c in children if c.kind.is_expression()]
+        if len(operands) < 2:
+            return
+        left, right = self.extent(operands[0]), self.extent(operands[-1])
+        if not (left[0] == cursor.extent.start.offset and left[1] <= right[0] and right[1] == cursor.extent.end.offset):
+            return
+        between = [t for t in self.tokens[self.token_at(left[1]):self.token_at(right[0])] if t.kind == TokenKind.PUNCTUATION]
+        if len(between) != 1 or between[0].spelling not in OTHER:
+            return
+        extent = between[0].extent
+        self.add("compare", left[0], right[1], (extent.start.offset, extent.end.offset, between[0].spelling))
+
+    def condition(self, cursor):
+        """Where the condition is that its parentheses hold; nothing where that declares something."""
+        first = self.token_at(cursor.extent.start.offset)
+        while self.tokens[first].spelling != "(":
+            if self.tokens[first].spelling == "constexpr":
+                return None
+            first += 1
+        depth, last = 0, first
+        while True:
+            depth += {"(": 1, ")": -1}.get(self.tokens[last].spelling, 0)
+            if depth == 0:
+                break
+            last += 1
+        begin, end = self.tokens[first].extent.end.offset, self.tokens[last].extent.start.offset
+        inside = [c for c in cursor.get_children() if begin <= c.extent.start.offset and c.extent.end.offset <= end]
+        if cursor.kind == CursorKind.FOR_STMT:
+            semicolons = [t.extent.start.offset for t in self.tokens[first:last] if t.spelling == ";"]
+            inside = [c for c in inside if semicolons and semicolons[0] < c.extent.start.offset < semicolons[-1]]
+        inside = [c for c in inside if c.kind.is_expression()]
+        return inside[-1] if inside and (cursor.kind == CursorKind.FOR_STMT or self.ends(inside[-1], end)) else None
+
+    def ends(self, cursor, end):
+        return not self.text[cursor.extent.end.offset:end].strip()
+
+    def connective(self, cursor):
+        """The operands of && and ||."""
+        operands = [c for c in cursor.get_children() if c.kind.is_expression()]
+        if cursor.kind != CursorKind.BINARY_OPERATOR or len(operands) != 2:
+            return []
+        gap = self.tokens[self.token_at(operands[0].extent.end.offset):self.token_at(operands[1].extent.start.offset)]
+        return operands if [t.spelling for t in gap if t.spelling not in "()"] in (["&&"], ["||"]) else []
+
+    def tells(self, cursor):
+        first = self.token_at(cursor.extent.start.offset)
+        words = []
+        for token in self.tokens[first:first + 7]:
+            if token.spelling == "(":
+                break
+            words.append(token.spelling)
+        return bool(words) and words[-1] in TELLS
+
+    def walk(self, cursor):
+        if cursor.kind in CONSTANT:
+            return
+        if cursor.kind in (CursorKind.FUNCTION_DECL, CursorKind.CXX_METHOD, CursorKind.CONSTRUCTOR, CursorKind.VAR_DECL,
+                           CursorKind.FUNCTION_TEMPLATE, CursorKind.CONVERSION_FUNCTION):
+            first = self.token_at(cursor.extent.start.offset)
+            # Up to its body or value.
+            for token in self.tokens[first:]:
+                if token.spelling in ("{", "=", ";", "("):
+                    break
+                if token.spelling in ("constexpr", "consteval", "constinit"):
+                    return
+        if cursor.kind == CursorKind.CASE_STMT:  # not its label
+            for child in list(cursor.get_children())[1:]:
+                self.statement(child)
+                self.walk(child)
+            return
+        children = list(cursor.get_children())
+        if cursor.kind in (CursorKind.IF_STMT, CursorKind.WHILE_STMT, CursorKind.FOR_STMT, CursorKind.DO_STMT):
+            found = self.condition(cursor) if cursor.kind != CursorKind.DO_STMT else None
+            if found is not None:
+                self.add("negate", *self.extent(found))
+        elif cursor.kind == CursorKind.CONDITIONAL_OPERATOR and children:
+            self.add("negate", *self.extent(children[0]))
+        for operand in self.connective(cursor):
+            self.add("negate", *self.extent(operand))
+        if cursor.kind.is_expression():
+            self.compare(cursor)
+        if cursor.kind in (CursorKind.COMPOUND_STMT, CursorKind.DEFAULT_STMT):
+            for child in children:
+                self.statement(child)
+        elif cursor.kind in BODIES:
+            for child in children[1:]:
+                before = self.tokens[self.token_at(child.extent.start.offset) - 1].spelling
+                if before in (")", "else", "do"):
+                    self.statement(child)
+        for child in children:
+            self.walk(child)
+
+    def statement(self, cursor):
+        plain = cursor.kind in (CursorKind.BREAK_STMT, CursorKind.CONTINUE_STMT)
+        bare = cursor.kind == CursorKind.RETURN_STMT and not list(cursor.get_children())
+        if plain or bare or (cursor.kind.is_expression() and not self.tells(cursor)):
+            self.drop(cursor)
+
+    # --- the new text ------------------------------------------------------------------------------------------------
+
+    def changed(self, number):
+        """The text with all of them, and of each (number, line, kind, text). The first has this number."""
+        # Which of the two ways to say that it is not equal.
+        for start, end, kind in [one for one in self.found if one[2] == "negate"]:
+            if (self.found.get((start, end, "compare")) or " ")[-1] in ("==", "!="):
+                del self.found[start, end, "compare"]
+        told, inside = [], {}
+        ranges = sorted(self.found, key=lambda one: (one[0], -one[1], -len(one[2]) if one[2] != "drop" else -99))
+        above = []
+        for one in ranges:
+            while above and above[-1][1] <= one[0]:
+                above.pop()
+            inside.setdefault(above[-1] if above else None, []).append(one)
+            above.append(one)
+            line = self.text.count(b"\n", 0, one[0]) + 1
+            told.append((number, line, one[2], self.text_of(one[0], one[1])))
+            inside[one, "number"] = number
+            number += 1
+
+        def between(parent, start, end):
+            out, at = [], start
+            for one in inside.get(parent, []):
+                if one[0] < start or one[1] > end:
+                    continue
+                out += [self.text[at:one[0]].decode(), render(one)]
+                at = one[1]
+            return "".join(out) + self.text[at:end].decode()
+
+        def render(one):
+            start, end, kind = one
+            on = f"::glidepod::mutants::on({inside[one, 'number']})"
+            if kind == "negate":
+                return f"({on} != static_cast<bool>({between(one, start, end)}))"
+            if kind == "drop":
+                return f"{{ if (!{on}) {between(one, start, end)} }}"
+            begin, after, operator = self.found[one]
+            left, right = between(one, start, begin), between(one, after, end)
+            return f"({on} ? {left} {OTHER[operator]} {right} : {left} {operator} {right})"
+
+        return '#include "tests/mutants/mutant.hpp"\n' + between(None, 0, len(self.text)), told
+
+    def look(self):
+        for cursor in self.unit.cursor.get_children():
+            if self.mine(cursor):
+                self.walk(cursor)
+
+
+def arguments_of(database, path):
+    for entry in database:
+        if os.path.realpath(os.path.join(entry["directory"], entry["file"])) == path:
+            words = shlex.split(entry["command"])[1:]
+            kept, skip = [], False
+            for word in words:
+                if skip:
+                    skip = False
+                elif word in ("-o", "-c"):
+                    skip = word == "-o"
+                elif word != entry["file"] and not word.startswith(("-W", "-g")):
+                    kept.append(word)
+            return kept
+    sys.exit(f"{path}: not in the database")
+
+
+def main():
+    if len(sys.argv) < 5:
+        sys.exit(__doc__.strip())
+    database, tree, table, *files = sys.argv[1:]
+    with open(os.path.join(database, "compile_commands.json")) as file:
+        database = json.load(file)
+    index, number = Index.create(), 0
+    with open(table, "w") as out:
+        for name in files:
+            path = os.path.realpath(os.path.join(tree, name))
+            source = File(index, path, arguments_of(database, path))
+            source.look()
+            text, told = source.changed(number)
+            with open(path, "w") as file:
+                file.write(text)
+            for mutant, line, kind, what in told:
+                print(mutant, name, line, kind, what, sep="\t", file=out)
+            number += len(told)
+            print(f"{name}: {len(told)} mutants", flush=True)
+
+
+if __name__ == "__main__":
+    main()
