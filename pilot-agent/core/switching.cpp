@@ -281,6 +281,7 @@ void Core::judge(Container& container, EventKind event, Time now) {
   if (trouble.kind == Trouble::Kind::none || !step.answered) return;
   // What was wrong stays known while the kubelet waits before it tries again.
   const bool says_why = !trouble.back_off || step.trouble.kind == Trouble::Kind::none;
+  const bool another_kind = says_why && trouble.kind != step.trouble.kind;
   if (says_why && trouble.message != step.trouble.message && step.waiting)
     note("event=trouble container={} image={} job={} reason={}", container.name, word(step.reference),
          word(step.waiting->request.job), quoted(trouble.message));
@@ -292,16 +293,16 @@ void Core::judge(Container& container, EventKind event, Time now) {
     if (alone || is_about(trouble.message, container.admitted))
       return fail_switch(container, wire::Fault::user, trouble.message, State::broken, event, now);
     if (step.proof == Proof::goodbye) return;  // the goodbye is about to come
-    // It may be that of an image before, and nobody is blamed for that: by way of home, it will be told
-    // again.
-    step.goodbye_needed = true;
-    return next_step(container, step, now);
+    // They may be of an image before. The kubelet names the image when it says that it waits before it tries
+    // again; until then nobody is blamed.
   }
   const bool same_name =
       tags_dropped_ && step.trouble.back_off && kube::waiting_of(status.reason) == kube::Waiting::back_off;
   if (step.trouble.kind == Trouble::Kind::busy || same_name) return step.pull_deadline.reset();
-  if (!step.trouble_since) step.trouble_since = now;
-  step.pull_deadline = *step.trouble_since + patience_with(step.trouble, policy_);
+  if (!step.trouble_since || (another_kind && trouble.kind == Trouble::Kind::user)) step.trouble_since = now;
+  const bool unnamed = step.trouble.kind == Trouble::Kind::user && step.leg == Leg::target;
+  step.pull_deadline =
+      *step.trouble_since + (unnamed ? policy_.status_patience : patience_with(step.trouble, policy_));
 }
 
 void Core::check_switch(Container& container, Time now) {

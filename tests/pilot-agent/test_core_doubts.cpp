@@ -267,3 +267,46 @@ TEST_CASE("doubts: jobs that fail together count as one try, and make the pause 
   h.ask(k_doubted, wire::Verb::test);
   CHECK(h.count<Patch>() == patches + 1);
 }
+
+namespace {
+// The container has failed before and is just at home, where the kubelet may yet act on what it was told
+// earlier: words that name no image may be of that one.
+ClientId asks_after_a_failure(Harness& h) {
+  fails(h, k_doubted, "manifest unknown");
+  h.patched();
+  h.hello();
+  h.runs_home(0);
+  const ClientId client = h.ask(k_image_a, wire::Verb::test);
+  CHECK(h.last<Patch>().image == k_image_a);
+  h.patched();
+  h.goodbye();
+  h.waits(0, "ErrImagePull", "unsupported image-specific operation on artifact");
+  h.pass(9s);
+  CHECK(h.last<Fail>().client != client);
+  return client;
+}
+}  // namespace
+
+TEST_CASE("doubts: words that blame an image without its name wait for it") {
+  Harness h;
+  const ClientId client = asks_after_a_failure(h);
+  h.waits(0, "ImagePullBackOff",
+          "Back-off pulling image \"" + k_image_a +
+              "\": ErrImagePull: unsupported image-specific operation on artifact");
+  CHECK(h.last<Fail>().client == client);
+  CHECK(h.last<Fail>().fault == wire::Fault::user);
+}
+
+TEST_CASE("doubts: words that blame an image, and are never told with its name, hold no job and no slot") {
+  Harness h;
+  const ClientId client = asks_after_a_failure(h);
+  h.waits(0, "ImagePullBackOff", "Back-off pulling image");
+  h.pass(1s);
+  CHECK(h.last<Fail>().client == client);
+  CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+  CHECK(h.last<Patch>().image.ends_with("@" + k_digest_home));
+  CHECK(h.core.snapshot().failures == 0);
+  // It is another's turn meanwhile, and these words come to no hold, however often.
+  REQUIRE(h.core.snapshot().doubts.size() == 1);
+  CHECK(h.core.snapshot().doubts[0].named == "docker://" + k_image_a);
+}
