@@ -126,7 +126,11 @@ def base(name):
 
 
 def layer(name, changes):
-    entries = base(name)
+    return archive(merged(base(name), changes))
+
+
+def merged(entries, changes):
+    """The entries with changes, which take away what they cover."""
     for path, entry in changes.items():
         if entry is None or entry[0] == "link":  # nothing stays below a link
             for below in [one for one in entries if one == path or one.startswith(path + "/")]:
@@ -137,6 +141,10 @@ def layer(name, changes):
         parent = path.rpartition("/")[0]
         if parent and (parent not in entries or entries[parent][0] != "folder"):
             del entries[path]
+    return entries
+
+
+def archive(entries):
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for path, entry in entries.items():
@@ -164,21 +172,21 @@ def request(method, url, data=None, kind="application/octet-stream"):
     return urllib.request.urlopen(asked, timeout=60)
 
 
+def push_blob(url, data):
+    digest = "sha256:" + hashlib.sha256(data).hexdigest()
+    place = request("POST", f"{url}/blobs/uploads/", b"").headers["Location"]
+    request("PUT", f"{place}{'&' if '?' in place else '?'}digest={digest}", data)
+    return {"digest": digest, "size": len(data)}
+
+
 def push(registry, name, tag, image, program=None):
     """Puts one image, uncompressed, into the registry at http://REGISTRY."""
     url = f"http://{registry}/v2/{name}"
-
-    def blob(data):
-        digest = "sha256:" + hashlib.sha256(data).hexdigest()
-        place = request("POST", f"{url}/blobs/uploads/", b"").headers["Location"]
-        request("PUT", f"{place}{'&' if '?' in place else '?'}digest={digest}", data)
-        return {"digest": digest, "size": len(data)}
-
     data = layer(name.rpartition("/")[2], image.files)
-    packed = blob(data)
+    packed = push_blob(url, data)
     settings = {"Env": ["PATH=/bin"], "Cmd": ["/bin/sh"]} | image.config
-    config = blob(json.dumps({"architecture": "amd64", "os": "linux", "config": settings,
-                              "rootfs": {"type": "layers", "diff_ids": [packed["digest"]]}}).encode())
+    config = push_blob(url, json.dumps({"architecture": "amd64", "os": "linux", "config": settings,
+                                        "rootfs": {"type": "layers", "diff_ids": [packed["digest"]]}}).encode())
     manifest = {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
                 "config": {"mediaType": "application/vnd.oci.image.config.v1+json"} | config,
                 "layers": [{"mediaType": "application/vnd.oci.image.layer.v1.tar"} | packed]}

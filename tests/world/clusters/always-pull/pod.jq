@@ -1,0 +1,1 @@
+.spec.containers[].imagePullPolicy = "Always" | .spec.initContainers[].imagePullPolicy = "Always"

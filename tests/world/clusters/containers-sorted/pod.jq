@@ -1,0 +1,1 @@
+.spec.containers |= (sort_by(.name) | reverse)

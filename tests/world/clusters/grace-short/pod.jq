@@ -1,0 +1,1 @@
+.spec.terminationGracePeriodSeconds = 20

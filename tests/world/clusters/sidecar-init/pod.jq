@@ -1,0 +1,2 @@
+.spec.initContainers |= [{name: "mesh-proxy", image: $busybox, command: ["sleep", "100000"],
+    securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: ["ALL"]}}} + {restartPolicy: "Always"}] + .

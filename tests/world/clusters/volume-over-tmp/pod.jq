@@ -1,0 +1,2 @@
+.spec.volumes += [{name: "tmp", emptyDir: {}}]
+| (.spec.containers[] | select(.name | startswith("payload-"))).volumeMounts += [{name: "tmp", mountPath: "/tmp"}]

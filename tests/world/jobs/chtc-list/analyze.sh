@@ -1,0 +1,2 @@
+#!/bin/sh
+wc -l $1.txt >$1-out.txt

@@ -1,0 +1,2 @@
+#!/bin/sh
+test "$1" = 5 && echo "$2" >post.txt

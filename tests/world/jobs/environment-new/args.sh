@@ -1,0 +1,3 @@
+#!/bin/sh
+for a; do echo "[$a]"; done
+env

@@ -1,0 +1,2 @@
+#!/bin/sh
+test "$EXPERIMENT" = fermilab && test -f simple.cmd && echo "got $*"

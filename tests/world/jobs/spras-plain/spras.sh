@@ -1,0 +1,2 @@
+#!/bin/sh
+mkdir -p output/deep && cp input/a output/deep/a

@@ -1,0 +1,2 @@
+#!/bin/sh
+for a; do echo "[$a]"; done
