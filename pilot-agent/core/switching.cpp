@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/base/text.hpp"
 #include "lib/kube/image_reference.hpp"
 #include "lib/kube/waiting.hpp"
 #include "pilot-agent/core/core.hpp"
@@ -225,6 +226,13 @@ bool is_about(const std::string& words, const std::string& reference) {
   return image &&
          (words.find(reference) != std::string::npos || words.find(image->full_name()) != std::string::npos);
 }
+// Whether they are of a start that the status tells together with its image. (What a status says besides may
+// be of two instances: the image of the one, the reason of the one before.)
+bool is_of_last_start(const std::string& words, const ContainerStatus& status, const std::string& reference) {
+  const auto& last = status.last_terminated;
+  return last && kube::never_started(last->reason) && one_line(last->message) == words &&
+         !status.image_id.empty() && shows_image(status, reference);
+}
 }  // namespace
 
 namespace {
@@ -290,7 +298,8 @@ void Core::judge(Container& container, EventKind event, Time now) {
     pulls_.missed(step.target);
   if (trouble.kind == Trouble::Kind::user && step.leg == Leg::target) {
     const bool alone = step.proof == Proof::goodbye && container.glue == 0;
-    if (alone || is_about(trouble.message, container.admitted))
+    const std::string& words = trouble.message;
+    if (alone || is_about(words, container.admitted) || is_of_last_start(words, status, container.admitted))
       return fail_switch(container, wire::Fault::user, trouble.message, State::broken, event, now);
     if (step.proof == Proof::goodbye) return;  // the goodbye is about to come
     // They may be of an image before. The kubelet names the image when it says that it waits before it tries

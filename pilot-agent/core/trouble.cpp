@@ -91,7 +91,7 @@ Trouble by_words(std::string_view reason, std::string_view message, auto is_faul
     trouble.kind = Kind::passing;
   else if (is_fault(text))
     trouble.kind = Kind::user;
-  trouble.counts |= trouble.kind == Kind::unknown;
+  trouble.counts |= trouble.kind == Kind::unknown || trouble.kind == Kind::user;
   return trouble;
 }
 

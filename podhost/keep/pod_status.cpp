@@ -166,6 +166,7 @@ class StatusMaker {
       status["ready"] = init && run.exit_code == 0;
       return status;
     }
+    status["image"] = run.image;
     status["state"] = waiting_state(container, wanted, init);
     status["lastState"] = terminated(run);
     return status;

@@ -297,16 +297,36 @@ TEST_CASE("doubts: words that blame an image without its name wait for it") {
   CHECK(h.last<Fail>().fault == wire::Fault::user);
 }
 
-TEST_CASE("doubts: words that blame an image, and are never told with its name, hold no job and no slot") {
+TEST_CASE("doubts: words of a start are those of the image that the status tells with it") {
+  Harness h;
+  const ClientId client = asks_after_a_failure(h);
+  kube::ContainerStatus& status = h.status(0);
+  status.reason = "CrashLoopBackOff";
+  status.message = "back-off 10s restarting failed container";
+  status.last_terminated =
+      kube::Termination{"StartError", "/glidepod: not a directory", 128, 0, "containerd://7"};
+  SUBCASE("and no other's") {
+    h.tell();
+    CHECK(h.last<Fail>().client != client);
+  }
+  SUBCASE("its own") {
+    status.image = k_image_a;
+    status.image_id = "reg.example/a@" + k_digest_a;
+    h.tell();
+    CHECK(h.last<Fail>().client == client);
+    CHECK(h.last<Fail>().fault == wire::Fault::user);
+  }
+}
+
+TEST_CASE("doubts: words that blame an image, and are never told with its name, hold no slot for long") {
   Harness h;
   const ClientId client = asks_after_a_failure(h);
   h.waits(0, "ImagePullBackOff", "Back-off pulling image");
   h.pass(1s);
   CHECK(h.last<Fail>().client == client);
-  CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+  CHECK(h.last<Fail>().fault == wire::Fault::doubt);
   CHECK(h.last<Patch>().image.ends_with("@" + k_digest_home));
   CHECK(h.core.snapshot().failures == 0);
-  // It is another's turn meanwhile, and these words come to no hold, however often.
   REQUIRE(h.core.snapshot().doubts.size() == 1);
   CHECK(h.core.snapshot().doubts[0].named == "docker://" + k_image_a);
 }
