@@ -12,6 +12,8 @@ using std::chrono::steady_clock;
 // How long all is expected to come to rest: since the last new process, and at most.
 constexpr Milliseconds k_quiet = Milliseconds(200);
 constexpr Milliseconds k_longest_stop = std::chrono::seconds(1);
+// Nor before so many looks: among a thousand processes that want the processor, one can take seconds.
+constexpr int k_fewest_passes = 10;
 // How long the killed may take before it is looked whether all were.
 constexpr Milliseconds k_kill_round = Milliseconds(200);
 constexpr Milliseconds k_dying = Milliseconds(20);
@@ -60,7 +62,8 @@ Milliseconds Ending::stop(SteadyTime now) {
   }
   const bool at_rest = stopping_->pass();
   if (stopping_->found_new()) found_new_at_ = now;
-  const bool overdue = now - found_new_at_ >= k_quiet || now - stopping_since_ >= k_longest_stop;
+  const bool overdue = stopping_->passes() >= k_fewest_passes &&
+                       (now - found_new_at_ >= k_quiet || now - stopping_since_ >= k_longest_stop);
   if (!at_rest && !overdue) return stopping_->pause();
   kill_found();
   stopping_.reset();

@@ -26,6 +26,7 @@ class Pursuit {
   // Of the last pass.
   const std::vector<ProcessStat>& found() const { return found_; }
   bool found_new() const { return found_new_; }
+  int passes() const { return passes_; }
   // How long to the next pass: the signalled need the processor to act on it.
   Milliseconds pause() const { return Milliseconds(passes_ <= 3 ? 0 : passes_ <= 30 ? 1 : 10); }
 

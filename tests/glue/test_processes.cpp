@@ -1,10 +1,16 @@
 #include "glue/processes.hpp"
 
 #include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <string>
+#include <thread>
+
+#include "glue/pursuit.hpp"
+#include "lib/base/child.hpp"
 
 using namespace glidepod;
 using namespace glidepod::glue;
@@ -56,4 +62,33 @@ TEST_CASE("processes: this one is among all") {
   const auto all = all_processes();
   REQUIRE(all.ok());
   CHECK(std::ranges::count(all.value(), ::getpid(), &ProcessStat::pid) == 1);
+}
+
+// A fork bomb of a thousand processes leaves glue so little of the processor that a look takes seconds. One
+// that then kills what it has found makes room for those that it has not, which are a thousand again before
+// the next look.
+TEST_CASE("processes: however long a look takes, several come before anything is killed") {
+  auto child = Child::fork([] {
+    while (true) ::pause();
+    return 0;
+  });
+  REQUIRE(child.ok());
+  const auto has_ended = [&] {
+    siginfo_t info{};
+    REQUIRE(::waitid(P_PID, static_cast<id_t>(child->pid()), &info, WEXITED | WNOHANG | WNOWAIT) == 0);
+    return info.si_pid != 0;
+  };
+  SteadyTime now = std::chrono::steady_clock::now();
+  Ending ending(now, std::chrono::hours(1));
+  int steps = 0;
+  while (!has_ended() && steps < 100) {
+    REQUIRE(ending.step(now).has_value());
+    ++steps;
+    now += std::chrono::seconds(2);
+    ::kill(child->pid(), SIGCONT);  // it never comes to rest
+    std::this_thread::sleep_for(Milliseconds(10));
+  }
+  CHECK(steps >= 10);
+  CHECK(steps < 100);
+  CHECK(child->wait().value().status == ExitStatus::signaled(SIGKILL));
 }
