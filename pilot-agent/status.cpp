@@ -42,6 +42,13 @@ Json binds_json(const Binds& binds) {
       {"count", count}, {"within", within}, {"took_s", std::chrono::duration<double>(binds.took).count()}};
 }
 
+Json doubted_names(const Snapshot& snapshot, SteadyTime now) {
+  Json names = Json::array();
+  for (const Snapshot::Doubted& doubt : snapshot.doubts)
+    if (doubt.until > now) names.push_back(doubt.named);
+  return names;
+}
+
 }  // namespace
 
 StatusFile::StatusFile(Loop& loop, Paths paths, std::string pod, std::function<Snapshot()> look)
@@ -69,22 +76,17 @@ std::string StatusFile::since(const std::string& key, const std::string& what, W
   return time_text(from);
 }
 
-Json StatusFile::doubts(const Snapshot& snapshot) {
-  Json result = Json::array();
-  const SteadyTime now = std::chrono::steady_clock::now();
-  std::optional<SteadyTime> first;
-  for (const Snapshot::Doubted& doubt : snapshot.doubts) {
-    if (doubt.until <= now) continue;
-    result.push_back(doubt.named);
-    first = std::min(first.value_or(doubt.until), doubt.until);
-  }
+// When the first of the images in doubt is tried again, the file is another one.
+void StatusFile::write_when_over(const Snapshot& snapshot, SteadyTime now) {
   loop_.cancel(std::exchange(over_, 0));
-  if (!first) return result;
+  std::optional<SteadyTime> first;
+  for (const Snapshot::Doubted& doubt : snapshot.doubts)
+    if (doubt.until > now) first = std::min(first.value_or(doubt.until), doubt.until);
+  if (!first) return;
   over_ = loop_.after(std::chrono::ceil<Milliseconds>(*first - now), [this] {
     over_ = 0;
     write();
   });
-  return result;
 }
 
 Json StatusFile::describe(const Snapshot& snapshot, WallTime now) {
@@ -94,7 +96,7 @@ Json StatusFile::describe(const Snapshot& snapshot, WallTime now) {
                  {"binds", binds_json(snapshot.binds)},
                  {"given_up", snapshot.given_up},
                  {"shortage", snapshot.shortage},
-                 {"doubts", doubts(snapshot)},
+                 {"doubts", doubted_names(snapshot, std::chrono::steady_clock::now())},
                  {"waiting", Json::array()},
                  {"pulls", Json::array()},
                  {"containers", Json::array()}};
@@ -134,7 +136,9 @@ Json StatusFile::describe(const Snapshot& snapshot, WallTime now) {
 
 void StatusFile::write() {
   const WallTime now = std::chrono::system_clock::now();
-  Json status = describe(look_(), now);
+  const Snapshot snapshot = look_();
+  write_when_over(snapshot, std::chrono::steady_clock::now());
+  Json status = describe(snapshot, now);
   const auto text = [&status] { return json_text(status, 1) + '\n'; };
   if (std::string is = text(); std::exchange(last_, is) == is) return;
   // It goes to the pool, where everybody may read it, by way of HTCondor's own user.

@@ -45,8 +45,7 @@ class StatusFile {
 
  private:
   nlohmann::json describe(const Snapshot& snapshot, WallTime now);
-  // Those that are not tried now; it is written again when the first of them is.
-  nlohmann::json doubts(const Snapshot& snapshot);
+  void write_when_over(const Snapshot& snapshot, SteadyTime now);
   // Since when this is so.
   std::string since(const std::string& key, const std::string& what, WallTime now);
   void write();

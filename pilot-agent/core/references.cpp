@@ -26,7 +26,7 @@ void Core::look_at_names(const Container& container, const std::string& referenc
                          const std::string& admitted) {
   const auto asked = ImageReference::parse(reference), got = ImageReference::parse(admitted);
   if (tags_dropped_ || !asked || !got || asked->digest.empty() || asked->tag.empty()) return;
-  if (got->digest != asked->digest || got->tag == asked->tag) return;
+  if (got->digest != asked->digest || kube::keeps_tag(reference, admitted)) return;
   tags_dropped_ = true;
   warn(
       "event=tags_dropped container={} asked={} got={} reason=\"admission changes the tag beside a digest: "

@@ -121,7 +121,7 @@ Trouble trouble_of(const kube::ContainerStatus& status, Credentials credentials)
       return pause && trouble.kind != Trouble::Kind::user ? of_pause(status.message) : trouble;
     }
     case kube::Waiting::never:
-      return {Trouble::Kind::user, status.message.empty() ? reason : one_line(status.message), false, false};
+      return {Trouble::Kind::user, status.message.empty() ? reason : one_line(status.message), false, true};
     case kube::Waiting::create:
       return by_words(reason, status.message, is_start_fault);
     case kube::Waiting::config:
