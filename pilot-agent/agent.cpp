@@ -116,6 +116,12 @@ void Agent::get_first_pod() {
       pod_grace_ = std::chrono::seconds(pod->grace_seconds);
       images_->saw(*pod);
       core_.on_first_pod(pod.value(), earlier_agents_, now());
+      others_ = core_.others(*pod);
+      if (!others_.empty())
+        spdlog::info(
+            "event=beside containers={} reason=\"this pod has them too: when the pilot has ended, it "
+            "has the kubelet end them\"",
+            fmt::join(others_, ","));
     } else {
       spdlog::error("event=api_failed what=\"get this pod\" reason={}", quoted(pod.error().message()));
       loop_.after(k_first_get_pause, [this] { get_first_pod(); });

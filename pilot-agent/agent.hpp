@@ -56,11 +56,14 @@ class Agent {
   // Why it is not ready: for people.
   std::string state() const { return core_.snapshot().to_string(); }
   std::size_t containers() const { return core_.containers(); }
+  // What runs in the pod beside pilot and payload, and may never end by itself.
+  const std::vector<std::string>& others() const { return others_; }
   bool expects_births() const { return core_.expects_births(); }
   // From the order to end to the end by force, by the pod's spec once it is known.
   std::chrono::seconds pod_grace() const { return pod_grace_; }
-  // Has the kubelet end the whole pod as Failed, where restartPolicy OnFailure would start the pilot again
-  // for ever; done is called once the API has answered, or does not in time.
+  // Has the kubelet end the whole pod, as Failed: restartPolicy OnFailure would start a pilot that failed
+  // again for ever, and what a service mesh adds would run on after one that did not. done is called once the
+  // API has answered, or does not in time.
   void fail_pod(const std::function<void()>& done);
   // The pilot is about to end: refuses whoever has no job that runs, so that their starters say so while they
   // can.
@@ -184,6 +187,7 @@ class Agent {
   std::vector<ImageRule> rules_;
   Shared shared_;
   kube::PodName pod_;
+  std::vector<std::string> others_;
   std::chrono::seconds pod_grace_{30};
   uid_t trusted_uid_ = 0;
   InnerUsers inner_users_;

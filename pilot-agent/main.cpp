@@ -197,6 +197,8 @@ class Program {
   }
 
   void finished(const std::vector<std::string>& unended) {
+    // The pilot ended well, and its container says so; the pod would run on.
+    if (unended.empty() && !agent_->others().empty()) return agent_->fail_pod([this] { loop_.stop(); });
     if (unended.empty()) return loop_.stop();
     fail(fmt::format("{}, and {} does not end", ending_, fmt::join(unended, ", ")));
   }

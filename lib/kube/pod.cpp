@@ -183,6 +183,11 @@ const ContainerSpec* Pod::container(std::string_view container) const {
   return found == containers.end() ? nullptr : &*found;
 }
 
+const ContainerSpec* Pod::pilot() const {
+  if (const ContainerSpec* named = container(k_pilot_container)) return named;
+  return containers.empty() ? nullptr : &containers.front();
+}
+
 Result<Pod> parse_pod(std::string_view document) {
   const auto json = parse(document);
   if (!json) return json.error().in("pod");

@@ -57,6 +57,9 @@ struct ContainerSpec {
   Size size = {};
 };
 
+// The pilot's container in a pod.
+inline constexpr std::string_view k_pilot_container = "pilot";
+
 // The few fields of a Pod that Glidepod's pilots need.
 struct Pod {
   std::string name;
@@ -80,6 +83,9 @@ struct Pod {
   // nullptr if there is none of this name.
   const ContainerStatus* status(std::string_view container) const;
   const ContainerSpec* container(std::string_view container) const;
+  // The pilot's own, wherever an admission has put it: the one of that name; where none has it, the first.
+  // nullptr only of a pod without containers.
+  const ContainerSpec* pilot() const;
 };
 
 // Fields that are missing or null are left empty; a field of another type is an error that names it.

@@ -167,19 +167,19 @@ void Core::take(Container& container, const kube::ContainerStatus& status) {
 
 void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
   if (pod_known_ || pod.containers.empty()) return;
-  home_container_ = pod.containers.front().name;
+  home_container_ = pod.pilot()->name;
   credentials_ = pod.pull_secrets ? Credentials::some : Credentials::none;
   pulls_.begin(pod.wanted_images, credentials_);
-  home_.image = pod.containers.front().image;
+  home_.image = pod.pilot()->image;
   queue_told(pod);
   look_at_home(pod);
   const kube::ContainerStatus* own = pod.status(home_container_);
   const bool fresh = agents == Earlier::none && (own == nullptr || own->restart_count == 0);
   if (!names_given_) {
-    for (std::size_t i = 1; i < pod.containers.size(); ++i) {
-      const kube::ContainerSpec& spec = pod.containers[i];
+    for (const kube::ContainerSpec& spec : pod.containers) {
       const bool payload = !spec.command.empty() && spec.command.front().ends_with("/glue");
-      if (payload && find(spec.name) == nullptr) containers_.emplace_back().name = spec.name;
+      if (payload && spec.name != home_container_ && find(spec.name) == nullptr)
+        containers_.emplace_back().name = spec.name;
     }
   }
   pod_known_ = true;
@@ -209,6 +209,15 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
   const auto clearing = [](const Left& left) { return left.user.clearing; };
   if (std::ranges::any_of(left_, clearing)) earlier_cleared_at_ = now + k_cleared_within;
   settle(now);
+}
+
+std::vector<std::string> Core::others(const kube::Pod& pod) const {
+  std::vector<std::string> names;
+  for (const kube::ContainerSpec& spec : pod.containers) {
+    const bool payload = std::ranges::find(containers_, spec.name, &Container::name) != containers_.end();
+    if (!payload && spec.name != home_container_) names.push_back(spec.name);
+  }
+  return names;
 }
 
 void Core::on_pod(const kube::Pod& pod, Time now) {

@@ -110,6 +110,9 @@ class Core {
   // A container that the pod was made with a job's image for has yet to come.
   bool expects_births() const;
   std::size_t containers() const { return containers_.size(); }
+  // The containers of the pod that are neither the pilot's own nor its payload's, as a service mesh adds
+  // them.
+  std::vector<std::string> others(const kube::Pod& pod) const;
   std::optional<State> state_of(std::string_view container) const;
   Snapshot snapshot() const;
   // Who has a job, or may have left something in shared places. For the next agent, should this one be

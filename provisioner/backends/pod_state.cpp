@@ -7,6 +7,7 @@
 #include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/time.hpp"
+#include "lib/kube/pod.hpp"
 #include "lib/kube/pulls.hpp"
 #include "lib/kube/quantity.hpp"
 #include "lib/kube/waiting.hpp"
@@ -22,7 +23,7 @@ constexpr std::int64_t k_crash_loop = 5;
 // The container that the provisioner's settings are about.
 std::size_t pilot_index(const Json& containers) {
   for (std::size_t i = 0; i < containers.size(); ++i)
-    if (text_view(containers[i], "name") == "pilot") return i;
+    if (text_view(containers[i], "name") == kube::k_pilot_container) return i;
   return 0;
 }
 
@@ -91,6 +92,13 @@ bool is_jobless(const Json& pilot) {
   const bool ran =
       !member(state, "terminated").is_null() || !member(member(pilot, "lastState"), "terminated").is_null();
   return !ran || crash_loops(pilot);
+}
+
+// Where a service mesh runs on beside it, a pilot that has ended well has the kubelet end its pod, as Failed.
+bool ended_well(const Json& status, const Json& pilot) {
+  const auto& code = member(member(member(pilot, "state"), "terminated"), "exitCode");
+  return text_view(status, "reason") == "DeadlineExceeded" && code.is_number_integer() &&
+         code.get<std::int64_t>() == 0;
 }
 
 // Whose doing the end is of a pod that has ended.
@@ -265,7 +273,8 @@ Result<Pod> read_pod(const Json& pod) {
   const auto& pilot = pilot_status(pod);
   const auto phase = text_view(status, "phase");
   if (phase == "Succeeded" || phase == "Failed") {
-    result.state = phase == "Failed" ? PodState::failed : PodState::succeeded;
+    const bool failed = phase == "Failed" && !ended_well(status, pilot);
+    result.state = failed ? PodState::failed : PodState::succeeded;
     result.since = end_time(status, result.since);
     result.end = end_of(pod, pilot);
   } else if (metadata.contains("deletionTimestamp") || phase == "Unknown") {

@@ -43,6 +43,15 @@ TEST_CASE("pod: the fields a pilot needs") {
   CHECK_FALSE(payload.terminated.has_value());
 }
 
+TEST_CASE("pod: the pilot's container is the one of that name, and the first where none has it") {
+  Pod pod;
+  CHECK(pod.pilot() == nullptr);
+  pod.containers = {{"proxy", "p:1", {}}, {"payload-0", "g:1", {}}};
+  CHECK(pod.pilot()->name == "proxy");
+  pod.containers.push_back({"pilot", "g:1", {}});
+  CHECK(pod.pilot()->name == "pilot");
+}
+
 TEST_CASE("pod: a memory limit is read as Kubernetes writes it, and one that cannot be read is none") {
   const auto limit = [](const std::string& memory) {
     const auto pod =

@@ -142,6 +142,18 @@ TEST_CASE("home: an image that an earlier agent has patched, and the kubelet has
   CHECK(h.last<Patch>().image.ends_with("@" + k_digest_home));
 }
 
+TEST_CASE("home: a service mesh may put its container before all others") {
+  Harness h(1, {}, 0, Core::Earlier::none, [](kube::Pod& pod) {
+    pod.containers.insert(pod.containers.begin(), {"mesh-proxy", "reg.example/proxy:1", {"sleep", "9"}});
+  });
+  h.hello();
+  CHECK(h.core.containers() == 1);
+  CHECK(h.core.others(h.pod) == std::vector<std::string>{"mesh-proxy"});
+  const ClientId client = h.ask("reg.example/pilot:1");
+  CHECK(h.last<Launch>().client == client);
+  CHECK(h.count<Patch>() == 0);
+}
+
 TEST_CASE("home: payload containers of another image than the pilot's are not home") {
   Harness h;
   h.pod.containers.at(1).image = "reg.example/other:1";

@@ -280,6 +280,21 @@ TEST_CASE("pod_state: a pilot that crashes again and again gets no more time wit
   CHECK(since(5) == k_created);
 }
 
+TEST_CASE("pod_state: a pilot that ended well beside what never ends has not failed") {
+  const auto state = [](const std::string& reason, const std::string& pilot) {
+    return pod(fmt::format(R"({{"phase": "Failed", "reason": "{}", "containerStatuses": [
+        {{"name": "mesh-proxy", "state": {{"terminated": {{"exitCode": 137}}}}}},
+        {{"name": "pilot", "state": {}}}]}})",
+                           reason, pilot))
+        .state;
+  };
+  const char* well = R"({"terminated": {"exitCode": 0}})";
+  CHECK(state("DeadlineExceeded", well) == PodState::succeeded);
+  CHECK(state("Evicted", well) == PodState::failed);
+  CHECK(state("DeadlineExceeded", R"({"terminated": {"exitCode": 1}})") == PodState::failed);
+  CHECK(state("DeadlineExceeded", R"({"running": {}})") == PodState::failed);
+}
+
 TEST_CASE("pod_state: whose doing the end of a pod is") {
   const auto end = [](const std::string& status) { return pod(status).end; };
   for (const auto* reason :
