@@ -317,7 +317,12 @@ Result<void> PodMaker::set_volumes(Json& pod, const Group& group) const {
     if (!volume.for_jobs) continue;
     for (const auto payload : payloads_) spec["containers"][payload]["volumeMounts"].push_back(volume.mount);
   }
-  for (const auto payload : payloads_) TRY(give_own_shm(spec, spec["containers"][payload]));
+  for (const auto payload : payloads_) {
+    Json& container = spec["containers"][payload];
+    TRY(give_own_shm(spec, container));
+    // Not in the image's WORKDIR, which some runtimes cannot enter; a job has a folder of its own.
+    container.emplace("workingDir", "/");
+  }
   return {};
 }
 

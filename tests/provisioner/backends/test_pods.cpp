@@ -386,6 +386,18 @@ TEST_CASE("pods: a template that is none, and volumes of one name, are errors") 
         "the pod has two volumes with the name 'shared'");
 }
 
+TEST_CASE("pods: a payload container begins in /, unless its template says otherwise") {
+  const auto begins_in = [](const Json& pod_template) {
+    const auto made = pod("[k8s]\n", Group{.cpus = 1, .memory_mb = 1000}, &pod_template);
+    REQUIRE(made.ok());
+    return made->at("spec")["containers"][1].value("workingDir", "");
+  };
+  CHECK(begins_in(pilot_pod()) == "/");
+  Json other = pilot_pod();
+  other["spec"]["containers"][1]["workingDir"] = "/tmp";
+  CHECK(begins_in(other) == "/tmp");
+}
+
 TEST_CASE("pods: each payload container has a /dev/shm of its own, as large as its memory") {
   auto from_template = pilot_pod();
   auto& spec = from_template["spec"];
