@@ -13,6 +13,7 @@
 #include "provisioner/service/overview.hpp"
 #include "provisioner/service/report.hpp"
 #include "provisioner/service/service.hpp"
+#include "provisioner/settings/shown.hpp"
 #include "provisioner/simulate/judge.hpp"
 #include "provisioner/simulate/plot.hpp"
 #include "provisioner/why/why.hpp"
@@ -42,6 +43,8 @@ struct Arguments {
   std::string status_file = PolicySettings{}.status_file;
   std::string scenario, csv, svg;
   std::size_t rows = 48;
+  List keys, checked;  // of settings
+  bool markdown = false;
 };
 
 int fail(const Error& error) {
@@ -127,6 +130,35 @@ int why(const Arguments& arguments) {
   if (first["key"] == "blind") return k_blind;
   if (first["key"] == "no-such-job") return k_no_job;
   return first["weight"] == "stops" ? k_stopped : k_done;
+}
+
+Result<std::vector<File>> texts_of(const List& files) {
+  std::vector<File> texts;
+  for (const auto& file : files) texts.push_back({file, TRY(read_file(file, std::size_t{1} << 20))});
+  return texts;
+}
+
+int check(const List& files) {
+  const auto texts = texts_of(files);
+  if (!texts) return fail(texts.error());
+  const auto checked = check_settings(*texts);
+  for (const auto& problem : checked.problems) print(harmless(problem) + "\n");
+  for (const auto& note : checked.notes) print("note: " + harmless(note) + "\n");
+  if (checked.problems.empty()) print("nothing is wrong\n");
+  return checked.problems.empty() ? k_done : k_failed;
+}
+
+int show_settings(const Arguments& arguments) {
+  if (arguments.markdown) return print(settings_page()), k_done;
+  if (!arguments.checked.empty()) return check(arguments.checked);
+  List files = arguments.service.files;
+  if (files.empty())
+    for (auto& file : default_files(*arguments.service.backend))
+      if (::access(file.c_str(), F_OK) == 0) files.push_back(std::move(file));
+  const auto texts = texts_of(files);
+  if (!texts) return fail(texts.error());
+  const auto shown = settings_in_force(*texts, arguments.keys);
+  return shown ? (print(*shown), k_done) : fail(shown.error());
 }
 
 Result<void> run_simulation(const Arguments& arguments) {
@@ -224,7 +256,18 @@ int run(int argc, char** argv) {
   why_command->add_option("--lease", arguments.service.lease,
                           "that of the instances: says whether one leads, and which");
   why_command->add_flag("--json", arguments.json, "as JSON instead of text");
-  auto* settings_command = app.add_subcommand("settings", "print every key of the settings with its default");
+  auto* settings_command = app.add_subcommand(
+      "settings", "print every key with the value in force, its default, and whence the value is");
+  settings_command->add_option("key", arguments.keys, "of these keys alone");
+  add_service_options(*settings_command, arguments);
+  settings_command
+      ->add_option(
+          "--check", arguments.checked,
+          "tell all that is wrong in this file, with its line and what to do; may stand several times. Exit "
+          "code 1 if anything is")
+      ->allow_extra_args(false);
+  settings_command->add_flag("--markdown", arguments.markdown, "print the reference page instead");
+  settings_command->footer("Keys:\n" + describe_settings());
   auto* simulate_command = app.add_subcommand("simulate", "try the decisions on a scenario");
   simulate_command->add_option("scenario", arguments.scenario, "a file; its keys are below")->required();
   simulate_command->add_option("--csv", arguments.csv, "write every cycle to this file");
@@ -243,10 +286,7 @@ int run(int argc, char** argv) {
   if (plan_command->parsed()) return plan(arguments);
   if (status_command->parsed()) return status(arguments);
   if (why_command->parsed()) return why(arguments);
-  if (settings_command->parsed()) {
-    print(describe_settings());
-    return k_done;
-  }
+  if (settings_command->parsed()) return show_settings(arguments);
   const auto done = run_command->parsed() ? serve(arguments.service) : run_simulation(arguments);
   return done ? k_done : fail(done.error());
 }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "lib/base/text.hpp"
+#include "provisioner/settings/entries.hpp"
 
 namespace glidepod::provisioner {
 
@@ -76,12 +77,14 @@ struct Gathering {
 
 }  // namespace
 
-Result<void> Ini::read(std::string_view text, std::string_view name) {
+std::vector<Entry> entries(std::string_view text, std::string_view name, std::vector<std::string>& problems) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  Section* section = nullptr;
-  std::string section_name;
+  std::vector<Entry> result;
+  std::string section;
+  bool in_section = false;
   std::set<std::pair<std::string, std::string>> seen;
   Gathering gathering;
+  std::string passed_over;  // what goes on after a wrong line
   int number = 0;
   for (std::string_view rest = text; !rest.empty();) {
     ++number;
@@ -104,22 +107,45 @@ Result<void> Ini::read(std::string_view text, std::string_view name) {
       continue;
     }
     gathering = {};
+    const auto where = fmt::format("{}:{}", name, number);
     if (line.front() == '[') {
       const auto close = line.find(']');
-      if (close == std::string_view::npos || close == 1)
-        return error("{}:{}: '{}' is not a section such as [k8s]", name, number, one_line(line, 200));
-      section_name = lower(line.substr(1, close - 1));
-      section = &sections_[section_name];
+      in_section = true;
+      if (close == std::string_view::npos || close == 1) {
+        problems.push_back(fmt::format("{}: not a section such as [k8s]", where));
+        section = "?";
+        continue;
+      }
+      section = lower(line.substr(1, close - 1));
+      result.push_back({section, "", "", where});
       continue;
     }
-    if (!section) return error("{}:{}: a setting before the first [section]", name, number);
     const auto separator = line.find_first_of("=:");
-    if (separator == std::string_view::npos || separator == 0)
-      return error("{}:{}: '{}' is not of the form key = value", name, number, one_line(line, 200));
-    const auto key = lower(trim(line.substr(0, separator)));
-    if (!seen.emplace(section_name, key).second)
-      return error("{}:{}: '{}' stands twice in [{}]", name, number, key, section_name);
-    gathering.start(&(*section)[key], indentation(raw), line.substr(separator + 1));
+    const bool is_key = separator != std::string_view::npos && separator != 0;
+    const auto key = is_key ? lower(trim(line.substr(0, separator))) : "";
+    std::string* value = &passed_over;
+    if (!in_section) {
+      problems.push_back(fmt::format("{}: a setting before the first [section]", where));
+    } else if (!is_key) {
+      problems.push_back(
+          fmt::format("{}: not of the form key = value; what goes on the value above it is indented", where));
+    } else if (section != "?" && !seen.emplace(section, key).second) {
+      problems.push_back(fmt::format("{}: a key that stands in [{}] already", where, section));
+    } else if (section != "?") {
+      value = &result.emplace_back(Entry{section, key, "", where}).value;
+    }
+    gathering.start(value, indentation(raw), is_key ? line.substr(separator + 1) : line);
+  }
+  return result;
+}
+
+Result<void> Ini::read(std::string_view text, std::string_view name) {
+  std::vector<std::string> problems;
+  auto all = entries(text, name, problems);
+  if (!problems.empty()) return Error(problems.front());
+  for (auto& entry : all) {
+    auto& section = sections_[entry.section];
+    if (!entry.key.empty()) section[entry.key] = std::move(entry.value);
   }
   return {};
 }
@@ -152,7 +178,7 @@ Result<std::string> Ini::interpolate(std::string_view section, std::string_view 
     if (!value.starts_with('(') || close == std::string_view::npos)
       return error("a '%' must be written '%%', or '%(key)s' for the value of another key");
     const auto* other = raw(section, lower(value.substr(1, close - 1)));
-    if (!other) return error("%({})s: there is no such key", value.substr(1, close - 1));
+    if (!other) return error("its '%(key)s' names a key that is not there; a '%' must be written '%%'");
     result += TRY(interpolate(section, *other, depth + 1, budget));
     value.remove_prefix(close + 2);
   }
@@ -163,7 +189,7 @@ Result<std::optional<std::string>> Ini::get(std::string_view section, std::strin
   if (!value) return std::optional<std::string>();
   int budget = 100;
   auto resolved = interpolate(section, *value, 0, budget);
-  if (!resolved) return error("[{}] {} = '{}': {}", section, key, *value, resolved.error().message());
+  if (!resolved) return error("[{}] {}: {}", section, key, resolved.error().message());
   return std::optional(std::move(resolved).value());
 }
 
@@ -192,14 +218,18 @@ Result<std::vector<std::pair<std::string, std::string>>> parse_dict(std::string_
   if (trim(text).empty()) return result;
   for (const auto& part : split(text, ',')) {
     const auto sides = split(trim(part), ':');
+    const auto number = result.size() + 1;
+    // The texts themselves are not told: they may be secrets.
     if (sides.size() != 2 || trim(sides[0]).empty())
       return error(
-          "must be a dictionary such as key:value,key:value; '{}' is not (a ':' inside a value is "
-          "written &colon;, a ',' &comma;)",
-          one_line(part, 100));
+          "must be a dictionary such as key:value,key:value; its element {} is not key:value (a ':' inside a "
+          "value is written &colon;, a ',' &comma;)",
+          number);
     const auto key = decode(trim(sides[0]));
-    if (std::any_of(result.begin(), result.end(), [&key](const auto& e) { return e.first == key; }))
-      return error("has the key '{}' twice", key);
+    const auto same = std::ranges::find(result, key, &std::pair<std::string, std::string>::first);
+    if (same != result.end())
+      return error("must have each key once: elements {} and {} have the same", same - result.begin() + 1,
+                   number);
     result.emplace_back(key, decode(trim(sides[1])));
   }
   return result;

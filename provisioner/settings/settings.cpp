@@ -2,369 +2,350 @@
 
 #include <algorithm>
 #include <cctype>
+#include <deque>
 #include <functional>
-#include <set>
+#include <map>
+#include <tuple>
 
+#include "lib/base/config.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
 #include "lib/pattern/pattern.hpp"
+#include "provisioner/settings/entries.hpp"
+#include "provisioner/settings/shown.hpp"
 
 namespace glidepod::provisioner {
 
 namespace {
 
-struct Key {
-  std::string section, name, default_text, help;
-  std::function<Result<void>(const std::string&)> set;
-};
+using Key = Config::Key;
 
-// All keys with their places in one Settings; the only list of them.
+// Keys of [k8s] that are about jobs and pods wherever they are.
+bool of_all_places(std::string_view key) {
+  constexpr std::string_view k_keys[] = {"app_name",
+                                         "additional_requirements",
+                                         "force_k8s_namespace_matching",
+                                         "k8s_job_ttl",
+                                         "pod_template",
+                                         "gpu_jobs_only",
+                                         "least_fill"};
+  return std::ranges::find(k_keys, key) != std::end(k_keys);
+}
+
+// All keys with their places in one Settings; the only list of them. A new key needs its line here, and
+// nothing else but the place of its value.
 class Table {
  public:
-  explicit Table(Settings& settings) {
-    seconds("default", "sleep_time", &settings.sleep_time, "pause between two cycles");
-    add_htcondor(settings.htcondor);
-    add_kubernetes(settings.kubernetes);
-    add_lancium(settings.lancium);
-    add_policy(settings.policy);
-  }
-  // The keys of [k8s:NAME].
-  explicit Table(KubernetesSettings& place) {
-    const auto inherited = place;
-    add_kubernetes(place);
-    place = inherited;
-    std::erase_if(keys_, [](const Key& key) { return of_all_places(key.name); });
-    const char* k = "k8s";
-    text(k, "server", &place.server, "the cluster's API, https://HOST:PORT; empty: the provisioner's own");
-    text(k, "token_file", &place.token_file, "file with the token for it; empty: the provisioner's own");
-    text(k, "ca_file", &place.ca_file, "file with the certificates that its server has to be signed by");
-    integer(k, "weight", &place.weight, 0,
-            "share of the pods beside the other places; 0: only what they do not take", 1000);
-    integer(k, "max_pods", &place.max_pods, 0, "cap: pods in this place that have not ended; 0: none");
-  }
-  const std::vector<Key>& keys() const { return keys_; }
+  explicit Table(Config& config) : config_(config) {}
 
-  // Keys of [k8s] that are about jobs and pods wherever they are.
-  static bool of_all_places(std::string_view key) {
-    constexpr std::string_view k_keys[] = {"app_name",
-                                           "additional_requirements",
-                                           "force_k8s_namespace_matching",
-                                           "k8s_job_ttl",
-                                           "pod_template",
-                                           "gpu_jobs_only",
-                                           "least_fill"};
-    return std::ranges::find(k_keys, key) != std::end(k_keys);
+  void add_all(Settings& s) {
+    s.kubernetes.app_name = "prp-wn";
+    s.kubernetes.condor_host = "prp-cm-htcondor.htcondor-portal.svc.cluster.local";
+    s.lancium.app_name = "lancium-wn";
+    s.lancium.condor_host = "localhost";
+    s.lancium.max_submit_pods_per_cluster = 400;
+    config_.section("default");
+    seconds("sleep_time", &s.sleep_time, "pause between two cycles");
+    add_htcondor(s.htcondor);
+    config_.section("k8s");
+    add_kubernetes(s.kubernetes);
+    add_lancium(s.lancium);
+    add_policy(s.policy);
+  }
+  // Of [k8s:NAME].
+  void add_place(const std::string& section, KubernetesSettings& s) {
+    config_.section(section);
+    add_kubernetes(s);
+    config_.erase([&section](const Key& key) { return key.section == section && of_all_places(key.name); });
+    add_own_of_place(s);
+  }
+  void add_own_of_place(KubernetesSettings& s) {
+    text("server", &s.server, "the cluster's API, https://HOST:PORT; empty: the provisioner's own")
+        .from("0.2.0");
+    text("token_file", &s.token_file, "file with the token for it; empty: the provisioner's own")
+        .from("0.2.0");
+    text("ca_file", &s.ca_file, "file with the certificates that its server has to be signed by")
+        .from("0.2.0");
+    integer("weight", &s.weight, 0,
+            "share of the pods beside the other places; 0: only what they do not take", 1000)
+        .from("0.2.0");
+    integer("max_pods", &s.max_pods, 0, "cap: pods in this place that have not ended; 0: none").from("0.2.0");
   }
 
  private:
-  using Setter = std::function<Result<void>(const std::string&)>;
-  void add(std::string section, std::string name, std::string default_text, std::string help, Setter set) {
-    keys_.push_back(
-        {std::move(section), std::move(name), std::move(default_text), std::move(help), std::move(set)});
+  // The kinds: those that Config has, and those of PRP's files.
+  Key& text(const char* name, std::string* target, const char* about) {
+    return config_.text(name, target, about);
   }
-
-  void text(const char* section, const char* name, std::string* target, const char* help) {
-    add(section, name, *target, help, [target](const std::string& value) -> Result<void> {
-      *target = value;
-      return {};
-    });
+  Key& integer(const char* name, std::int64_t* target, std::int64_t least, const char* about,
+               std::int64_t most = 1'000'000'000) {
+    return config_.integer(name, target, least, most, about);
   }
-  void integer(const char* section, const char* name, std::int64_t* target, std::int64_t least,
-               const char* help, std::int64_t most = 1'000'000'000) {
-    add(section, name, std::to_string(*target), help, [=](const std::string& value) -> Result<void> {
-      const auto number = parse_integer(value);
-      if (!number || number.value() < least || number.value() > most)
-        return error("must be a whole number from {} to {}", least, most);
-      *target = number.value();
-      return {};
-    });
+  Key& seconds(const char* name, Seconds* target, const char* about) {
+    return config_.seconds(name, target, about);
   }
-  void seconds(const char* section, const char* name, Seconds* target, const char* help) {
-    add(section, name, std::to_string(target->count()), help,
-        [target](const std::string& value) -> Result<void> {
-          const auto number = parse_integer(value);
-          if (!number || number.value() < 0 || number.value() > 1'000'000'000)
-            return error("must be a whole number of seconds");
-          *target = Seconds(number.value());
-          return {};
-        });
+  Key& flag(const char* name, bool* target, const char* about) { return config_.flag(name, target, about); }
+  Key& add_kind(const char* name, std::string default_text, const char* allowed, const char* about,
+                std::function<Result<void>(std::string_view)> assign) {
+    return config_.add({.section = {},
+                        .name = name,
+                        .about = about,
+                        .allowed = allowed,
+                        .assign = std::move(assign),
+                        .default_text = std::move(default_text)});
   }
-  void yes_or_no(const char* section, const char* name, bool* target, const char* help) {
-    add(section, name, *target ? "yes" : "no", help, [target](const std::string& value) -> Result<void> {
-      if (value != "yes" && value != "no") return error("must be one of: yes, no");
-      *target = value == "yes";
-      return {};
-    });
+  Key& regexp(const char* name, std::string* target, const char* about) {
+    return add_kind(name, *target, "a regular expression", about,
+                    [target](std::string_view value) -> Result<void> {
+                      const auto pattern = Pattern::compile(std::string(value));
+                      if (!pattern)
+                        return error("must be a regular expression: {}", pattern.error().message());
+                      *target = value;
+                      return {};
+                    });
   }
-  void choice(const char* section, const char* name, std::string* target, const List& words,
-              const char* help) {
-    add(section, name, *target, help, [=](const std::string& value) -> Result<void> {
-      if (std::find(words.begin(), words.end(), value) == words.end())
-        return error("must be one of: {}", fmt::join(words, ", "));
-      *target = value;
-      return {};
-    });
+  Key& list(const char* name, List* target, const char* about) {
+    return add_kind(name, fmt::format("{}", fmt::join(*target, ",")), "a,b", about,
+                    [target](std::string_view value) -> Result<void> {
+                      *target = TRY(parse_list(value));
+                      return {};
+                    });
   }
-  void regexp(const char* section, const char* name, std::string* target, const char* help) {
-    add(section, name, *target, help, [target](const std::string& value) -> Result<void> {
-      const auto pattern = Pattern::compile(value);
-      if (!pattern) return error("must be a regular expression: {}", pattern.error().message());
-      *target = value;
-      return {};
-    });
-  }
-  void list(const char* section, const char* name, List* target, const char* help) {
-    add(section, name, fmt::format("{}", fmt::join(*target, ",")), help,
-        [target](const std::string& value) -> Result<void> {
-          *target = TRY(parse_list(value));
-          return {};
-        });
-  }
-  void dict(const char* section, const char* name, Dict* target, const char* help) {
-    add(section, name, "", help, [target](const std::string& value) -> Result<void> {
+  Key& dict(const char* name, Dict* target, const char* about) {
+    return add_kind(name, "", "key:value,key:value", about, [target](std::string_view value) -> Result<void> {
       *target = TRY(parse_dict(value));
       return {};
     });
   }
-  void sizes(const char* name, List* target, const char* help) {
-    add("glidepod", name, "", help, [target](const std::string& value) -> Result<void> {
-      *target = TRY(parse_list(value));
-      std::int64_t last = 0;
-      for (const auto& part : *target) {
-        const auto size = parse_integer(part);
-        if (!size || size.value() <= last) return error("must be rising whole numbers such as 4096,8192");
-        last = size.value();
-      }
-      return {};
-    });
+  Key& sizes(const char* name, List* target, const char* about) {
+    return add_kind(name, "", "rising whole numbers such as 4096,8192", about,
+                    [target](std::string_view value) -> Result<void> {
+                      *target = TRY(parse_list(value));
+                      std::int64_t last = 0;
+                      for (const auto& part : *target) {
+                        const auto size = parse_integer(part);
+                        if (!size || size.value() <= last)
+                          return error("must be rising whole numbers such as 4096,8192");
+                        last = size.value();
+                      }
+                      return {};
+                    });
   }
 
   void add_htcondor(HtcondorSettings& s) {
-    const char* h = "htcondor";
-    regexp(h, "schedd_whitelist_regexp", &s.schedd_whitelist_regexp, "names of the schedds whose jobs count");
-    regexp(h, "schedd_identity_regexp", &s.schedd_identity_regexp,
+    config_.section("htcondor");
+    regexp("schedd_whitelist_regexp", &s.schedd_whitelist_regexp, "names of the schedds whose jobs count");
+    regexp("schedd_identity_regexp", &s.schedd_identity_regexp,
            "what such a schedd must be authenticated as");
-    regexp(h, "startd_identity_regexp", &s.startd_identity_regexp, "what a pilot must be authenticated as");
-    text(h, "additional_requirements", &s.additional_requirements,
+    regexp("startd_identity_regexp", &s.startd_identity_regexp, "what a pilot must be authenticated as");
+    text("additional_requirements", &s.additional_requirements,
          "ClassAd expression over the job; others do not count");
-    text(h, "pool", &s.pool, "collector to ask; empty: this machine's HTCondor configuration");
-    seconds(h, "schedd_time_limit", &s.schedd_time_limit, "longest wait for one answer");
-    integer(h, "parallel_queries", &s.parallel_queries, 1, "schedds asked at the same time");
-    integer(h, "lookahead", &s.lookahead, 0, "most unmaterialised jobs of a cluster that count");
-    choice(
-        h, "demand", &s.demand, {"query", "offline", "both"},
-        "idle jobs count; offline: pods that the negotiator would use, by offline ads; both: idle jobs, and "
-        "plan shows the other beside");
-    text(h, "force_k8s_namespace_matching", &s.force_namespace_matching,
+    text("pool", &s.pool, "collector to ask; empty: this machine's HTCondor configuration");
+    seconds("schedd_time_limit", &s.schedd_time_limit, "longest wait for one answer");
+    integer("parallel_queries", &s.parallel_queries, 1, "schedds asked at the same time");
+    integer("lookahead", &s.lookahead, 0, "most unmaterialised jobs of a cluster that count");
+    config_
+        .choice("demand", &s.demand, {{"query", "query"}, {"offline", "offline"}, {"both", "both"}},
+                "idle jobs count; offline: pods that the negotiator would use, by offline ads; both: idle "
+                "jobs, and "
+                "plan shows the other beside")
+        .from("0.2.0");
+    text("force_k8s_namespace_matching", &s.force_namespace_matching,
          "no: jobs need not name the namespace in RequestK8SNamespace; pattern: it may be a pattern");
   }
 
-  void add_pilot(const char* section, PilotSettings& s) {
-    text(section, "app_name", &s.app_name, "this provisioner's name: in the names and labels of its pods");
-    text(section, "condor_host", &s.condor_host, "CONDOR_HOST of the pilots");
-    text(section, "additional_requirements", &s.additional_requirements,
-         "ADDITIONAL_REQUIREMENTS of the pilots");
-    text(section, "priority_class", &s.priority_class, "priority class of the pods");
-    text(section, "priority_class_cpu", &s.priority_class_cpu, "the same for pods without GPUs");
-    text(section, "priority_class_gpu", &s.priority_class_gpu, "the same for pods with GPUs");
-    dict(section, "labels_dict", &s.labels, "labels of the pods");
-    dict(section, "envs_dict", &s.envs, "environment of the pilots");
-    dict(section, "pvc_volumes_dict", &s.pvc_volumes,
-         "volume claims and mount paths; ! read-only, # HostToContainer");
-    integer(section, "max_pods_per_cluster", &s.max_pods_per_cluster, 0, "most waiting pods of a group");
-    integer(section, "max_submit_pods_per_cluster", &s.max_submit_pods_per_cluster, 0,
+  void add_pilot(PilotSettings& s) {
+    text("app_name", &s.app_name, "this provisioner's name: in the names and labels of its pods");
+    text("condor_host", &s.condor_host, "CONDOR_HOST of the pilots");
+    text("additional_requirements", &s.additional_requirements, "ADDITIONAL_REQUIREMENTS of the pilots");
+    text("priority_class", &s.priority_class, "priority class of the pods");
+    text("priority_class_cpu", &s.priority_class_cpu, "the same for pods without GPUs");
+    text("priority_class_gpu", &s.priority_class_gpu, "the same for pods with GPUs");
+    dict("labels_dict", &s.labels, "labels of the pods");
+    dict("envs_dict", &s.envs, "environment of the pilots").secret();
+    dict("pvc_volumes_dict", &s.pvc_volumes, "volume claims and mount paths; ! read-only, # HostToContainer");
+    integer("max_pods_per_cluster", &s.max_pods_per_cluster, 0, "most waiting pods of a group");
+    integer("max_submit_pods_per_cluster", &s.max_submit_pods_per_cluster, 0,
             "a group with this many pods gets no more");
   }
 
   void add_kubernetes(KubernetesSettings& s) {
-    const char* k = "k8s";
-    s.app_name = "prp-wn";
-    s.condor_host = "prp-cm-htcondor.htcondor-portal.svc.cluster.local";
-    add_pilot(k, s);
-    text(k, "namespace", &s.name_space, "namespace of the pods; empty: the provisioner's own");
-    text(k, "k8s_domain", &s.domain, "K8S_DOMAIN of the pilots");
-    text(k, "force_k8s_namespace_matching", &s.force_namespace_matching,
+    add_pilot(s);
+    text("namespace", &s.name_space, "namespace of the pods; empty: the provisioner's own");
+    text("k8s_domain", &s.domain, "K8S_DOMAIN of the pilots");
+    text("force_k8s_namespace_matching", &s.force_namespace_matching,
          "FORCE_K8SNAMESPACE_MATCHING of the pilots; no and pattern as in [htcondor]");
-    text(k, "k8s_image", &s.image, "the pilot image; default: the template's, else sfiligoi/prp-portal-wn");
-    choice(k, "k8s_image_pull_policy", &s.image_pull_policy, {"Always", "IfNotPresent", "Never"},
-           "when to pull it");
-    text(k, "service_account_name", &s.service_account_name, "service account of the pods");
-    seconds(k, "k8s_job_ttl", &s.job_ttl, "how long a finished pod is kept");
-    add(k, "request_fuse", "", "request smarter-devices/fuse; default: yes without a template",
-        [&s](const std::string& value) -> Result<void> {
-          if (value != "yes" && value != "no") return error("must be one of: yes, no");
-          s.request_fuse = value == "yes";
-          return {};
-        });
-    yes_or_no(k, "use_large_limit", &s.use_large_limit,
-              "request 75 % of CPUs and 80 % of memory, limit above both");
-    add(k, "storage_mbs", std::to_string(s.storage_mbs),
-        "least disk of a pod in MiB; empty: the job's request",
-        [&s](const std::string& value) -> Result<void> {
-          const auto number = parse_integer(value);
-          if (!value.empty() && (!number || number.value() < 0 || number.value() > 1'000'000'000))
-            return error("must be a whole number from 0 to 1000000000, or empty");
-          s.storage_mbs = value.empty() ? -1 : number.value();
-          return {};
-        });
-    dict(k, "resources_dict", &s.resources, "further resources of a pod, as request and limit");
-    dict(k, "annotations_dict", &s.annotations, "annotations of the pods");
-    dict(k, "node_selectors_dict", &s.node_selectors, "node labels a pod needs");
-    dict(k, "node_affinity_dict", &s.node_affinity, "node labels and values a|b; ^key: none of them");
-    dict(k, "config_volumes_dict", &s.config_volumes, "config maps and the file each one is mounted as");
-    list(k, "tolerations_list", &s.tolerations, "NoSchedule taints that are tolerated");
-    text(k, "pod_template", &s.pod_template,
-         "file with the pilot pod as JSON; empty: one container, as PRP's");
-    add(k, "token_secret", "",
+    text("k8s_image", &s.image, "the pilot image; default: the template's, else sfiligoi/prp-portal-wn");
+    config_.choice("k8s_image_pull_policy", &s.image_pull_policy,
+                   {{"Always", "Always"}, {"IfNotPresent", "IfNotPresent"}, {"Never", "Never"}},
+                   "when to pull it");
+    text("service_account_name", &s.service_account_name, "service account of the pods");
+    seconds("k8s_job_ttl", &s.job_ttl, "how long a finished pod is kept");
+    add_kind("request_fuse", "", "one of: yes, no",
+             "request smarter-devices/fuse; default: yes without a template",
+             [&s](std::string_view value) -> Result<void> {
+               if (value != "yes" && value != "no") return error("must be one of: yes, no");
+               s.request_fuse = value == "yes";
+               return {};
+             });
+    flag("use_large_limit", &s.use_large_limit, "request 75 % of CPUs and 80 % of memory, limit above both");
+    add_kind("storage_mbs", std::to_string(s.storage_mbs), "a whole number from 0 to 1000000000, or empty",
+             "least disk of a pod in MiB; empty: the job's request",
+             [&s](std::string_view value) -> Result<void> {
+               const auto number = parse_integer(value);
+               if (!value.empty() && (!number || number.value() < 0 || number.value() > 1'000'000'000))
+                 return error("must be a whole number from 0 to 1000000000, or empty");
+               s.storage_mbs = value.empty() ? -1 : number.value();
+               return {};
+             })
+        .in("MiB");
+    dict("resources_dict", &s.resources, "further resources of a pod, as request and limit");
+    dict("annotations_dict", &s.annotations, "annotations of the pods");
+    dict("node_selectors_dict", &s.node_selectors, "node labels a pod needs");
+    dict("node_affinity_dict", &s.node_affinity, "node labels and values a|b; ^key: none of them");
+    dict("config_volumes_dict", &s.config_volumes, "config maps and the file each one is mounted as");
+    list("tolerations_list", &s.tolerations, "NoSchedule taints that are tolerated");
+    text("pod_template", &s.pod_template, "file with the pilot pod as JSON; empty: one container, as PRP's");
+    add_kind(
+        "token_secret", "", "any text",
         "secret with prp-wn.token, the pool's token; empty: none; default: prp-htcondor-wn-secret without a "
         "template",
-        [&s](const std::string& value) -> Result<void> {
+        [&s](std::string_view value) -> Result<void> {
           s.token_secret = value;
           return {};
         });
-    text(k, "gpu_type_label", &s.gpu_type_label, "node label that RequestGPUTypes is about; empty: ignored");
-    seconds(k, "pod_lifetime", &s.pod_lifetime, "activeDeadlineSeconds of a pod; 0: none");
-    list(k, "image_pull_secrets", &s.image_pull_secrets, "secrets for pulling the pilot image");
-    add(k, "default_image", "", "image of jobs that name none; empty: such jobs do not count",
-        [&s](const std::string& value) -> Result<void> {
-          const auto image = TRY(
-              Pattern::compile("(docker://|/cvmfs/(singularity[.]opensciencegrid[.]org|unpacked[.]cern[.]ch)/"
-                               ")[A-Za-z0-9][A-Za-z0-9._:@/-]*"));
-          if (!value.empty() && !TRY(image.matches(value)))
-            return error(
-                "must be docker://NAME or a path below /cvmfs/singularity.opensciencegrid.org/ or "
-                "/cvmfs/unpacked.cern.ch/, or empty");
-          s.default_image = value;
-          return {};
-        });
-    yes_or_no(k, "pilot_jobs", &s.pilot_jobs, "pilots take jobs that are pilots themselves");
-    yes_or_no(k, "gpus_on_nodes", &s.gpus_on_nodes,
-              "no: GPUs come by DRA, and nodes do not list them: how many a node has is not asked");
-    yes_or_no(k, "gpu_jobs_only", &s.gpu_jobs_only, "pods with GPUs take only jobs that request GPUs");
-    integer(k, "least_fill", &s.least_fill, 0,
-            "free pods take only jobs that request so many percent of their CPUs or memory", 100);
-    yes_or_no(k, "pullers", &s.pullers,
-              "jobs' images that are not on a node are pulled by pods of their own");
-    integer(k, "pullers_per_node", &s.pullers_per_node, 1, "most of these pods on a node");
-    integer(k, "pullers_in_all", &s.pullers_in_all, 1, "most of them in all");
-    integer(k, "pullers_per_minute", &s.pullers_per_minute, 1, "most of them made in a minute, a node");
-    seconds(k, "puller_deadline", &s.puller_deadline, "how long one may take");
-    yes_or_no(k, "born_ready", &s.born_ready,
-              "payload containers of new pods, but the first, start on images that jobs want");
-    list(k, "born_ready_from", &s.born_ready_from,
-         "registries or paths that these may come from; empty: all");
-    yes_or_no(k, "pod_events", &s.pod_events, "what pilots do is told as Events of their pods");
+    text("gpu_type_label", &s.gpu_type_label, "node label that RequestGPUTypes is about; empty: ignored");
+    seconds("pod_lifetime", &s.pod_lifetime, "activeDeadlineSeconds of a pod; 0: none");
+    list("image_pull_secrets", &s.image_pull_secrets, "secrets for pulling the pilot image");
+    add_kind("default_image", "",
+             "docker://NAME or a path below /cvmfs/singularity.opensciencegrid.org/ or "
+             "/cvmfs/unpacked.cern.ch/, or empty",
+             "image of jobs that name none; empty: such jobs do not count",
+             [&s](std::string_view value) -> Result<void> {
+               const auto image = TRY(Pattern::compile(
+                   "(docker://|/cvmfs/(singularity[.]opensciencegrid[.]org|unpacked[.]cern[.]ch)/"
+                   ")[A-Za-z0-9][A-Za-z0-9._:@/-]*"));
+               if (!value.empty() && !TRY(image.matches(value)))
+                 return error(
+                     "must be docker://NAME or a path below /cvmfs/singularity.opensciencegrid.org/ or "
+                     "/cvmfs/unpacked.cern.ch/, or empty");
+               s.default_image = value;
+               return {};
+             })
+        .from("0.2.0");
+    flag("pilot_jobs", &s.pilot_jobs, "pilots take jobs that are pilots themselves").from("0.2.0");
+    flag("gpus_on_nodes", &s.gpus_on_nodes,
+         "no: GPUs come by DRA, and nodes do not list them: how many a node has is not asked")
+        .from("0.2.0");
+    flag("gpu_jobs_only", &s.gpu_jobs_only, "pods with GPUs take only jobs that request GPUs").from("0.2.0");
+    integer("least_fill", &s.least_fill, 0,
+            "free pods take only jobs that request so many percent of their CPUs or memory", 100)
+        .in("percent")
+        .from("0.2.0");
+    flag("pullers", &s.pullers, "jobs' images that are not on a node are pulled by pods of their own")
+        .from("0.2.0");
+    integer("pullers_per_node", &s.pullers_per_node, 1, "most of these pods on a node").from("0.2.0");
+    integer("pullers_in_all", &s.pullers_in_all, 1, "most of them in all").from("0.2.0");
+    integer("pullers_per_minute", &s.pullers_per_minute, 1, "most of them made in a minute, a node")
+        .from("0.2.0");
+    seconds("puller_deadline", &s.puller_deadline, "how long one may take").from("0.2.0");
+    flag("born_ready", &s.born_ready,
+         "payload containers of new pods, but the first, start on images that jobs want")
+        .from("0.2.0");
+    list("born_ready_from", &s.born_ready_from, "registries or paths that these may come from; empty: all")
+        .from("0.2.0");
+    flag("pod_events", &s.pod_events, "what pilots do is told as Events of their pods").from("0.2.0");
   }
 
   void add_lancium(LanciumSettings& s) {
-    const char* l = "lancium";
-    s.app_name = "lancium-wn";
-    s.condor_host = "localhost";
-    s.max_submit_pods_per_cluster = 400;
-    add_pilot(l, s);
-    text(l, "lancium_image", &s.image, "the pilot image");
-    seconds(l, "lancium_job_ttl", &s.job_ttl,
-            "accepted for PRP's files; finished jobs go after ten sightings");
-    text(l, "lcli", &s.lcli, "Lancium's command line program");
-    seconds(l, "call_time_limit", &s.call_time_limit, "longest wait for one lcli command");
-    add(l, "shapes", fmt::format("{}", fmt::join(s.shapes, ",")), "sizes that can be had, as cores/GPUs",
-        [&s](const std::string& value) -> Result<void> {
-          s.shapes = TRY(parse_list(value));
-          for (const auto& shape : s.shapes) {
-            const auto parts = split(shape, '/');
-            const auto cores = parse_integer(parts[0]);
-            const auto gpus =
-                parts.size() == 2 ? parse_integer(parts[1]) : Result<std::int64_t>(error("missing"));
-            if (!cores || !gpus || cores.value() < 1 || gpus.value() < 0)
-              return error("must be cores/GPUs such as 16/0,12/4");
-          }
-          return {};
-        });
-    integer(l, "megabytes_per_core", &s.megabytes_per_core, 1, "memory of a shape");
-    text(l, "gpu_model", &s.gpu_model, "--gpu of shapes with GPUs");
-    text(l, "token_file", &s.token_file, "the pool's token as an input file; empty: none");
-    text(l, "startup_command", &s.startup_command, "what the pilot image starts; its environment follows");
-    integer(l, "sightings_before_removal", &s.sightings_before_removal, 1, "finished jobs are deleted after");
-    integer(l, "removals_per_cycle", &s.removals_per_cycle, 0, "most deletions in one cycle");
+    config_.section("lancium");
+    add_pilot(s);
+    text("lancium_image", &s.image, "the pilot image");
+    seconds("lancium_job_ttl", &s.job_ttl, "accepted for PRP's files; finished jobs go after ten sightings");
+    text("lcli", &s.lcli, "Lancium's command line program");
+    seconds("call_time_limit", &s.call_time_limit, "longest wait for one lcli command");
+    add_kind("shapes", fmt::format("{}", fmt::join(s.shapes, ",")), "cores/GPUs such as 16/0,12/4",
+             "sizes that can be had, as cores/GPUs", [&s](std::string_view value) -> Result<void> {
+               s.shapes = TRY(parse_list(value));
+               for (const auto& shape : s.shapes) {
+                 const auto parts = split(shape, '/');
+                 const auto cores = parse_integer(parts[0]);
+                 const auto gpus =
+                     parts.size() == 2 ? parse_integer(parts[1]) : Result<std::int64_t>(error("missing"));
+                 if (!cores || !gpus || cores.value() < 1 || gpus.value() < 0)
+                   return error("must be cores/GPUs such as 16/0,12/4");
+               }
+               return {};
+             });
+    integer("megabytes_per_core", &s.megabytes_per_core, 1, "memory of a shape").in("MB");
+    text("gpu_model", &s.gpu_model, "--gpu of shapes with GPUs");
+    text("token_file", &s.token_file, "the pool's token as an input file; empty: none");
+    text("startup_command", &s.startup_command, "what the pilot image starts; its environment follows");
+    integer("sightings_before_removal", &s.sightings_before_removal, 1, "finished jobs are deleted after");
+    integer("removals_per_cycle", &s.removals_per_cycle, 0, "most deletions in one cycle");
   }
 
   void add_policy(PolicySettings& s) {
-    const char* g = "glidepod";
+    config_.section("glidepod");
     sizes("cpu_buckets", &s.cpu_buckets, "CPUs are rounded up to these; above the last, to its multiples");
-    sizes("memory_buckets", &s.memory_buckets, "the same for memory, in MB");
-    sizes("disk_buckets", &s.disk_buckets, "the same for disk, in kB");
-    list(g, "job_volumes", &s.job_volumes, "volume claims that RequestDiskVolumes may name");
-    list(g, "job_volume_folders", &s.job_volume_folders, "folders at or below which they may be mounted");
-    list(g, "job_labels", &s.job_labels, "node labels that RequestLabels may name");
-    integer(g, "ramp_up_per_group", &s.ramp_up_per_group, 0, "curb: new pods in a cycle, a group");
-    integer(g, "ramp_up", &s.ramp_up, 0, "curb: new pods in a cycle, in all");
-    integer(g, "max_idle_per_group", &s.max_idle_per_group, 0, "curb: waiting and unmatched pods, a group");
-    integer(g, "max_idle", &s.max_idle, 0, "curb: waiting and unmatched pods, in all");
-    integer(g, "max_running_per_group", &s.max_running_per_group, 0, "curb: pods that run or will, a group");
-    integer(g, "max_running", &s.max_running, 0, "curb: pods that run or will, in all");
-    integer(g, "max_pods_per_group", &s.max_pods_per_group, 0, "cap: pods that have not ended, a group");
-    integer(g, "max_pods", &s.max_pods, 0, "cap: pods that have not ended, in all");
-    integer(g, "max_pods_per_owner", &s.max_pods_per_owner, 0, "cap: pods for one job owner");
-    yes_or_no(g, "waste_feedback", &s.waste_feedback, "pilots that ended without a job lower the pressure");
-    seconds(g, "waste_window", &s.waste_window, "how long such a pilot counts");
-    yes_or_no(g, "count_free_capacity", &s.count_free_capacity,
-              "idle jobs that fit into what running pods have left ask for no new ones");
-    seconds(g, "free_capacity_limit", &s.free_capacity_limit,
-            "they do again when they have waited for so long, until a pod is made for them or waits");
-    integer(g, "breaker_failures", &s.breaker_failures, 0, "failed pilots of a group and image that stop it");
-    seconds(g, "breaker_window", &s.breaker_window, "how long a failed pilot counts");
-    seconds(g, "breaker_first_pause", &s.breaker_first_pause, "time to the first canary pod");
-    seconds(g, "breaker_longest_pause", &s.breaker_longest_pause, "the pause doubles up to this");
-    integer(g, "node_failures", &s.node_failures, 0,
-            "a node where so many pilots failed in a row is avoided for such pauses; 0: never");
-    integer(g, "nodes_avoided", &s.nodes_avoided, 0, "most nodes avoided at a time");
+    sizes("memory_buckets", &s.memory_buckets, "the same for memory, in MB").in("MB");
+    sizes("disk_buckets", &s.disk_buckets, "the same for disk, in kB").in("kB");
+    list("job_volumes", &s.job_volumes, "volume claims that RequestDiskVolumes may name");
+    list("job_volume_folders", &s.job_volume_folders, "folders at or below which they may be mounted")
+        .from("0.2.0");
+    list("job_labels", &s.job_labels, "node labels that RequestLabels may name");
+    integer("ramp_up_per_group", &s.ramp_up_per_group, 0, "curb: new pods in a cycle, a group");
+    integer("ramp_up", &s.ramp_up, 0, "curb: new pods in a cycle, in all");
+    integer("max_idle_per_group", &s.max_idle_per_group, 0, "curb: waiting and unmatched pods, a group");
+    integer("max_idle", &s.max_idle, 0, "curb: waiting and unmatched pods, in all");
+    integer("max_running_per_group", &s.max_running_per_group, 0, "curb: pods that run or will, a group");
+    integer("max_running", &s.max_running, 0, "curb: pods that run or will, in all");
+    integer("max_pods_per_group", &s.max_pods_per_group, 0, "cap: pods that have not ended, a group");
+    integer("max_pods", &s.max_pods, 0, "cap: pods that have not ended, in all");
+    integer("max_pods_per_owner", &s.max_pods_per_owner, 0, "cap: pods for one job owner");
+    flag("waste_feedback", &s.waste_feedback, "pilots that ended without a job lower the pressure");
+    seconds("waste_window", &s.waste_window, "how long such a pilot counts");
+    flag("count_free_capacity", &s.count_free_capacity,
+         "idle jobs that fit into what running pods have left ask for no new ones")
+        .from("0.2.0");
+    seconds("free_capacity_limit", &s.free_capacity_limit,
+            "they do again when they have waited for so long, until a pod is made for them or waits")
+        .from("0.2.0");
+    integer("breaker_failures", &s.breaker_failures, 0, "failed pilots of a group and image that stop it");
+    seconds("breaker_window", &s.breaker_window, "how long a failed pilot counts");
+    seconds("breaker_first_pause", &s.breaker_first_pause, "time to the first canary pod");
+    seconds("breaker_longest_pause", &s.breaker_longest_pause, "the pause doubles up to this");
+    integer("node_failures", &s.node_failures, 0,
+            "a node where so many pilots failed in a row is avoided for such pauses; 0: never")
+        .from("0.2.0");
+    integer("nodes_avoided", &s.nodes_avoided, 0, "most nodes avoided at a time").from("0.2.0");
     seconds(
-        g, "pull_limit", &s.pull_limit,
+        "pull_limit", &s.pull_limit,
         "an image pull that takes longer has failed; after twice that without an image the pod is removed");
     seconds(
-        g, "register_limit", &s.register_limit,
+        "register_limit", &s.register_limit,
         "a pilot that takes longer to join has failed; one that cannot start is removed after twice that");
-    seconds(g, "take_back_after", &s.take_back_after,
-            "pods without a node, and more than wanted for so long, are removed; 0: never");
-    seconds(g, "outage_shift", &s.outage_shift,
-            "when a place has not been seen for so long, others get pods for those that wait there");
-    seconds(g, "unschedulable_limit", &s.unschedulable_limit,
-            "a group none of whose pods got a node for so long is down to one; 0: never");
-    integer(g, "finished_kept", &s.finished_kept, 0, "most finished pods to keep");
-    integer(g, "failed_kept", &s.failed_kept, 0, "failed pods that are kept whatever their age");
-    text(g, "status_file", &s.status_file,
-         "where a running provisioner writes its last cycle; empty: nowhere");
-    yes_or_no(g, "hide_owners", &s.hide_owners,
-              "status file, page and /status.json have pseudonyms of owners");
-    text(g, "owner_key_file", &s.owner_key_file,
-         "file with a secret of 16 bytes or more that they depend on; empty: others after each start");
+    seconds("take_back_after", &s.take_back_after,
+            "pods without a node, and more than wanted for so long, are removed; 0: never")
+        .from("0.2.0");
+    seconds("outage_shift", &s.outage_shift,
+            "when a place has not been seen for so long, others get pods for those that wait there")
+        .from("0.2.0");
+    seconds("unschedulable_limit", &s.unschedulable_limit,
+            "a group none of whose pods got a node for so long is down to one; 0: never")
+        .from("0.2.0");
+    integer("finished_kept", &s.finished_kept, 0, "most finished pods to keep");
+    integer("failed_kept", &s.failed_kept, 0, "failed pods that are kept whatever their age");
+    text("status_file", &s.status_file, "where a running provisioner writes its last cycle; empty: nowhere");
+    flag("hide_owners", &s.hide_owners, "status file, page and /status.json have pseudonyms of owners")
+        .from("0.2.0");
+    text("owner_key_file", &s.owner_key_file,
+         "file with a secret of 16 bytes or more that they depend on; empty: others after each start")
+        .from("0.2.0");
   }
 
-  std::vector<Key> keys_;
+  Config& config_;
 };
-
-List unknown_keys(const Ini& ini, const std::vector<Key>& known) {
-  std::set<std::string> sections, anywhere;
-  std::set<std::pair<std::string, std::string>> exact;
-  for (const auto& key : known) {
-    sections.insert(key.section);
-    anywhere.insert(key.name);
-    exact.emplace(key.section, key.name);
-  }
-  List result;
-  for (const auto& [section, keys] : ini.keys()) {
-    if (!sections.contains(section)) {
-      result.push_back(fmt::format("unknown section [{}] is ignored", section));
-      continue;
-    }
-    for (const auto& key : keys) {
-      // What stands in [DEFAULT] is seen by every section.
-      if (section == "default" ? anywhere.contains(key) : exact.contains({section, key})) continue;
-      result.push_back(fmt::format("unknown key '{}' in [{}] is ignored", key, section));
-    }
-  }
-  return result;
-}
 
 // What counts in place of a key that is accepted for PRP's files; nullptr where the key itself does.
 const char* used_instead(std::string_view section, std::string_view key) {
@@ -375,77 +356,256 @@ const char* used_instead(std::string_view section, std::string_view key) {
   return of_backend ? "that of [k8s] is" : nullptr;
 }
 
-// Each [k8s:NAME]: what [k8s] says, and above it what it says itself. keys: told what may stand there.
-Result<void> read_places(const Ini& ini, LoadedSettings& loaded, std::vector<Key>& keys) {
-  constexpr std::string_view k_prefix = "k8s:";
-  for (const auto& [section, names] : ini.keys()) {
-    if (!section.starts_with(k_prefix)) continue;
-    auto place = loaded.settings.kubernetes;
-    place.place = section.substr(k_prefix.size());
-    const bool good =
-        !place.place.empty() && place.place.size() <= 30 && place.place.front() != '-' &&
-        place.place.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
-    if (!good) return error("[{}]: a place's name is up to 30 of a-z, 0-9 and -", section);
-    const Table table(place);
-    for (auto key : table.keys()) {
-      if (std::ranges::find(names, key.name) != names.end()) {
-        const auto value = TRY(ini.get(section, key.name)).value_or("");
-        if (const auto set = key.set(value); !set)
-          return error("[{}] {} = '{}': {}", section, key.name, one_line(value, 200), set.error().message());
-      }
-      key.section = section;
-      keys.push_back(std::move(key));
-    }
-    for (const auto& name : names)
-      if (Table::of_all_places(name)) {
-        loaded.warnings.push_back({fmt::format("'{}' in [{}] is not used: that of [k8s] is", name, section)});
-        keys.push_back({section, name, "", "", {}});
-      }
-    loaded.settings.places.push_back(std::move(place));
-  }
-  return {};
+// In place of a secret: another number for another value, which says nothing of either.
+std::string hidden(const std::string& value) {
+  static std::map<std::string, std::size_t> numbers;
+  return fmt::format("(hidden, {})", numbers.emplace(value, numbers.size() + 1).first->second);
 }
+
+// A key's name that may be told: it is no piece of somebody's secret that has lost its indentation.
+bool may_be_told(std::string_view name) {
+  return name.size() <= 60 &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.-") == std::string::npos;
+}
+
+// Files on their way to LoadedSettings. All that is wrong is gathered.
+class Reading {
+ public:
+  Reading() { Table(config_).add_all(loaded_.settings); }
+
+  void take(const std::vector<File>& files) {
+    Ini ini;
+    for (const auto& file : files) {
+      ++file_;
+      List wrong;
+      bool after_secret = false;
+      std::string right;
+      for (auto& entry : entries(file.text, file.name, wrong)) {
+        std::string value = entry.value;
+        for (auto at = value.find('\n'); at != std::string::npos; at = value.find('\n', at + 3))
+          value.replace(at, 1, "\n  ");
+        right += entry.key.empty() ? fmt::format("[{}]\n", entry.section)
+                                   : fmt::format("{}={}\n", entry.key, value);
+        places_[{entry.section, entry.key}] = {std::move(entry.value), std::move(entry.where), file_,
+                                               after_secret};
+        after_secret = is_secret(entry.key);
+      }
+      for (const auto& line : wrong) problems_.push_back({file_, line.substr(0, line.find(": ")), line});
+      // With wrong lines the others are looked at all the same.
+      if (const auto read = ini.read(wrong.empty() ? file.text : right, file.name); !read)
+        problems_.push_back({file_, file.name, read.error().message()});
+    }
+    take(ini);
+  }
+
+  void take(const Ini& ini) {
+    const auto all = ini.keys();
+    for (auto& key : config_.keys()) assign(ini, key);
+    for (const auto& [section, names] : all)
+      if (section.starts_with(k_place)) take_place(ini, section, names);
+    for (auto& place : place_settings_) loaded_.settings.places.push_back(std::move(place));
+    for (const auto& [section, names] : all)
+      if (!known_section(section)) {
+        unknown(section, "", fmt::format("unknown section [{}] is ignored", section));
+      } else {
+        for (const auto& name : names)
+          if (!known(section, name)) unknown_key(section, name);
+      }
+    for (const auto& [section, names] : all)
+      for (const auto& name : names) {
+        write_down(ini, section, name);
+        // PRP's files say the same in both places.
+        const auto* instead = used_instead(section, name);
+        if (instead && same(ini.get(section, name), ini.get("k8s", name))) continue;
+        if (instead) note(section, name, fmt::format("'{}' in [{}] is not used: {}", name, section, instead));
+      }
+    std::ranges::sort(loaded_.written);
+    std::ranges::stable_sort(problems_, {}, &Problem::place);
+    std::ranges::stable_sort(unknown_, {}, &Problem::place);
+  }
+
+  Result<LoadedSettings> loaded() && {
+    if (!problems_.empty()) return Error(problems_.front().text);
+    return std::move(loaded_);
+  }
+  Result<std::string> in_force(const List& names) const {
+    if (!problems_.empty()) return Error(problems_.front().text);
+    return config_.in_force(names);
+  }
+  Checked checked() && {
+    Checked result;
+    problems_.insert(problems_.end(), unknown_.begin(), unknown_.end());
+    std::ranges::stable_sort(problems_, {}, &Problem::place);
+    for (auto& problem : problems_) result.problems.push_back(std::move(problem.text));
+    result.notes = std::move(notes_);
+    return result;
+  }
+
+ private:
+  static constexpr std::string_view k_place = "k8s:";
+  struct Place {
+    std::string value, where;
+    std::size_t file = 0;
+    bool after_secret = false;
+  };
+  struct Problem {
+    std::size_t file;
+    std::string where, text;
+    std::tuple<std::size_t, std::size_t, std::string> place() const {
+      return {file, where.size(), where};
+    }  // in the order of the lines
+  };
+
+  bool is_secret(std::string_view name) const {
+    return std::ranges::any_of(config_.keys(),
+                               [=](const Key& key) { return key.is_secret && key.name == name; });
+  }
+  bool known_section(std::string_view section) const {
+    return section.starts_with(k_place) ||
+           std::ranges::any_of(config_.keys(), [=](const Key& key) { return key.section == section; });
+  }
+  // What stands in [DEFAULT] is seen by every section. The other keys that [htcondor] shares with the
+  // backends have no meaning of their own there.
+  bool known(std::string_view section, std::string_view name) const {
+    if (used_instead(section, name) || (section.starts_with(k_place) && of_all_places(name))) return true;
+    return std::ranges::any_of(config_.keys(), [=](const Key& key) {
+      return key.name == name && (section == "default" || key.section == section);
+    });
+  }
+  const Place* find(std::string_view section, std::string_view name) const {
+    for (const auto in : {section, std::string_view("default")})
+      if (const auto found = places_.find({std::string(in), std::string(name)}); found != places_.end())
+        return &found->second;
+    return nullptr;
+  }
+  static bool same(const Result<std::optional<std::string>>& one,
+                   const Result<std::optional<std::string>>& other) {
+    return one && other && one.value() == other.value();
+  }
+  static std::string at(const Place* place, const std::string& text) {
+    return place ? fmt::format("{}: {}", place->where, text) : text;
+  }
+  // One a line: what stands in [DEFAULT] is wrong for each section that sees it.
+  void problem(const Place* place, std::string text) {
+    const auto where = place ? place->where : "";
+    const auto told = [&where](const Problem& other) { return !where.empty() && other.where == where; };
+    if (std::ranges::none_of(problems_, told))
+      problems_.push_back({place ? place->file : 0, where, std::move(text)});
+  }
+
+  void assign(const Ini& ini, Key& key) {
+    const auto* place = find(key.section, key.name);
+    const auto value = ini.get(key.section, key.name);
+    if (!value) return problem(place, at(place, value.error().message()));
+    if (!*value) return;
+    const auto done =
+        config_.set(key, **value, place ? place->value : **value, place ? place->where : std::string());
+    if (!done) problem(place, done.error().message());
+  }
+
+  // What [k8s] says, and above it what the section says itself.
+  void take_place(const Ini& ini, const std::string& section, const List& names) {
+    const auto name = section.substr(k_place.size());
+    const bool good = !name.empty() && name.size() <= 30 && name.front() != '-' &&
+                      name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
+    if (!good) {
+      const auto* place = find(section, "");
+      return problem(place,
+                     at(place, fmt::format("[{}]: a place's name is up to 30 of a-z, 0-9 and -", section)));
+    }
+    auto& settings = place_settings_.emplace_back(loaded_.settings.kubernetes);
+    settings.place = name;
+    const auto before = config_.keys().size();
+    Table(config_).add_place(section, settings);
+    for (std::size_t i = before; i < config_.keys().size(); ++i) {
+      auto& key = config_.keys()[i];
+      if (const auto* base = config_.find("k8s", key.name)) {
+        key.default_text = key.value = base->value;
+        key.origin = base->origin;
+      }
+      if (std::ranges::find(names, key.name) != names.end()) assign(ini, key);
+    }
+    for (const auto& key : names)
+      if (of_all_places(key))
+        note(section, key, fmt::format("'{}' in [{}] is not used: that of [k8s] is", key, section));
+  }
+
+  void note(const std::string& section, const std::string& name, std::string text) {
+    notes_.push_back(at(find(section, name), text));
+    loaded_.warnings.push_back({std::move(text)});
+  }
+  void unknown(const std::string& section, const std::string& name, const std::string& text,
+               const std::string& mend = "") {
+    const auto* place = find(section, name);
+    unknown_.push_back({place ? place->file : 0, place ? place->where : "", at(place, text + mend)});
+    loaded_.warnings.push_back({text});
+  }
+  void unknown_key(const std::string& section, const std::string& name) {
+    const auto* place = find(section, name);
+    if (!may_be_told(name) || (place && place->after_secret))
+      return unknown(section, name, fmt::format("a key in [{}] that is not known is ignored", section),
+                     "; what goes on the value above it is indented");
+    const auto meant = config_.nearest(section, name);
+    unknown(section, name, fmt::format("unknown key '{}' in [{}] is ignored", name, section),
+            meant.empty() ? "" : fmt::format("; '{}' is meant?", meant));
+  }
+
+  // Only the values of known keys that are no secrets are told, and these as they stand there.
+  void write_down(const Ini& ini, const std::string& section, const std::string& name) {
+    const auto value = ini.get(section, name);
+    const auto* place = find(section, name);
+    if (!value) return problem(place, at(place, value.error().message()));
+    const auto text = place ? place->value : value->value_or("");
+    const bool told = known(section, name) && !is_secret(name);
+    const bool named = known(section, name) || (may_be_told(name) && !(place && place->after_secret));
+    loaded_.written.push_back(
+        fmt::format("[{}] {} = {}", section, named ? name : "(hidden)", told ? text : hidden(text)));
+  }
+
+  LoadedSettings loaded_;
+  std::deque<KubernetesSettings> place_settings_;  // config_ has their addresses
+  Config config_;
+  std::size_t file_ = 0;
+  std::map<std::pair<std::string, std::string>, Place> places_;  // of [section] key, and of sections
+  std::vector<Problem> problems_, unknown_;
+  List notes_;
+};
+
+constexpr const char* k_of_places =
+    "A cluster or namespace beside others. It has the keys of [k8s], with the values of [k8s] where it says "
+    "nothing "
+    "else, and these:";
 
 }  // namespace
 
 Result<LoadedSettings> parse_settings(const Ini& ini) {
-  LoadedSettings loaded;
-  const Table table(loaded.settings);
-  for (const auto& key : table.keys()) {
-    const auto value = TRY(ini.get(key.section, key.name));
-    if (!value) continue;
-    if (const auto set = key.set(*value); !set)
-      return error("[{}] {} = '{}': {}", key.section, key.name, one_line(*value, 200), set.error().message());
-  }
-  for (const auto& [section, keys] : ini.keys())
-    for (const auto& key : keys) {
-      auto value = TRY(ini.get(section, key)).value_or("");
-      // The environment may hold secrets: a change is told, the values are not.
-      if (key == "envs_dict") value = fmt::format("(hidden, {:x})", std::hash<std::string>()(value));
-      loaded.written.push_back(fmt::format("[{}] {} = {}", section, key, value));
-    }
-  std::vector<Key> of_places;
-  TRY(read_places(ini, loaded, of_places));
-  // The other keys that [htcondor] shares with the backends have no meaning of their own there.
-  auto known = table.keys();
-  known.insert(known.end(), of_places.begin(), of_places.end());
-  for (const char* name : {"namespace", "condor_host", "app_name", "k8s_domain"})
-    known.push_back({"htcondor", name, "", "", {}});
-  std::sort(loaded.written.begin(), loaded.written.end());
-  for (auto& text : unknown_keys(ini, known)) loaded.warnings.push_back({std::move(text)});
-  for (const auto& [section, keys] : ini.keys())
-    for (const auto& key : keys)
-      // PRP's files say the same in both places.
-      if (const auto* instead = used_instead(section, key);
-          instead && TRY(ini.get(section, key)) != TRY(ini.get("k8s", key)))
-        loaded.warnings.push_back({fmt::format("'{}' in [{}] is not used: {}", key, section, instead)});
-  return loaded;
+  Reading reading;
+  reading.take(ini);
+  return std::move(reading).loaded();
+}
+
+Result<LoadedSettings> settings_of(const std::vector<File>& files) {
+  Reading reading;
+  reading.take(files);
+  return std::move(reading).loaded();
 }
 
 Result<LoadedSettings> load_settings(const List& files) {
-  Ini ini;
-  for (const auto& file : files) TRY(ini.read(TRY(read_file(file, std::size_t{1} << 20)), file));
-  return parse_settings(ini);
+  std::vector<File> texts;
+  for (const auto& file : files) texts.push_back({file, TRY(read_file(file, std::size_t{1} << 20))});
+  return settings_of(texts);
+}
+
+Result<std::string> settings_in_force(const std::vector<File>& files, const List& names) {
+  Reading reading;
+  reading.take(files);
+  return reading.in_force(names);
+}
+
+Checked check_settings(const std::vector<File>& files) {
+  Reading reading;
+  reading.take(files);
+  return std::move(reading).checked();
 }
 
 List changes(const LoadedSettings& before, const LoadedSettings& after) {
@@ -462,25 +622,28 @@ List changes(const LoadedSettings& before, const LoadedSettings& after) {
 
 std::string describe_settings() {
   Settings settings;
-  const Table table(settings);
-  std::string result, section;
-  for (const auto& key : table.keys()) {
-    if (key.section != section)
-      result += fmt::format("[{}]\n", key.section == "default" ? "DEFAULT" : key.section);
-    section = key.section;
-    result += fmt::format("  {:<30} {} [{}]\n", key.name, key.help, key.default_text);
-  }
-  result +=
-      "[k8s:NAME], a cluster or namespace beside others: the keys of [k8s], from where it has them else, "
-      "and\n";
   KubernetesSettings place;
-  const Table all(settings), own(place);
-  for (const auto& key : own.keys()) {
-    const auto in_k8s = [&key](const Key& other) { return other.section == "k8s" && other.name == key.name; };
-    if (std::ranges::none_of(all.keys(), in_k8s))
-      result += fmt::format("  {:<30} {} [{}]\n", key.name, key.help, key.default_text);
-  }
-  return result;
+  Config config, of_place;
+  Table(config).add_all(settings);
+  Table(of_place).add_own_of_place(place);
+  return fmt::format("{}[k8s:NAME]\n  {}\n{}", config.describe(), k_of_places, of_place.describe());
+}
+
+std::string settings_page() {
+  Settings settings;
+  KubernetesSettings place;
+  Config config, of_place;
+  Table(config).add_all(settings);
+  Table(of_place).add_own_of_place(place);
+  return fmt::format(
+      "# The provisioner's settings\n\n"
+      "The files have PRP's form: sections, and lines `key=value`. [provisioner.md](provisioner.md) says "
+      "what they are "
+      "for. `provisioner settings --config FILE` shows each key with the value in force, and whence it is; "
+      "`provisioner "
+      "settings --check FILE` tells all that is wrong in a file.\n\n"
+      "This page is what `provisioner settings --markdown` prints.\n{}\n## [k8s:NAME]\n{}\n\n{}",
+      config.markdown(), k_of_places, of_place.markdown());
 }
 
 }  // namespace glidepod::provisioner

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "provisioner/settings/entries.hpp"
+
 using namespace glidepod;
 using namespace glidepod::provisioner;
 
@@ -52,7 +54,8 @@ TEST_CASE("ini: values go on over indented lines and over backslashes") {
   CHECK(value("[s]\na = x\n\n  y\n\n\nb = 1\n", "s", "a") == "x\n\ny");
   CHECK(value("[s]\na = x\n# note\n  y\n  ; note\n", "s", "a") == "x\ny");
   CHECK(value("[s]\na = \\\n  x && \\\n  y\nb = 1\n", "s", "a") == "x && y");
-  CHECK(failure("[s]\na = x \\\ny\nb = 1\n") == "f:3: 'y' is not of the form key = value");
+  CHECK(failure("[s]\na = x \\\ny\nb = 1\n") ==
+        "f:3: not of the form key = value; what goes on the value above it is indented");
   for (const auto* text :
        {"[s]\na = x && \\\n  y \\\n[t]\nb = 1\n", "[t]\na = x \\\nb = 1\n[s]\na = x && \\\n y \\\n"}) {
     CHECK(value(text, "s", "a") == "x && y");
@@ -85,9 +88,10 @@ TEST_CASE("ini: per cent signs") {
   CHECK(value("[s]\na = 100%%\n", "s", "a") == "100%");
   CHECK(value("[DEFAULT]\nsite = x\n[s]\na = %(SITE)s-%(site)s\n", "s", "a") == "x-x");
   CHECK(value("[s]\na = 100%\n", "s", "a") ==
-        "get: [s] a = '100%': a '%' must be written '%%', or '%(key)s' for the value of another key");
-  CHECK(value("[s]\na = %(b)s\n", "s", "a") == "get: [s] a = '%(b)s': %(b)s: there is no such key");
-  CHECK(value("[s]\na = %(a)s\n", "s", "a") == "get: [s] a = '%(a)s': %(...)s refers to itself");
+        "get: [s] a: a '%' must be written '%%', or '%(key)s' for the value of another key");
+  CHECK(value("[s]\na = %(b)s\n", "s", "a") ==
+        "get: [s] a: its '%(key)s' names a key that is not there; a '%' must be written '%%'");
+  CHECK(value("[s]\na = %(a)s\n", "s", "a") == "get: [s] a: %(...)s refers to itself");
   CHECK(value("[s]\na = %(b)s%(b)s%(b)s%(b)s\nb = %(c)s%(c)s%(c)s%(c)s\nc = %(d)s%(d)s%(d)s%(d)s\n"
               "d = %(e)s%(e)s%(e)s%(e)s\ne =\n",
               "s", "a")
@@ -96,9 +100,10 @@ TEST_CASE("ini: per cent signs") {
 
 TEST_CASE("ini: what cannot be read names the line") {
   CHECK(failure("a = 1\n") == "f:1: a setting before the first [section]");
-  CHECK(failure("[s]\n\nnonsense\n") == "f:3: 'nonsense' is not of the form key = value");
-  CHECK(failure("[s\n") == "f:1: '[s' is not a section such as [k8s]");
-  CHECK(failure("[s]\na = 1\nA = 2\n") == "f:3: 'a' stands twice in [s]");
+  CHECK(failure("[s]\n\nnonsense\n") ==
+        "f:3: not of the form key = value; what goes on the value above it is indented");
+  CHECK(failure("[s\n") == "f:1: not a section such as [k8s]");
+  CHECK(failure("[s]\na = 1\nA = 2\n") == "f:3: a key that stands in [s] already");
 }
 
 TEST_CASE("ini: lists") {
@@ -113,9 +118,22 @@ TEST_CASE("ini: dictionaries") {
   CHECK(parse_dict(" ").value().empty());
   CHECK(parse_dict("a:1,b:x&comma;y,\n c:").value() == Pairs{{"a", "1"}, {"b", "x,y"}, {"c", ""}});
   CHECK(parse_dict("^n/low-power:true").value() == Pairs{{"^n/low-power", "true"}});
-  CHECK(
-      parse_dict("a").error().message().starts_with("must be a dictionary such as key:value,key:value; 'a'"));
+  CHECK(parse_dict("a:1,b").error().message().starts_with(
+      "must be a dictionary such as key:value,key:value; its element 2 is not"));
   CHECK_FALSE(parse_dict("a:b:c").ok());
   CHECK_FALSE(parse_dict(":b").ok());
-  CHECK(parse_dict("a:1,a:2").error().message() == "has the key 'a' twice");
+  CHECK(parse_dict("a:1,a:2").error().message() == "must have each key once: elements 1 and 2 have the same");
+}
+
+TEST_CASE("ini: all lines that mean nothing are told, and the others are there with their places") {
+  std::vector<std::string> problems;
+  const auto all =
+      entries("x = 1\n[s]\nA = 1\n  2\nhush\n  more\n[t\nb = 1\n[U]\na = 3\na = 4\n", "f", problems);
+  CHECK(problems == std::vector<std::string>{
+                        "f:1: a setting before the first [section]",
+                        "f:5: not of the form key = value; what goes on the value above it is indented",
+                        "f:7: not a section such as [k8s]", "f:11: a key that stands in [u] already"});
+  REQUIRE(all.size() == 4);
+  CHECK(all[1].section + all[1].key + "=" + all[1].value + "@" + all[1].where == "sa=1\n2@f:3");
+  CHECK(all[2].section + all[2].key + "@" + all[2].where == "u@f:9");
 }

@@ -2,6 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
+#include "lib/base/file.hpp"
+#include "provisioner/settings/shown.hpp"
+
 using namespace glidepod;
 using namespace glidepod::provisioner;
 
@@ -11,6 +16,23 @@ Result<LoadedSettings> load(std::string_view text) {
   Ini ini;
   TRY(ini.read(text, "f"));
   return parse_settings(ini);
+}
+
+// All that is told of a file, wherever that is.
+std::string told(std::string_view text) {
+  const std::vector<File> files{{"f", std::string(text)}};
+  std::string result;
+  if (const auto loaded = settings_of(files); !loaded) {
+    result += loaded.error().message();
+  } else {
+    const auto lines = changes({}, *loaded);
+    result += fmt::format("{}\n", fmt::join(lines, "\n"));
+    for (const auto& warning : loaded->warnings) result += warning.text + "\n";
+  }
+  const auto checked = check_settings(files);
+  result += fmt::format("\n{}\n{}\n", fmt::join(checked.problems, "\n"), fmt::join(checked.notes, "\n"));
+  const auto shown = settings_in_force(files, {});
+  return result + (shown ? *shown : shown.error().message());
 }
 
 std::string failure(std::string_view text) {
@@ -257,4 +279,88 @@ TEST_CASE("settings: what is wrong with a place is told") {
   CHECK(loaded->warnings[0].text == "'app_name' in [k8s:a] is not used: that of [k8s] is");
   CHECK(loaded->warnings[1].text == "unknown key 'server' in [k8s] is ignored");
   CHECK(loaded->warnings[2].text == "unknown key 'nosuch' in [k8s:a] is ignored");
+}
+
+TEST_CASE("settings: no value of a secret is told, whatever is wrong with it") {
+  for (const std::string text : {
+           "[k8s]\nenvs_dict = TOKEN:S3cr3t\n",
+           "[k8s]\nenvs_dict = S3cr3t\n",
+           "[k8s]\nenvs_dict = A:x:S3cr3t,S3cr3t\n",
+           "[k8s]\nenvs_dict = S3cr3t:a,S3cr3t:b\n",
+           "[k8s]\nenvs_dict = A:S3cr3t%(S3cr3t)s\n",
+           "[k8s]\nenvs_dict = A:S3cr3t%\n",
+           "[k8s]\nenvs_dict = A:x,\nS3cr3t\n",
+           "[k8s]\nenvs_dict = A:x,\nS3cr3t:y\n",
+           "[k8s]\nenvs_dict = A:x,\n[S3cr3t\n",
+           "[k8s]\nenvs_dict = A:x,\n  # a comment\n  B:S3cr3t\n",
+           "[DEFAULT]\nsecret=S3cr3t\n[k8s]\nenvs_dict = A:%(secret)s\n",
+           "[DEFAULT]\nsecret=S3cr3t\n[k8s]\nlabels_dict = a:%(secret)s\n",
+           "[DEFAULT]\nsecret=S3cr3t\n[k8s]\nlabels_dict = %(secret)s\n",
+           "[DEFAULT]\nsecret=S3cr3t%\n",
+           "[DEFAULT]\nenvs_dict=S3cr3t\n",
+           "[DEFAULT]\nenvs_dict=A:S3cr3t\n",
+           "[k8s]\nenvs_dict=A:S3cr3t\n[k8s:east]\nweight=2\n",
+           "[k8s:east]\nenvs_dict=A:S3cr3t:\n",
+           "[lancium]\nenvs_dict=A:S3cr3t\nenvs_dict=B:S3cr3t\n",
+           "[nowhere]\nenvs_dict=A:S3cr3t\nother=S3cr3t\n",
+       }) {
+    auto all = told(text);
+    std::ranges::transform(all, all.begin(), [](unsigned char c) { return std::tolower(c); });
+    CHECK_MESSAGE(all.find("s3cr3t") == std::string::npos, text, all);
+    CHECK(all.size() > 2);
+  }
+}
+
+TEST_CASE("settings: that a secret has changed is told, and nothing that others could compare") {
+  const auto of = [](const std::string& text) { return settings_of({{"f", text}}).value(); };
+  const auto one = of("[k8s]\nenvs_dict = A:first-of-this-test\n"), two = of("[k8s]\nenvs_dict = A:second\n");
+  CHECK(changes(one, of("[k8s]\nenvs_dict = A:first-of-this-test\n")).empty());
+  const auto lines = changes(one, two);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].starts_with("- [k8s] envs_dict = (hidden, "));
+  CHECK(lines[0].size() <= std::string("- [k8s] envs_dict = (hidden, 1234)").size());
+}
+
+TEST_CASE("settings: a check tells all that is wrong at once, with its line and what to do") {
+  const auto checked =
+      check_settings({{"f",
+                       "[k8s]\nleast_fill = 101\nk8s_imagee = x\nnonsense\npod_events = maybe\n"
+                       "labels_dict = a\n[htcondor]\nnamespace = x\n[k9s]\nx = 1\n"},
+                      {"g", "[DEFAULT]\nsleep_time = soon\n[k8s:A B]\n[lancium]\nshapes = 16\n"}});
+  CHECK(checked.problems ==
+        List{"f:2: [k8s] least_fill = '101': must be a whole number from 0 to 100",
+             "f:3: unknown key 'k8s_imagee' in [k8s] is ignored; 'k8s_image' is meant?",
+             "f:4: not of the form key = value; what goes on the value above it is indented",
+             "f:5: [k8s] pod_events = 'maybe': must be one of: yes, no",
+             "f:6: [k8s] labels_dict = 'a': must be a dictionary such as key:value,key:value; its element 1 "
+             "is not "
+             "key:value (a ':' inside a value is written &colon;, a ',' &comma;)",
+             "f:9: unknown section [k9s] is ignored",
+             "g:2: [default] sleep_time = 'soon': must be a whole number of seconds",
+             "g:3: [k8s:a b]: a place's name is up to 30 of a-z, 0-9 and -",
+             "g:5: [lancium] shapes = '16': must be cores/GPUs such as 16/0,12/4"});
+  CHECK(checked.notes == List{"f:8: 'namespace' in [htcondor] is not used: that of [k8s] is"});
+  CHECK(check_settings({{"f", "[k8s]\nnamespace = x\n"}}).problems.empty());
+}
+
+TEST_CASE("settings: the values in force have their default and their place") {
+  const std::vector<File> files{{"f", "[DEFAULT]\napp_name=x\n[k8s]\nnamespace=a\n[k8s:east]\nnamespace=b\n"},
+                                {"g", "[k8s]\nleast_fill=5\n"}};
+  CHECK(settings_in_force(files, {"namespace"}).value() ==
+        "[k8s]\n  namespace = a\n      namespace of the pods; empty: the provisioner's own\n"
+        "      from f:4; default: empty; since 0.1.0\n"
+        "[k8s:east]\n  namespace = b\n      namespace of the pods; empty: the provisioner's own\n"
+        "      from f:6; default: a; since 0.1.0\n");
+  const auto names = settings_in_force(files, {"app_name", "least_fill"}).value();
+  CHECK(names.find("[lancium]\n  app_name = x\n") != std::string::npos);
+  CHECK(names.find("from f:2; default: lancium-wn;") != std::string::npos);
+  CHECK(names.find("  least_fill = 5\n") != std::string::npos);
+  CHECK(settings_in_force(files, {"nosuch"}).error().message() == "there is no key 'nosuch'");
+  CHECK_FALSE(settings_in_force({{"f", "[k8s]\nleast_fill=x\n"}}, {}).ok());
+}
+
+TEST_CASE("settings: the reference page is what the table says") {
+  const auto page = read_file(GLIDEPOD_SETTINGS_PAGE);
+  REQUIRE(page.ok());
+  CHECK(settings_page() == *page);  // else: provisioner settings --markdown > docs/settings-provisioner.md
 }
