@@ -61,22 +61,23 @@ Result<void> take_seconds(std::string_view value, std::int64_t factor, std::chro
 
 }  // namespace
 
-Config::Key& Config::add(Key key) {
-  key.section = section_;
-  key.value = key.default_text;
-  return keys_.emplace_back(std::move(key));
+Config::Key& Config::add(std::string name, std::string default_text, std::string allowed, std::string about,
+                         Assign assign) {
+  return keys_.emplace_back(Key{.section = section_,
+                                .name = std::move(name),
+                                .about = std::move(about),
+                                .allowed = std::move(allowed),
+                                .assign = std::move(assign),
+                                .default_text = default_text,
+                                .value = default_text});
 }
 
 Config::Key& Config::text(std::string name, std::string* target, std::string about) {
-  return add({.section = {},
-              .name = std::move(name),
-              .about = std::move(about),
-              .allowed = "any text",
-              .assign = [target](std::string_view value) -> Result<void> {
-                *target = value;
-                return {};
-              },
-              .default_text = *target});
+  return add(std::move(name), *target, "any text", std::move(about),
+             [target](std::string_view value) -> Result<void> {
+               *target = value;
+               return {};
+             });
 }
 
 Config::Key& Config::number(std::string name, std::string default_text, std::int64_t least, std::int64_t most,
@@ -88,42 +89,25 @@ Config::Key& Config::number(std::string name, std::string default_text, std::int
     take(number.value());
     return {};
   };
-  return add({.section = {},
-              .name = std::move(name),
-              .about = std::move(about),
-              .allowed = allowed,
-              .assign = std::move(assign),
-              .default_text = std::move(default_text)});
+  return add(std::move(name), std::move(default_text), allowed, std::move(about), std::move(assign));
 }
 
 Config::Key& Config::duration(std::string name, std::chrono::seconds* target, std::string about) {
   constexpr const char* k_allowed = "a time such as 90s, 15m, 2h or 1d";
-  return add({.section = {},
-              .name = std::move(name),
-              .about = std::move(about),
-              .allowed = k_allowed,
-              .assign =
-                  [target](std::string_view value) {
-                    constexpr std::string_view k_units = "smhd";
-                    constexpr std::int64_t k_factors[] = {1, 60, 3600, 86400};
-                    const auto unit = value.empty() ? std::string_view::npos : k_units.find(value.back());
-                    if (unit != std::string_view::npos) value.remove_suffix(1);
-                    return take_seconds(value, unit == std::string_view::npos ? 1 : k_factors[unit], target,
-                                        k_allowed);
-                  },
-              .default_text = fmt::format("{}s", target->count())});
+  auto assign = [target](std::string_view value) {
+    constexpr std::string_view k_units = "smhd";
+    constexpr std::int64_t k_factors[] = {1, 60, 3600, 86400};
+    const auto unit = value.empty() ? std::string_view::npos : k_units.find(value.back());
+    if (unit != std::string_view::npos) value.remove_suffix(1);
+    return take_seconds(value, unit == std::string_view::npos ? 1 : k_factors[unit], target, k_allowed);
+  };
+  return add(std::move(name), fmt::format("{}s", target->count()), k_allowed, std::move(about), assign);
 }
 
 Config::Key& Config::seconds(std::string name, std::chrono::seconds* target, std::string about) {
   constexpr const char* k_allowed = "a whole number of seconds";
-  return add({.section = {},
-              .name = std::move(name),
-              .about = std::move(about),
-              .allowed = k_allowed,
-              .assign =
-                  [target](std::string_view value) { return take_seconds(value, 1, target, k_allowed); },
-              .default_text = std::to_string(target->count())})
-      .in("s");
+  auto assign = [target](std::string_view value) { return take_seconds(value, 1, target, k_allowed); };
+  return add(std::move(name), std::to_string(target->count()), k_allowed, std::move(about), assign).in("s");
 }
 
 Config::Key& Config::one_of(std::string name, std::string chosen, std::vector<std::string> words,
@@ -135,29 +119,21 @@ Config::Key& Config::one_of(std::string name, std::string chosen, std::vector<st
     take(value);
     return {};
   };
-  return add({.section = {},
-              .name = std::move(name),
-              .about = std::move(about),
-              .allowed = allowed,
-              .assign = std::move(assign),
-              .default_text = std::move(chosen)});
+  return add(std::move(name), std::move(chosen), allowed, std::move(about), std::move(assign));
 }
 
 Config::Key& Config::list(std::string name, std::vector<std::string>* target, std::string about,
-                          std::function<Result<void>(std::string_view)> check) {
+                          Assign check) {
   auto assign = [target, check = std::move(check)](std::string_view value) -> Result<void> {
     if (value.empty()) return {};
     if (check) TRY(check(value));
     target->emplace_back(value);
     return {};
   };
-  return add({.section = {},
-              .name = std::move(name),
-              .about = std::move(about),
-              .allowed = "any text, in as many lines as there are values",
-              .assign = std::move(assign),
-              .clear = [target] { target->clear(); },
-              .default_text = fmt::format("{}", fmt::join(*target, " | "))});
+  auto& key = add(std::move(name), fmt::format("{}", fmt::join(*target, " | ")),
+                  "any text, in as many lines as there are values", std::move(about), std::move(assign));
+  key.clear = [target] { target->clear(); };
+  return key;
 }
 
 Config::Key* Config::find(std::string_view section, std::string_view name) {

@@ -23,13 +23,16 @@ namespace glidepod {
 // value is told with the key, the value and what must be; the value of a secret nowhere.
 class Config {
  public:
+  using Assign =
+      std::function<Result<void>(std::string_view)>;  // its Error says what must be, and quotes nothing
+
   struct Key {
     std::string section;  // empty where the program's files have none
     std::string name;
-    std::string about;                                     // one sentence
-    std::string allowed;                                   // after "must be": "a whole number from 1 to 9"
-    std::function<Result<void>(std::string_view)> assign;  // its Error says what must be, and quotes nothing
-    std::function<void()> clear = {};                      // of a key that may stand several times
+    std::string about;    // one sentence
+    std::string allowed;  // after "must be": "a whole number from 1 to 9"
+    Assign assign;
+    std::function<void()> clear = {};  // of a key that may stand several times
     std::string default_text = {};
     std::string value = {};   // in force, as it was written
     std::string origin = {};  // whence it is: FILE:LINE, a variable; empty: by default
@@ -82,10 +85,9 @@ class Config {
   }
   // May stand several times in a file; the environment separates the values by line ends. The check's Error
   // says what must be.
-  Key& list(std::string name, std::vector<std::string>* target, std::string about,
-            std::function<Result<void>(std::string_view)> check = {});
-  // Any other kind. The key's section is the one that was said last.
-  Key& add(Key key);
+  Key& list(std::string name, std::vector<std::string>* target, std::string about, Assign check = {});
+  // Any other kind. allowed: as in Key.
+  Key& add(std::string name, std::string default_text, std::string allowed, std::string about, Assign assign);
 
   // In the order of their declaration.
   const std::deque<Key>& keys() const { return keys_; }

@@ -85,51 +85,43 @@ class Table {
     return config_.seconds(name, target, about);
   }
   Key& flag(const char* name, bool* target, const char* about) { return config_.flag(name, target, about); }
-  Key& add_kind(const char* name, std::string default_text, const char* allowed, const char* about,
-                std::function<Result<void>(std::string_view)> assign) {
-    return config_.add({.section = {},
-                        .name = name,
-                        .about = about,
-                        .allowed = allowed,
-                        .assign = std::move(assign),
-                        .default_text = std::move(default_text)});
-  }
   Key& regexp(const char* name, std::string* target, const char* about) {
-    return add_kind(name, *target, "a regular expression", about,
-                    [target](std::string_view value) -> Result<void> {
-                      const auto pattern = Pattern::compile(std::string(value));
-                      if (!pattern)
-                        return error("must be a regular expression: {}", pattern.error().message());
-                      *target = value;
-                      return {};
-                    });
+    return config_.add(name, *target, "a regular expression", about,
+                       [target](std::string_view value) -> Result<void> {
+                         const auto pattern = Pattern::compile(std::string(value));
+                         if (!pattern)
+                           return error("must be a regular expression: {}", pattern.error().message());
+                         *target = value;
+                         return {};
+                       });
   }
   Key& list(const char* name, List* target, const char* about) {
-    return add_kind(name, fmt::format("{}", fmt::join(*target, ",")), "a,b", about,
-                    [target](std::string_view value) -> Result<void> {
-                      *target = TRY(parse_list(value));
-                      return {};
-                    });
+    return config_.add(name, fmt::format("{}", fmt::join(*target, ",")), "a,b", about,
+                       [target](std::string_view value) -> Result<void> {
+                         *target = TRY(parse_list(value));
+                         return {};
+                       });
   }
   Key& dict(const char* name, Dict* target, const char* about) {
-    return add_kind(name, "", "key:value,key:value", about, [target](std::string_view value) -> Result<void> {
-      *target = TRY(parse_dict(value));
-      return {};
-    });
+    return config_.add(name, "", "key:value,key:value", about,
+                       [target](std::string_view value) -> Result<void> {
+                         *target = TRY(parse_dict(value));
+                         return {};
+                       });
   }
   Key& sizes(const char* name, List* target, const char* about) {
-    return add_kind(name, "", "rising whole numbers such as 4096,8192", about,
-                    [target](std::string_view value) -> Result<void> {
-                      *target = TRY(parse_list(value));
-                      std::int64_t last = 0;
-                      for (const auto& part : *target) {
-                        const auto size = parse_integer(part);
-                        if (!size || size.value() <= last)
-                          return error("must be rising whole numbers such as 4096,8192");
-                        last = size.value();
-                      }
-                      return {};
-                    });
+    return config_.add(name, "", "rising whole numbers such as 4096,8192", about,
+                       [target](std::string_view value) -> Result<void> {
+                         *target = TRY(parse_list(value));
+                         std::int64_t last = 0;
+                         for (const auto& part : *target) {
+                           const auto size = parse_integer(part);
+                           if (!size || size.value() <= last)
+                             return error("must be rising whole numbers such as 4096,8192");
+                           last = size.value();
+                         }
+                         return {};
+                       });
   }
 
   void add_htcondor(HtcondorSettings& s) {
@@ -181,15 +173,16 @@ class Table {
                    "when to pull it");
     text("service_account_name", &s.service_account_name, "service account of the pods");
     seconds("k8s_job_ttl", &s.job_ttl, "how long a finished pod is kept");
-    add_kind("request_fuse", "", "one of: yes, no",
-             "request smarter-devices/fuse; default: yes without a template",
-             [&s](std::string_view value) -> Result<void> {
-               if (value != "yes" && value != "no") return error("must be one of: yes, no");
-               s.request_fuse = value == "yes";
-               return {};
-             });
+    config_.add("request_fuse", "", "one of: yes, no",
+                "request smarter-devices/fuse; default: yes without a template",
+                [&s](std::string_view value) -> Result<void> {
+                  if (value != "yes" && value != "no") return error("must be one of: yes, no");
+                  s.request_fuse = value == "yes";
+                  return {};
+                });
     flag("use_large_limit", &s.use_large_limit, "request 75 % of CPUs and 80 % of memory, limit above both");
-    add_kind("storage_mbs", std::to_string(s.storage_mbs), "a whole number from 0 to 1000000000, or empty",
+    config_
+        .add("storage_mbs", std::to_string(s.storage_mbs), "a whole number from 0 to 1000000000, or empty",
              "least disk of a pod in MiB; empty: the job's request",
              [&s](std::string_view value) -> Result<void> {
                const auto number = parse_integer(value);
@@ -206,7 +199,7 @@ class Table {
     dict("config_volumes_dict", &s.config_volumes, "config maps and the file each one is mounted as");
     list("tolerations_list", &s.tolerations, "NoSchedule taints that are tolerated");
     text("pod_template", &s.pod_template, "file with the pilot pod as JSON; empty: one container, as PRP's");
-    add_kind(
+    config_.add(
         "token_secret", "", "any text",
         "secret with prp-wn.token, the pool's token; empty: none; default: prp-htcondor-wn-secret without a "
         "template",
@@ -217,7 +210,8 @@ class Table {
     text("gpu_type_label", &s.gpu_type_label, "node label that RequestGPUTypes is about; empty: ignored");
     seconds("pod_lifetime", &s.pod_lifetime, "activeDeadlineSeconds of a pod; 0: none");
     list("image_pull_secrets", &s.image_pull_secrets, "secrets for pulling the pilot image");
-    add_kind("default_image", "",
+    config_
+        .add("default_image", "",
              "docker://NAME or a path below /cvmfs/singularity.opensciencegrid.org/ or "
              "/cvmfs/unpacked.cern.ch/, or empty",
              "image of jobs that name none; empty: such jobs do not count",
@@ -264,19 +258,19 @@ class Table {
     seconds("lancium_job_ttl", &s.job_ttl, "accepted for PRP's files; finished jobs go after ten sightings");
     text("lcli", &s.lcli, "Lancium's command line program");
     seconds("call_time_limit", &s.call_time_limit, "longest wait for one lcli command");
-    add_kind("shapes", fmt::format("{}", fmt::join(s.shapes, ",")), "cores/GPUs such as 16/0,12/4",
-             "sizes that can be had, as cores/GPUs", [&s](std::string_view value) -> Result<void> {
-               s.shapes = TRY(parse_list(value));
-               for (const auto& shape : s.shapes) {
-                 const auto parts = split(shape, '/');
-                 const auto cores = parse_integer(parts[0]);
-                 const auto gpus =
-                     parts.size() == 2 ? parse_integer(parts[1]) : Result<std::int64_t>(error("missing"));
-                 if (!cores || !gpus || cores.value() < 1 || gpus.value() < 0)
-                   return error("must be cores/GPUs such as 16/0,12/4");
-               }
-               return {};
-             });
+    config_.add("shapes", fmt::format("{}", fmt::join(s.shapes, ",")), "cores/GPUs such as 16/0,12/4",
+                "sizes that can be had, as cores/GPUs", [&s](std::string_view value) -> Result<void> {
+                  s.shapes = TRY(parse_list(value));
+                  for (const auto& shape : s.shapes) {
+                    const auto parts = split(shape, '/');
+                    const auto cores = parse_integer(parts[0]);
+                    const auto gpus =
+                        parts.size() == 2 ? parse_integer(parts[1]) : Result<std::int64_t>(error("missing"));
+                    if (!cores || !gpus || cores.value() < 1 || gpus.value() < 0)
+                      return error("must be cores/GPUs such as 16/0,12/4");
+                  }
+                  return {};
+                });
     integer("megabytes_per_core", &s.megabytes_per_core, 1, "memory of a shape").in("MB");
     text("gpu_model", &s.gpu_model, "--gpu of shapes with GPUs");
     text("token_file", &s.token_file, "the pool's token as an input file; empty: none");

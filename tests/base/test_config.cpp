@@ -22,15 +22,12 @@ struct Sample {
       return rule == "bad" ? Result<void>(error("must not be bad")) : Result<void>();
     });
     config
-        .add({.section = {},
-              .name = "token",
-              .about = "a secret",
-              .allowed = "16 letters",
-              .assign = [this](std::string_view value) -> Result<void> {
-                if (value.size() != 16) return error("must be 16 letters");
-                token = value;
-                return {};
-              }})
+        .add("token", "", "16 letters", "a secret",
+             [this](std::string_view value) -> Result<void> {
+               if (value.size() != 16) return error("must be 16 letters");
+               token = value;
+               return {};
+             })
         .secret()
         .in("letters")
         .from("0.3.0");
