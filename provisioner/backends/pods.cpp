@@ -149,8 +149,8 @@ void PodMaker::set_images(Json& pod) const {
       if (!before.is_null() && container.value("image", Json()) == before) container["image"] = image_;
   }
   pilot(pod)["image"] = image_;
-  if (!settings_.image_pull_policy.empty())
-    pilot(pod)["imagePullPolicy"] = settings_.image_pull_policy;
+  if (settings_.image_pull_policy)
+    pilot(pod)["imagePullPolicy"] = to_string(*settings_.image_pull_policy);
   else if (!from_template_)
     pilot(pod)["imagePullPolicy"] = "Always";
   for (const auto& secret : settings_.image_pull_secrets)

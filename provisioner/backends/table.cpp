@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "lib/condor/tokens.hpp"
 #include "provisioner/backends/kubernetes.hpp"
 #include "provisioner/backends/lancium.hpp"
 #include "provisioner/backends/places.hpp"
@@ -33,10 +32,8 @@ Result<kube::Endpoint> endpoint_of(const BackendParts& parts, const KubernetesSe
 // Slots tell their places apart by namespace and domain, and jobs ask for no more than one namespace.
 Result<void> check_places(const Settings& settings) {
   const auto& all = settings.places;
-  const auto pilots = condor::lower_case(settings.kubernetes.force_namespace_matching);
-  const bool matched =
-      namespace_matching(settings.htcondor.force_namespace_matching) != NamespaceMatching::no ||
-      (!pilots.empty() && namespace_matching(pilots) != NamespaceMatching::no);
+  const bool matched = settings.htcondor.force_namespace_matching != NamespaceMatching::no ||
+                       settings.kubernetes.pilots_matching != NamespaceMatching::no;
   for (std::size_t i = 0; i < all.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
       const bool same = all[i].name_space == all[j].name_space;

@@ -159,7 +159,7 @@ std::vector<QueryPart> query_parts(const HtcondorSettings& settings, const std::
   std::vector<QueryPart> parts = {{From::status, "JobStatus == 1"}, {From::universe, "JobUniverse == 5"}};
   // PRP takes the job's value as a pattern, so ".*" is served by every provisioner; here it is a name, unless
   // the site wants it.
-  const auto names = namespace_matching(settings.force_namespace_matching);
+  const auto names = settings.force_namespace_matching;
   if (matching == CondorDemand::Namespace::matched && names != NamespaceMatching::no)
     parts.push_back(
         {From::name_space, asks_for_namespace(name_space, names), asks_or_refused(name_space, names)});
@@ -198,7 +198,7 @@ CondorDemand::CondorDemand(condor::CommandRunner& runner, HtcondorSettings setti
       policy_(std::move(policy)),
       pool_(runner, settings_.pool, std::chrono::duration_cast<Milliseconds>(settings_.schedd_time_limit)),
       patterns_(matching == Namespace::matched &&
-                namespace_matching(settings_.force_namespace_matching) == NamespaceMatching::pattern),
+                settings_.force_namespace_matching == NamespaceMatching::pattern),
       query_(job_query(settings_, name_space, matching, taken)) {}
 
 // Of one schedd.

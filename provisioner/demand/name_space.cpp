@@ -17,11 +17,6 @@ std::string may_be_matched() {
 
 }  // namespace
 
-NamespaceMatching namespace_matching(std::string_view setting) {
-  if (setting == "no") return NamespaceMatching::no;
-  return setting == "pattern" ? NamespaceMatching::pattern : NamespaceMatching::name;
-}
-
 bool is_namespace_pattern(std::string_view text) {
   if (text.empty() || text.size() > k_longest_pattern) return false;
   int repeats = 0;

@@ -1,17 +1,11 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "provisioner/settings/settings.hpp"
+
 namespace glidepod::provisioner {
-
-// Whether jobs must ask for the pods' namespace by RequestK8SNamespace: by its name, or by a pattern that the
-// name as a whole matches.
-enum class NamespaceMatching : std::uint8_t { no, name, pattern };
-
-// "no", "pattern"; whatever else is "yes", as with PRP.
-NamespaceMatching namespace_matching(std::string_view setting);
 
 // The patterns that are taken: at most 200 lower-case letters, digits, '-', '.' (any character) and '|'
 // (either side of it), and at most three of '*', '+' and '?' behind such a character. There is nothing that

@@ -171,7 +171,7 @@ void Cycle::finish_look(const std::shared_ptr<Look>& look) {
   result.demand.priorities = priorities_;
   // To the accountant a pod that was offered and matched is in use; and the negotiator has kept to the
   // quotas.
-  if (htcondor_.demand != "query") {
+  if (htcondor_.demand != DemandBy::query) {
     result.demand.priorities.quota_left.clear();
     result.demand.priorities.group_of.clear();
   }

@@ -144,16 +144,17 @@ Result<std::unique_ptr<Parts>> Parts::make(Loop& loop, const ServiceOptions& opt
                                                  settings.kubernetes.name_space, options.backend->name_space,
                                                  joined(parts->backend->jobs_taken()));
   DemandSource* demand = parts->demand.get();
-  if (settings.htcondor.demand != "query") {
+  if (settings.htcondor.demand != DemandBy::query) {
     // Others make groups of their own of what the query finds.
     if (!options.backend->pod_template)
       return error("[htcondor] demand: must be query with --backend {}", options.backend->name);
     parts->offline = std::make_unique<OfflineDemand>(
         *demand, parts->runner, settings.htcondor,
-        OfflineDemand::Settings{parts->backend->slot_constraint(), pilots.max_pods_per_cluster,
-                                std::max(10 * settings.sleep_time, k_least_offer),
-                                settings.htcondor.demand == "offline" ? Offering::decides : Offering::told,
-                                settings.htcondor.startd_identity_regexp});
+        OfflineDemand::Settings{
+            parts->backend->slot_constraint(), pilots.max_pods_per_cluster,
+            std::max(10 * settings.sleep_time, k_least_offer),
+            settings.htcondor.demand == DemandBy::offline ? Offering::decides : Offering::told,
+            settings.htcondor.startd_identity_regexp});
     demand = parts->offline.get();
   }
   parts->cycle = std::make_unique<Cycle>(*demand, parts->runner, *parts->backend, settings.htcondor,

@@ -32,6 +32,12 @@ bool of_all_places(std::string_view key) {
   return std::ranges::find(k_keys, key) != std::end(k_keys);
 }
 
+// Whatever else there is means yes, as with PRP.
+NamespaceMatching matching_of(std::string_view word) {
+  if (word == "no") return NamespaceMatching::no;
+  return word == "pattern" ? NamespaceMatching::pattern : NamespaceMatching::name;
+}
+
 // All keys with their places in one Settings; the only list of them. A new key needs its line here, and
 // nothing else but the place of its value.
 class Table {
@@ -137,13 +143,17 @@ class Table {
     integer("parallel_queries", &s.parallel_queries, 1, "schedds asked at the same time");
     integer("lookahead", &s.lookahead, 0, "most unmaterialised jobs of a cluster that count");
     config_
-        .choice("demand", &s.demand, {{"query", "query"}, {"offline", "offline"}, {"both", "both"}},
+        .choice("demand", &s.demand,
+                {{"query", DemandBy::query}, {"offline", DemandBy::offline}, {"both", DemandBy::both}},
                 "idle jobs count; offline: pods that the negotiator would use, by offline ads; both: idle "
-                "jobs, and "
-                "plan shows the other beside")
+                "jobs, and plan shows the other beside")
         .from("0.2.0");
-    text("force_k8s_namespace_matching", &s.force_namespace_matching,
-         "no: jobs need not name the namespace in RequestK8SNamespace; pattern: it may be a pattern");
+    config_.add("force_k8s_namespace_matching", "yes", "any text",
+                "no: jobs need not name the namespace in RequestK8SNamespace; pattern: it may be a pattern",
+                [&s](std::string_view value) -> Result<void> {
+                  s.force_namespace_matching = matching_of(value);
+                  return {};
+                });
   }
 
   void add_pilot(PilotSettings& s) {
@@ -165,11 +175,22 @@ class Table {
     add_pilot(s);
     text("namespace", &s.name_space, "namespace of the pods; empty: the provisioner's own");
     text("k8s_domain", &s.domain, "K8S_DOMAIN of the pilots");
-    text("force_k8s_namespace_matching", &s.force_namespace_matching,
-         "FORCE_K8SNAMESPACE_MATCHING of the pilots; no and pattern as in [htcondor]");
+    config_.add("force_k8s_namespace_matching", "yes", "any text",
+                "FORCE_K8SNAMESPACE_MATCHING of the pilots; no and pattern as in [htcondor]",
+                [&s](std::string_view value) -> Result<void> {
+                  s.force_namespace_matching = value;
+                  // To HTCondor's == all cases of letters are one; a pilot that is told nothing takes any
+                  // namespace.
+                  std::string word(value);
+                  std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
+                  s.pilots_matching = word.empty() ? NamespaceMatching::no : matching_of(word);
+                  return {};
+                });
     text("k8s_image", &s.image, "the pilot image; default: the template's, else sfiligoi/prp-portal-wn");
     config_.choice("k8s_image_pull_policy", &s.image_pull_policy,
-                   {{"Always", "Always"}, {"IfNotPresent", "IfNotPresent"}, {"Never", "Never"}},
+                   {{to_string(PullPolicy::always), PullPolicy::always},
+                    {to_string(PullPolicy::if_not_present), PullPolicy::if_not_present},
+                    {to_string(PullPolicy::never), PullPolicy::never}},
                    "when to pull it");
     text("service_account_name", &s.service_account_name, "service account of the pods");
     seconds("k8s_job_ttl", &s.job_ttl, "how long a finished pod is kept");
@@ -571,6 +592,18 @@ constexpr const char* k_of_places =
     "else, and these:";
 
 }  // namespace
+
+const char* to_string(PullPolicy policy) {
+  switch (policy) {
+    case PullPolicy::always:
+      return "Always";
+    case PullPolicy::if_not_present:
+      return "IfNotPresent";
+    case PullPolicy::never:
+      return "Never";
+  }
+  return "";
+}
 
 Result<LoadedSettings> parse_settings(const Ini& ini) {
   Reading reading;

@@ -17,6 +17,17 @@ using Seconds = std::chrono::seconds;
 using Dict = std::vector<std::pair<std::string, std::string>>;  // in the order of the file
 using List = std::vector<std::string>;
 
+// Whether jobs must ask for the pods' namespace by RequestK8SNamespace: by its name, or by a pattern that the
+// name as a whole matches.
+enum class NamespaceMatching : std::uint8_t { no, name, pattern };
+
+// What asks for pods: idle jobs, or what the negotiator would use; `both`: idle jobs, and the other is told.
+enum class DemandBy : std::uint8_t { query, offline, both };
+
+// When a kubelet pulls the pilot image.
+enum class PullPolicy : std::uint8_t { always, if_not_present, never };
+const char* to_string(PullPolicy policy);  // as Kubernetes has it
+
 // [htcondor]: which jobs count, and how the pool is asked.
 struct HtcondorSettings {
   std::string pool;  // the collector to ask; empty: as this machine's HTCondor is configured
@@ -24,11 +35,11 @@ struct HtcondorSettings {
   std::string schedd_identity_regexp = ".*";
   std::string startd_identity_regexp = ".*";
   std::string additional_requirements;
-  std::string force_namespace_matching = "yes";  // no, pattern; whatever else is yes
+  NamespaceMatching force_namespace_matching = NamespaceMatching::name;
   Seconds schedd_time_limit{60};
   std::int64_t parallel_queries = 8;
-  std::string demand = "query";  // "offline": pods that the negotiator would use; "both": that is told only
-  std::int64_t lookahead = 0;    // most jobs not yet materialised to count beside the idle ones of a cluster
+  DemandBy demand = DemandBy::query;
+  std::int64_t lookahead = 0;  // most jobs not yet materialised to count beside the idle ones of a cluster
 };
 
 // What both backends tell their pilots and label them with.
@@ -46,10 +57,11 @@ struct PilotSettings {
 struct KubernetesSettings : PilotSettings {
   std::string name_space;  // empty: the one that the provisioner runs in
   std::string domain = "optiputer.net";
-  std::string force_namespace_matching = "yes";  // handed to the pilot as it is written
+  std::string force_namespace_matching = "yes";                 // handed to the pilot as it is written
+  NamespaceMatching pilots_matching = NamespaceMatching::name;  // what the pilot makes of that
   // Empty or not set: the template's; without a template, PRP's default.
   std::string image;
-  std::string image_pull_policy;
+  std::optional<PullPolicy> image_pull_policy;
   std::string service_account_name;
   Seconds job_ttl{86400};  // how long a finished pod stays
   std::optional<bool> request_fuse;

@@ -3,7 +3,6 @@
 #include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/time.hpp"
-#include "lib/condor/tokens.hpp"
 #include "provisioner/demand/name_space.hpp"
 #include "provisioner/service/parts.hpp"
 #include "provisioner/why/findings.hpp"
@@ -31,11 +30,10 @@ JobRules rules_of(const Parts& parts, const ServiceOptions& options) {
   // The query and START have a switch each.
   const bool asked = std::ranges::any_of(
       rules.query, [](const QueryPart& part) { return part.from == QueryPart::From::name_space; });
-  const auto& switched = settings.kubernetes.force_namespace_matching;
-  const auto pilots = namespace_matching(condor::lower_case(switched));
-  const bool wanted = options.backend->name_space == CondorDemand::Namespace::matched && !switched.empty() &&
-                      pilots != NamespaceMatching::no;
-  const bool same = pilots == namespace_matching(settings.htcondor.force_namespace_matching);
+  const auto pilots = settings.kubernetes.pilots_matching;
+  const bool wanted =
+      options.backend->name_space == CondorDemand::Namespace::matched && pilots != NamespaceMatching::no;
+  const bool same = pilots == settings.htcondor.force_namespace_matching;
   if (wanted && !(asked && same))
     rules.name_space = asks_for_namespace(settings.kubernetes.name_space, pilots);
   return rules;

@@ -60,7 +60,7 @@ TEST_CASE("shipped: images are pulled beside the pods, and each switch that is c
   CHECK(all.kubernetes.born_ready);
   CHECK(all.kubernetes.envs.size() == 3);
   CHECK(!all.kubernetes.gpus_on_nodes);
-  CHECK(all.htcondor.demand == "offline");
+  CHECK(all.htcondor.demand == DemandBy::offline);
 }
 
 // By its own size each would be a group, and get two pods at once.

@@ -149,7 +149,7 @@ TEST_CASE("demand: the constraint and the attributes it needs") {
         "JobStatus,JobUniverse,RequestCpus,RequestMemory,RequestDisk,RequestDiskVolumes,RequestGPUs,"
         "RequestGPUTypes,"
         "RequestLabels,Owner,RequestK8SNamespace,ProjectName");
-  settings.force_namespace_matching = "no";
+  settings.force_namespace_matching = NamespaceMatching::no;
   CHECK(job_query(settings, "ns", CondorDemand::Namespace::matched).value().first.find("K8S") ==
         std::string::npos);
   settings.additional_requirements = "true) || (true";

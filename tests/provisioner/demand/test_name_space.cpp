@@ -38,9 +38,6 @@ TEST_CASE("namespace: patterns are taken that match fast and stay within themsel
 }
 
 TEST_CASE("namespace: what a job must meet") {
-  CHECK(namespace_matching("no") == NamespaceMatching::no);
-  CHECK(namespace_matching("pattern") == NamespaceMatching::pattern);
-  for (const auto* yes : {"yes", "", "force"}) CHECK(namespace_matching(yes) == NamespaceMatching::name);
   CHECK(asks_for_namespace("ns", NamespaceMatching::name) == R"(RequestK8SNamespace =?= "ns")");
   CHECK(asks_or_refused("ns", NamespaceMatching::name) == R"(RequestK8SNamespace =?= "ns")");
   const auto asks = asks_for_namespace("ns", NamespaceMatching::pattern);
@@ -81,7 +78,7 @@ TEST_CASE("namespace: a pattern that is refused is told and costs only its own j
 )",
             {}};
   };
-  const auto fetch = [&runner](const char* matching) {
+  const auto fetch = [&runner](NamespaceMatching matching) {
     CondorDemand source(runner, {.force_namespace_matching = matching}, {}, "ns",
                         CondorDemand::Namespace::matched);
     Demand got;
@@ -89,7 +86,7 @@ TEST_CASE("namespace: a pattern that is refused is told and costs only its own j
     runner.run_all();
     return got;
   };
-  const auto demand = fetch("pattern");
+  const auto demand = fetch(NamespaceMatching::pattern);
   CHECK_FALSE(demand.blind);
   CHECK(demand.groups.at(Group{}).idle == 3 + 2);
   CHECK(demand.bad_ads == 2);
@@ -98,6 +95,6 @@ TEST_CASE("namespace: a pattern that is refused is told and costs only its own j
         "a: bad ad: RequestK8SNamespace of mallory is refused: '(a+)+$' is no pattern of a-z, 0-9, '-', '.', "
         "'|' and at most three of '*', '+', '?'");
   CHECK(asked.find(" || (RequestK8SNamespace =!= undefined && (regexp(") != std::string::npos);
-  CHECK(fetch("yes").groups.at(Group{}).idle == 1006);
+  CHECK(fetch(NamespaceMatching::name).groups.at(Group{}).idle == 1006);
   CHECK(asked.find("regexp") == std::string::npos);
 }

@@ -130,11 +130,11 @@ TEST_CASE("cycle: without the pods or their ads it is blind and learns nothing")
 
 TEST_CASE("cycle: quotas are the negotiator's where it is asked by offline ads, which it counts as used") {
   struct Row {
-    std::string demand;
+    DemandBy demand;
     double left;
   };
-  for (const Row& row : {Row{"query", 2}, Row{"offline", -1}, Row{"both", -1}}) {
-    CAPTURE(row.demand);
+  for (const Row& row : {Row{DemandBy::query, 2}, Row{DemandBy::offline, -1}, Row{DemandBy::both, -1}}) {
+    CAPTURE(static_cast<int>(row.demand));
     HtcondorSettings htcondor;
     htcondor.demand = row.demand;
     Scene scene(htcondor);

@@ -46,7 +46,7 @@ TEST_CASE("settings: every PRP default") {
   const auto s = load("").value().settings;
   CHECK(s.sleep_time == Seconds(120));
   CHECK(s.htcondor.schedd_whitelist_regexp == ".*");
-  CHECK(s.htcondor.force_namespace_matching == "yes");
+  CHECK(s.htcondor.force_namespace_matching == NamespaceMatching::name);
   CHECK(s.kubernetes.app_name == "prp-wn");
   CHECK(s.kubernetes.domain == "optiputer.net");
   CHECK(s.kubernetes.force_namespace_matching == "yes");
@@ -104,7 +104,7 @@ max_submit_pods_per_cluster=50
   const auto& s = loaded->settings;
   CHECK(s.sleep_time == Seconds(60));
   CHECK(s.htcondor.additional_requirements == "(ProjectName =!= undefined)");
-  CHECK(s.htcondor.force_namespace_matching == "no");
+  CHECK(s.htcondor.force_namespace_matching == NamespaceMatching::no);
   CHECK(s.htcondor.schedd_whitelist_regexp == R"((login.*\.osgconnect\.net)|(.*\.jlab\.org))");
   const auto& k = s.kubernetes;
   CHECK(k.app_name == "wn1");
@@ -115,7 +115,7 @@ max_submit_pods_per_cluster=50
   CHECK(k.force_namespace_matching == "no");
   CHECK(k.additional_requirements == "true");
   CHECK(k.image == "img:1");
-  CHECK(k.image_pull_policy == "IfNotPresent");
+  CHECK(k.image_pull_policy == PullPolicy::if_not_present);
   CHECK(k.priority_class == "p");
   CHECK(k.priority_class_cpu == "pc");
   CHECK(k.priority_class_gpu == "pg");
@@ -357,6 +357,44 @@ TEST_CASE("settings: the values in force have their default and their place") {
   CHECK(names.find("  least_fill = 5\n") != std::string::npos);
   CHECK(settings_in_force(files, {"nosuch"}).error().message() == "there is no key 'nosuch'");
   CHECK_FALSE(settings_in_force({{"f", "[k8s]\nleast_fill=x\n"}}, {}).ok());
+}
+
+TEST_CASE("settings: jobs ask for the namespace unless no stands there, which pilots read in any case") {
+  struct Row {
+    const char* word;
+    NamespaceMatching asked, of_pilots;
+  };
+  using enum NamespaceMatching;
+  for (const Row& row :
+       {Row{"no", no, no}, Row{"pattern", pattern, pattern}, Row{"yes", name, name}, Row{"force", name, name},
+        Row{"", name, no}, Row{"No", name, no}, Row{"PATTERN", name, pattern}}) {
+    CAPTURE(row.word);
+    const auto s = load(fmt::format("[htcondor]\nforce_k8s_namespace_matching={0}\n[k8s]\n"
+                                    "force_k8s_namespace_matching={0}\n",
+                                    row.word))
+                       .value()
+                       .settings;
+    CHECK(s.htcondor.force_namespace_matching == row.asked);
+    CHECK(s.kubernetes.pilots_matching == row.of_pilots);
+    CHECK(s.kubernetes.force_namespace_matching == row.word);
+  }
+}
+
+TEST_CASE("settings: words of the other choices") {
+  for (const auto& [word, policy] : {std::pair{"Always", PullPolicy::always},
+                                     {"IfNotPresent", PullPolicy::if_not_present},
+                                     {"Never", PullPolicy::never}}) {
+    const auto s = load(fmt::format("[k8s]\nk8s_image_pull_policy={}\n", word)).value().settings;
+    CHECK(s.kubernetes.image_pull_policy == policy);
+    CHECK(to_string(policy) == std::string(word));
+  }
+  CHECK_FALSE(load("").value().settings.kubernetes.image_pull_policy);
+  CHECK(failure("[k8s]\nk8s_image_pull_policy=\n").ends_with("must be one of: Always, IfNotPresent, Never"));
+  for (const auto& [word, by] :
+       {std::pair{"query", DemandBy::query}, {"offline", DemandBy::offline}, {"both", DemandBy::both}})
+    CHECK(load(fmt::format("[htcondor]\ndemand={}\n", word)).value().settings.htcondor.demand == by);
+  CHECK(failure("[htcondor]\ndemand=Query\n") ==
+        "[htcondor] demand = 'Query': must be one of: query, offline, both");
 }
 
 TEST_CASE("settings: the reference page is what the table says") {

@@ -51,7 +51,7 @@ struct World {
   LeaseLook lease;
 
   World() {
-    htcondor.force_namespace_matching = "no";
+    htcondor.force_namespace_matching = NamespaceMatching::no;
     policy.image = "img";
     look.place = JobLook::Place::queue;
     look.id = "12.0";
@@ -230,8 +230,9 @@ const std::vector<Case> k_cases = {
     {"its own transfer plugins", alone("TransferPlugins", "x=y"), "not-taken", "stops", "the job's owner",
      "x=y"},
     {"universe", alone("JobUniverse", 12), "universe", "stops", "the job's owner", "JobUniverse = 12"},
-    {"namespace of the query", [](World& w) { w.htcondor.force_namespace_matching = "yes"; }, "namespace",
-     "stops", "the job's owner", "RequestK8SNamespace = undefined"},
+    {"namespace of the query",
+     [](World& w) { w.htcondor.force_namespace_matching = NamespaceMatching::name; }, "namespace", "stops",
+     "the job's owner", "RequestK8SNamespace = undefined"},
     {"namespace of START alone", [](World& w) { w.name_space = R"(RequestK8SNamespace =?= "ns")"; },
      "namespace", "stops", "the job's owner", "RequestK8SNamespace =?= \"ns\""},
     {"the query's filter",

@@ -36,8 +36,9 @@ struct Scene {
       return {judgement, {}};
     };
     JobRules rules;
-    rules.query = query_parts({.additional_requirements = "A > 1", .force_namespace_matching = "no"}, "ns",
-                              CondorDemand::Namespace::matched);
+    rules.query =
+        query_parts({.additional_requirements = "A > 1", .force_namespace_matching = NamespaceMatching::no},
+                    "ns", CondorDemand::Namespace::matched);
     JobInquiry inquiry(runner, settings, rules);
     std::optional<JobLook> got;
     inquiry.ask("12.0", schedd, [&got](JobLook look) { got = std::move(look); });
