@@ -262,7 +262,7 @@ def test_silence(world, browser):
 
 
 def screenshot(world, browser, program, path):
-    """For docs/provisioner.md: some pods, and above them the simulated day, since nobody waits for a real one."""
+    """For docs/provisioner-tasks.md: some pods, and above them the simulated day, since nobody waits for a real one."""
     pods = [pod(f"glidepod-b8caa165-6b0389b9-{i}", f"node-{i % 4 + 1}") for i in range(4)]
     pods += [pod("glidepod-b8caa165-6b0389c4-0", "node-2", ("ErrImagePull", "manifest unknown"), ago=200)]
     slots = [slot(one["metadata"]["name"], owner, f"{5 + i}.0", image="registry.example.org/demo/tools:1", ago=21 + 60 * i)
