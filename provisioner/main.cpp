@@ -220,7 +220,7 @@ int run(int argc, char** argv) {
   add_api_options(*plan_command, arguments);
   plan_command->add_flag("--json", arguments.json, "as JSON instead of a table");
   plan_command->add_option("--lease", arguments.service.lease,
-                           "that of the instances: goes on from what its holder remembers (default: from "
+                           "the instances' Lease: goes on from what its holder remembers (default: from "
                            "status_file)");
   auto* run_command = app.add_subcommand("run", "make and remove pods, cycle after cycle");
   add_service_options(*run_command, arguments);
@@ -254,11 +254,11 @@ int run(int argc, char** argv) {
   why_command->add_option("--file", arguments.why.status_file,
                           "status_file of the running instance (default: as the settings say)");
   why_command->add_option("--lease", arguments.service.lease,
-                          "that of the instances: says whether one leads, and which");
+                          "the instances' Lease: says whether one leads, and which");
   why_command->add_flag("--json", arguments.json, "as JSON instead of text");
   auto* settings_command = app.add_subcommand(
       "settings", "print every key with the value in force, its default, and whence the value is");
-  settings_command->add_option("key", arguments.keys, "of these keys alone");
+  settings_command->add_option("key", arguments.keys, "only these keys");
   add_service_options(*settings_command, arguments);
   settings_command
       ->add_option(

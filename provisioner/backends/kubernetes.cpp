@@ -145,7 +145,7 @@ bool Kubernetes::believed(Look& look, std::size_t nodes) {
     return true;
   }
   nodes_read_ = look.now - k_nodes_age;  // asked again the next time
-  look.seen.problems.push_back(fmt::format("{} of {} nodes are gone at once: believed after {} s",
+  look.seen.problems.push_back(fmt::format("{} of {} nodes are gone at once: this is believed after {} s",
                                            nodes_seen_ - nodes, nodes_seen_, k_believed_after.count()));
   return false;
 }

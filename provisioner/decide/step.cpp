@@ -21,13 +21,13 @@ std::string text_there(const Step& step) {
     case Rule::waiting:
       return fmt::format("{} wait already", a);
     case Rule::without_node:
-      return fmt::format("{} without a node in {} count no more", a, words);
+      return fmt::format("{} pods without a node in {} count no more", a, words);
     case Rule::free_room:
       return fmt::format("{} of {} idle jobs fit into running pods", a, b);
     case Rule::free_room_overdue:
       return fmt::format(
           "{} of {} idle jobs seem to fit into running pods, but "
-          "wait for {} s: all count",
+          "have waited for {} s: all count",
           a, b, c);
     case Rule::negotiation:
       return "negotiation: no cycle has seen the pods offered for these jobs: "
@@ -85,7 +85,7 @@ std::string text_there(const Step& step) {
     case Rule::placed:
       return "pods: " + words;
     case Rule::unseen:
-      return fmt::format("unseen for {} s", a);
+      return fmt::format("not seen for {} s", a);
     case Rule::waits_for_unseen:
       return fmt::format("waits for {}, which nobody has seen yet", words);
   }

@@ -134,7 +134,7 @@ void Cycle::read_priorities(const std::shared_ptr<Look>& look) {
                       if (!now.unknown) priorities_known_ = look->result.at;
                       if (now.unknown && look->result.at - priorities_known_ < k_believed_after)
                         look->problems.push_back(
-                            fmt::format("{}: believed after {} s, the priorities of before count",
+                            fmt::format("{}: believed after {} s; until then the priorities of before count",
                                         *now.unknown, k_believed_after.count()));
                       else
                         priorities_ = std::move(now);

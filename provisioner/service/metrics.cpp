@@ -195,7 +195,8 @@ std::string Metrics::text() const {
     sample(text, "decisions_total", fmt::format("verdict=\"{}\"", to_string(k_verdicts[i])), decisions_[i]);
   single(text, "pods_created_total", "counter", "Pods made", created_);
   single(text, "pods_removed_total", "counter", "Pods removed", removed_);
-  head(text, "pod_requests_failed_total", "counter", "Pods that could not be made or removed, by which");
+  head(text, "pod_requests_failed_total", "counter",
+       "Pods that could not be made or removed, by what was tried");
   sample(text, "pod_requests_failed_total", "operation=\"create\"", not_created_);
   sample(text, "pod_requests_failed_total", "operation=\"remove\"", not_removed_);
   head(text, "settings_read_total", "counter", "Readings of changed settings");

@@ -30,7 +30,8 @@ Result<OwnerNaming> owner_naming(const PolicySettings& settings, const std::stri
   auto used = key;
   if (const auto& file = settings.owner_key_file; !file.empty()) {
     used = TRY(read_file(file, std::size_t{64} << 10));
-    if (used.size() < k_least_key) return error("{} is no key: it has less than {} bytes", file, k_least_key);
+    if (used.size() < k_least_key)
+      return error("{} has less than {} bytes, which are too few for a secret", file, k_least_key);
   }
   const auto known = std::make_shared<std::unordered_map<std::string, std::string>>();
   return OwnerNaming([used, known](const std::string& owner) {

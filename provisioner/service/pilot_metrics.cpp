@@ -90,12 +90,12 @@ std::string PilotMetrics::text() const {
     if (good) bound += binds_.counts[i];
   }
   metric_head(text, "glidepod_bind_duration_seconds", "histogram",
-              "How long those that came by one waited for it, image included");
+              "How long jobs that got a payload container waited for it, image included");
   metric_histogram(text, "glidepod_bind_duration_seconds", {}, BindCounts::k_seconds, binds_.within, bound,
                    binds_.seconds);
-  metric_head(text, "glidepod_pod_seconds_total", "counter",
-              "Time of pods in each state, looked at once a cycle: the state that a cycle sees counts since "
-              "the one before");
+  metric_head(
+      text, "glidepod_pod_seconds_total", "counter",
+      "Time of pods in each state; the state that a cycle sees counts for the time since the cycle before");
   for (const auto state : k_live_states) {
     const auto found = pod_seconds_.find(to_string(state));
     metric_sample(text, "glidepod_pod_seconds_total", fmt::format("state=\"{}\"", to_string(state)),

@@ -60,9 +60,10 @@ void PodEvents::look_at_pilot(Memory& memory, const Slot& slot, Time now) {
   if (more(user) + more(ours) > 0)
     tell(memory,
          {slot.pod, "BindFailed",
-          fmt::format("came by no payload container: {} jobs by a fault of theirs, {} by one of the node or "
-                      "the cluster; the pilot's log has each (event=bind_failed)",
-                      more(user), more(ours)),
+          fmt::format(
+              "jobs that got no payload container: {} by a fault of their own, {} by one of the node or "
+              "the cluster; the pilot's log has each (event=bind_failed)",
+              more(user), more(ours)),
           true},
          now);
   memory.binds = *slot.binds;

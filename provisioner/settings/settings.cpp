@@ -161,8 +161,10 @@ class Table {
     text("condor_host", &s.condor_host, "CONDOR_HOST of the pilots");
     text("additional_requirements", &s.additional_requirements, "ADDITIONAL_REQUIREMENTS of the pilots");
     text("priority_class", &s.priority_class, "priority class of the pods");
-    text("priority_class_cpu", &s.priority_class_cpu, "the same for pods without GPUs");
-    text("priority_class_gpu", &s.priority_class_gpu, "the same for pods with GPUs");
+    text("priority_class_cpu", &s.priority_class_cpu,
+         "priority class of pods without GPUs, in place of priority_class");
+    text("priority_class_gpu", &s.priority_class_gpu,
+         "priority class of pods with GPUs, in place of priority_class");
     dict("labels_dict", &s.labels, "labels of the pods");
     dict("envs_dict", &s.envs, "environment of the pilots").secret();
     dict("pvc_volumes_dict", &s.pvc_volumes, "volume claims and mount paths; ! read-only, # HostToContainer");
@@ -191,7 +193,7 @@ class Table {
                    {{to_string(PullPolicy::always), PullPolicy::always},
                     {to_string(PullPolicy::if_not_present), PullPolicy::if_not_present},
                     {to_string(PullPolicy::never), PullPolicy::never}},
-                   "when to pull it");
+                   "when nodes pull the pilot image");
     text("service_account_name", &s.service_account_name, "service account of the pods");
     seconds("k8s_job_ttl", &s.job_ttl, "how long a finished pod is kept");
     config_.add("request_fuse", "", "one of: yes, no",
@@ -257,13 +259,13 @@ class Table {
             "free pods take only jobs that request so many percent of their CPUs or memory", 100)
         .in("percent")
         .from("0.2.0");
-    flag("pullers", &s.pullers, "jobs' images that are not on a node are pulled by pods of their own")
+    flag("pullers", &s.pullers, "jobs' images that are not on a node are pulled by small pods, the pullers")
         .from("0.2.0");
-    integer("pullers_per_node", &s.pullers_per_node, 1, "most of these pods on a node").from("0.2.0");
-    integer("pullers_in_all", &s.pullers_in_all, 1, "most of them in all").from("0.2.0");
-    integer("pullers_per_minute", &s.pullers_per_minute, 1, "most of them made in a minute, a node")
+    integer("pullers_per_node", &s.pullers_per_node, 1, "most pullers on a node").from("0.2.0");
+    integer("pullers_in_all", &s.pullers_in_all, 1, "most pullers in all").from("0.2.0");
+    integer("pullers_per_minute", &s.pullers_per_minute, 1, "most pullers made in a minute on a node")
         .from("0.2.0");
-    seconds("puller_deadline", &s.puller_deadline, "how long one may take").from("0.2.0");
+    seconds("puller_deadline", &s.puller_deadline, "how long a puller may take").from("0.2.0");
     flag("born_ready", &s.born_ready,
          "payload containers of new pods, but the first, start on images that jobs want")
         .from("0.2.0");
@@ -292,19 +294,20 @@ class Table {
                   }
                   return {};
                 });
-    integer("megabytes_per_core", &s.megabytes_per_core, 1, "memory of a shape").in("MB");
+    integer("megabytes_per_core", &s.megabytes_per_core, 1, "memory of a shape, for each core").in("MB");
     text("gpu_model", &s.gpu_model, "--gpu of shapes with GPUs");
     text("token_file", &s.token_file, "the pool's token as an input file; empty: none");
     text("startup_command", &s.startup_command, "what the pilot image starts; its environment follows");
-    integer("sightings_before_removal", &s.sightings_before_removal, 1, "finished jobs are deleted after");
+    integer("sightings_before_removal", &s.sightings_before_removal, 1,
+            "a finished job is deleted when it was seen so often");
     integer("removals_per_cycle", &s.removals_per_cycle, 0, "most deletions in one cycle");
   }
 
   void add_policy(PolicySettings& s) {
     config_.section("glidepod");
     sizes("cpu_buckets", &s.cpu_buckets, "CPUs are rounded up to these; above the last, to its multiples");
-    sizes("memory_buckets", &s.memory_buckets, "the same for memory, in MB").in("MB");
-    sizes("disk_buckets", &s.disk_buckets, "the same for disk, in kB").in("kB");
+    sizes("memory_buckets", &s.memory_buckets, "memory is rounded up to these, in MB").in("MB");
+    sizes("disk_buckets", &s.disk_buckets, "disk is rounded up to these, in kB").in("kB");
     list("job_volumes", &s.job_volumes, "volume claims that RequestDiskVolumes may name");
     list("job_volume_folders", &s.job_volume_folders, "folders at or below which they may be mounted")
         .from("0.2.0");
@@ -318,15 +321,16 @@ class Table {
     integer("max_pods_per_group", &s.max_pods_per_group, 0, "cap: pods that have not ended, a group");
     integer("max_pods", &s.max_pods, 0, "cap: pods that have not ended, in all");
     integer("max_pods_per_owner", &s.max_pods_per_owner, 0, "cap: pods for one job owner");
-    flag("waste_feedback", &s.waste_feedback, "pilots that ended without a job lower the pressure");
-    seconds("waste_window", &s.waste_window, "how long such a pilot counts");
+    flag("waste_feedback", &s.waste_feedback, "pilots that ended without a job lower the number of new pods");
+    seconds("waste_window", &s.waste_window, "how long a pilot that ended without a job counts");
     flag("count_free_capacity", &s.count_free_capacity,
          "idle jobs that fit into what running pods have left ask for no new ones")
         .from("0.2.0");
     seconds("free_capacity_limit", &s.free_capacity_limit,
-            "they do again when they have waited for so long, until a pod is made for them or waits")
+            "after so long such jobs ask for pods all the same, until one is made for them or waits")
         .from("0.2.0");
-    integer("breaker_failures", &s.breaker_failures, 0, "failed pilots of a group and image that stop it");
+    integer("breaker_failures", &s.breaker_failures, 0,
+            "failed pilots of a group and image after which its breaker opens");
     seconds("breaker_window", &s.breaker_window, "how long a failed pilot counts");
     seconds("breaker_first_pause", &s.breaker_first_pause, "time to the first canary pod");
     seconds("breaker_longest_pause", &s.breaker_longest_pause, "the pause doubles up to this");
@@ -347,7 +351,7 @@ class Table {
             "when a place has not been seen for so long, others get pods for those that wait there")
         .from("0.2.0");
     seconds("unschedulable_limit", &s.unschedulable_limit,
-            "a group none of whose pods got a node for so long is down to one; 0: never")
+            "a group whose pods got no node for so long keeps one waiting pod; 0: never")
         .from("0.2.0");
     integer("finished_kept", &s.finished_kept, 0, "most finished pods to keep");
     integer("failed_kept", &s.failed_kept, 0, "failed pods that are kept whatever their age");
@@ -355,7 +359,8 @@ class Table {
     flag("hide_owners", &s.hide_owners, "status file, page and /status.json have pseudonyms of owners")
         .from("0.2.0");
     text("owner_key_file", &s.owner_key_file,
-         "file with a secret of 16 bytes or more that they depend on; empty: others after each start")
+         "file with a secret of 16 bytes or more that pseudonyms are made from; empty: others after each "
+         "start")
         .from("0.2.0");
   }
 

@@ -98,7 +98,7 @@ std::optional<Finding> of_rule(Rule rule, const Scene& scene) {
     return Finding{Weight::stops, "cap", std::move(what), {}, k_end_or_raise, Who::pool_operator};
   };
   const auto curb = [](std::string what) {
-    return Finding{Weight::waits, "curb", std::move(what), {}, "wait for the next; or raise it"};
+    return Finding{Weight::waits, "curb", std::move(what), {}, "wait for the next cycle; or raise it"};
   };
   switch (rule) {
     case Rule::law:

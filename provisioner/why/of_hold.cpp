@@ -16,7 +16,7 @@ struct Hold {
 constexpr Hold k_holds[] = {
     {1, -1, "held-by-hand", "somebody put it on hold", "condor_release JOB", Who::owner},
     {15, -1, "held-by-hand", "it was submitted on hold", "condor_release JOB", Who::owner},
-    {3, -1, "held-by-policy", "its own periodic_hold did", "see the reason; then condor_release JOB",
+    {3, -1, "held-by-policy", "by its own periodic_hold", "see the reason; then condor_release JOB",
      Who::owner},
     {34, 102, "held-memory", "it was stopped at its memory limit",
      "a higher request_memory (condor_qedit JOB RequestMemory MB), then condor_release JOB", Who::owner},
@@ -31,7 +31,7 @@ constexpr Hold k_holds[] = {
      "see the reason; then condor_release JOB", Who::owner},
     {13, -1, "held-transfer", "its files could not be brought to it",
      "correct transfer_input_files, then condor_release JOB", Who::owner},
-    {26, -1, "held-by-policy", "the access point's policy did (SYSTEM_PERIODIC_HOLD)",
+    {26, -1, "held-by-policy", "by the access point's policy (SYSTEM_PERIODIC_HOLD)",
      "see the reason, or ask the access point's operator", Who::pool_operator},
 };
 
@@ -48,8 +48,10 @@ constexpr ImageWords k_image_words[] = {
     {"insufficient_scope", "its image is private, or its name is wrong",
      "correct container_image; or ask the operator for the registry's credentials", Who::owner},
     {"no match for platform", "its image is for other processors", "build it for linux/amd64", Who::owner},
-    {"pull policy of Never", "the site lets only certain images run", "ask which", Who::site_admin},
-    {"denied the request", "the site lets only certain images run", "ask which", Who::site_admin},
+    {"pull policy of Never", "the site lets only certain images run", "ask which images may run",
+     Who::site_admin},
+    {"denied the request", "the site lets only certain images run", "ask which images may run",
+     Who::site_admin},
 };
 
 void explain(Finding& finding, std::int64_t code, std::int64_t subcode, const std::string& reason) {
@@ -69,7 +71,7 @@ void explain(Finding& finding, std::int64_t code, std::int64_t subcode, const st
   for (const auto& row : k_holds)
     if (row.code == code && (row.subcode == subcode || row.subcode == -1))
       return set(row.key, row.what, row.change, row.who);
-  set("held", "see the reason", "mend what it says, then condor_release JOB", Who::owner);
+  set("held", "see the reason", "mend what the reason says, then condor_release JOB", Who::owner);
 }
 
 }  // namespace

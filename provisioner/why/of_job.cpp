@@ -30,7 +30,7 @@ Finding no_job(const JobLook& job) {
       .who = Who::owner};
   if (!job.problems.empty()) {
     finding.what = "no access point that answered has such a job";
-    finding.change = "mend those that did not answer (below), and ask again";
+    finding.change = "mend the access points that did not answer (below), and ask again";
     finding.who = Who::pool_operator;
   }
   return finding;
@@ -81,7 +81,7 @@ void add_ignored(const Scene& scene, std::vector<Finding>& result) {
       const auto key = std::string(trim(part)).substr(0, trim(part).find(':'));
       if (key.empty() || std::find(allowed->begin(), allowed->end(), key) != allowed->end()) continue;
       const auto* setting = allowed == &scene.policy.job_labels ? "job_labels" : "job_volumes";
-      result.push_back({Weight::note, "request-ignored", fmt::format("its {} is passed over", attribute),
+      result.push_back({Weight::note, "request-ignored", fmt::format("its {} is ignored", attribute),
                         fmt::format("'{}' is not in {}", one_line(key, 100), setting),
                         fmt::format("add it to {}", setting), Who::pool_operator});
     }
@@ -120,7 +120,7 @@ std::vector<Finding> of_job(const Scene& scene) {
         {Weight::stops, "schedd", "jobs of its access point do not count",
          fmt::format("{}; schedd_whitelist_regexp={}, schedd_identity_regexp={}", job.schedds.front(),
                      scene.htcondor.schedd_whitelist_regexp, scene.htcondor.schedd_identity_regexp),
-         "let these have it", Who::pool_operator});
+         "let these settings match it", Who::pool_operator});
   if (!scene.group)
     result.push_back({Weight::stops, "request", "what it asks for cannot be read",
                       scene.group.error().message(),

@@ -269,7 +269,8 @@ TEST_CASE("kubernetes: half of the nodes gone at once is believed after ten minu
   for (const auto after : {700, 820, 1'299}) {
     const auto seen = scene.look(k_now + Seconds(after));
     CHECK(seen.capacity.nodes.size() == 8);
-    CHECK(seen.problems == std::vector<std::string>{"4 of 8 nodes are gone at once: believed after 600 s"});
+    CHECK(seen.problems ==
+          std::vector<std::string>{"4 of 8 nodes are gone at once: this is believed after 600 s"});
   }
   CHECK(scene.look(k_now + Seconds(1'300)).capacity.nodes.size() == 4);
   nodes = 3;

@@ -123,7 +123,7 @@ TEST_CASE("places: what one does not take is the others'") {
     pods.unschedulable_since = k_now - Seconds(700);
     pods.states[PodState::unschedulable] = 6;
     CHECK(scene.split() == "0 40");
-    CHECK(scene.one().reason().find("6 without a node in east count no more") != std::string::npos);
+    CHECK(scene.one().reason().find("6 pods without a node in east count no more") != std::string::npos);
   }
   SUBCASE("as it has a weight of 0") {
     scene.rules("west").weight = 0;
@@ -187,7 +187,7 @@ TEST_CASE("places: one that is not seen gets none, and its pods count as they we
   CHECK(scene.split() == "10 0");
   scene.lose("east", Seconds(60));
   CHECK(scene.split() == "0 10");
-  CHECK(scene.one().reason().find("east: unseen for 60 s") != std::string::npos);
+  CHECK(scene.one().reason().find("east: not seen for 60 s") != std::string::npos);
   // Its breaker, too, is as it was.
   for (int i = 0; i < 3; ++i) scene.pods("east").failures.emplace_back(k_now - Seconds(60));
   scene.one();

@@ -187,10 +187,10 @@ TEST_CASE("room: jobs that seem to fit and never match are not held back for lon
   for (int i = 0; i < 5; ++i) CHECK(scene.look(group(2), Seconds(60)).submit == 0);
   const auto late = scene.look(group(2), Seconds(60));
   CHECK(late.submit == 1);
-  CHECK(
-      late.reason() ==
-      "3 of 3 idle jobs seem to fit into running pods, but wait for 300 s: all count; 3 idle jobs ask for 1 "
-      "waiting pods");
+  CHECK(late.reason() ==
+        "3 of 3 idle jobs seem to fit into running pods, but have waited for 300 s: all count; 3 idle jobs "
+        "ask for 1 "
+        "waiting pods");
   // That pod is there, and it begins anew.
   CHECK(scene.look(group(2), Seconds(60)).fit == 3);
 }

@@ -51,7 +51,7 @@ TEST_CASE("owners: a key file makes them the same after a start, and must hold a
   CHECK(!owner_naming(scene.settings, "key"));
   REQUIRE(replace_file(scene.file, "short", 0600));
   CHECK(owner_naming(scene.settings, "key").error().message() ==
-        scene.file + " is no key: it has less than 16 bytes");
+        scene.file + " has less than 16 bytes, which are too few for a secret");
   REQUIRE(replace_file(scene.file, "0123456789abcdef", 0600));
   CHECK(scene.name("alice", "this") == scene.name("alice", "that"));
   // HMAC-SHA-256 by another program: printf alice | openssl dgst -sha256 -hmac 0123456789abcdef

@@ -326,14 +326,14 @@ const std::vector<Case> k_cases = {
        w.capacity.places["west"].needs[Group()] = {1000, 4096, 0, 0, 1};
        w.capacity.places["west"].quota_left = Resources{.pods = 0};
      },
-     "place-unseen", "stops", "the pool's operator", "east: unseen for 60 s"},
+     "place-unseen", "stops", "the pool's operator", "east: not seen for 60 s"},
     {"two clusters, of which one was never seen",
      [](World& w) {
        set_places(w.policy, {{.name = "east", .image = "east/img"}, {.name = "west", .image = "west/img"}});
        w.places["west"].unseen = "401 Unauthorized";
        w.places["west"].unknown = true;
      },
-     "place-unseen", "stops", "the pool's operator", "west: unseen for 0 s"},
+     "place-unseen", "stops", "the pool's operator", "west: not seen for 0 s"},
     {"quota that only the server knows",
      [](World& w) { w.status_problem = "403 Forbidden: exceeded quota: gpus"; }, "quota", "stops",
      "the site's admin", "exceeded quota: gpus"},
