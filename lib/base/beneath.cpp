@@ -31,7 +31,8 @@ std::string path_of(const Fd& held) {
   return fmt::format("/proc/self/fd/{}", held.get());
 }
 
-// Unlike a device's number, it also tells a bind mount of the same file system. Empty if it cannot be told.
+// The kernel's number of the mount. Unlike a device's number, it differs for a bind mount of the same file
+// system. Empty if it is not known.
 std::string mount_of(int held) {
   const auto info = read_file(fmt::format("/proc/self/fdinfo/{}", held), 65536);
   for (const auto& line : split(info ? info.value() : "", '\n'))
@@ -39,7 +40,7 @@ std::string mount_of(int held) {
   return "";
 }
 
-// The way so far, and what is still to go.
+// A walk along a path: the folders that it has passed, and the parts that are left.
 class Walk {
  public:
   Walk(int folder, const std::string& path, Through through)

@@ -13,7 +13,7 @@ namespace glidepod {
 // The one place where root opens, makes and changes things in trees that a job or an image can bend: an
 // image, /tmp, /dev/shm, sandboxes. A tree is a held folder; nothing here ever leads out of it.
 
-// What the way from a held folder may lead through, the last part of the path included.
+// What a path, its last part included, may lead through on the way from a held folder.
 enum class Through : std::uint8_t {
   nothing,  // neither a symbolic link nor another mount: where jobs write
   links,    // links that stay in the folder, an absolute one beginning there, but no other mount: an image's
@@ -29,7 +29,7 @@ inline Fd open_beneath(const Fd& folder, const std::string& path, int flags,
                        Through through = Through::nothing, unsigned mode = 0) {
   return open_beneath(folder.get(), path, flags, through, mode);
 }
-// The same by hand only.
+// As open_beneath(), but always by hand; for tests.
 Fd walk_beneath(int folder, const std::string& path, int flags, Through through, unsigned mode = 0);
 
 // A folder by its absolute path, through no link.
@@ -40,7 +40,7 @@ Fd open_tree(const std::string& path, int flags = 0);
 // Makes a folder of exactly this mode, whatever the umask. An Error of EEXIST: there is something already.
 Result<Fd> make_folder(const Fd& folder, const std::string& name, mode_t mode);
 Result<void> make_link(const Fd& folder, const std::string& name, const std::string& target);
-// What a link says, empty if there is none.
+// The target of a symbolic link; empty if there is no link.
 std::string link_at(const Fd& folder, const std::string& name);
 // flags: AT_REMOVEDIR for a folder, which must be empty.
 Result<void> remove_entry(const Fd& folder, const std::string& name, int flags = 0);

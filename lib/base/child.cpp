@@ -20,9 +20,9 @@ ExitStatus ExitStatus::from_wait(int status) {
 bool let_go(pid_t pid, int status) {
   if (!WIFSTOPPED(status)) return false;
   siginfo_t info{};
-  // A stop of the whole group, which goes on by itself, has no signal to pass on.
+  // A group stop has no signal to pass on: the group goes on by itself.
   int number = ::ptrace(PTRACE_GETSIGINFO, pid, nullptr, &info) == 0 ? WSTOPSIG(status) : 0;
-  // Nor does the trap that execve(2) is to a tracer, which looks as if the process had sent it to itself.
+  // Neither has the trap that a tracer sees at execve(2); it looks as if the process had sent it to itself.
   if (number == SIGTRAP && info.si_code == SI_USER && info.si_pid == pid) number = 0;
   ::ptrace(PTRACE_DETACH, pid, nullptr, static_cast<std::intptr_t>(number));
   return true;

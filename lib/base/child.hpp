@@ -33,10 +33,9 @@ struct ExitStatus {
   bool operator==(const ExitStatus&) const = default;
 };
 
-// For whoever reaps with wait4(2). A process that has made its parent its tracer (PTRACE_TRACEME) stops at
-// every signal until that parent lets it go on, and wait4 tells of it as if it had been asked to. True: this
-// status is such a stop, and the process is traced no more and goes on, with the signal, as it would have
-// untraced.
+// For code that reaps with wait4(2). A process that has made its parent its tracer (PTRACE_TRACEME) stops at
+// every signal until the parent lets it go on, and wait4 reports these stops. True: this status was such a
+// stop; the process has been released, and goes on with the signal as if it had never been traced.
 bool let_go(pid_t pid, int status);
 
 struct Ended {
@@ -70,7 +69,7 @@ class Child {
   Result<void> signal(int number) const;
   // Reaps; blocks until the process has ended, whatever it stops for meanwhile.
   Result<Ended> wait();
-  // The same, but one that has not ended by then is killed: none.
+  // The same, but kills the process if it has not ended by then, and returns nothing.
   Result<std::optional<Ended>> wait(std::chrono::milliseconds limit);
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t k_longest_shown = 200;
 
-// As people are shown it.
+// The text as people see it: never the value of a secret.
 std::string shown(const Config::Key& key, const std::string& text) {
   return key.is_secret && !text.empty() ? "(hidden)" : text;
 }
@@ -22,7 +22,7 @@ std::string heading(const std::string& section) {
   return section == "default" ? "[DEFAULT]" : fmt::format("[{}]", section);
 }
 
-// Nothing in it means anything to Markdown.
+// The text for a cell of a Markdown table, without characters that mean something there.
 std::string in_table(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -37,7 +37,7 @@ std::string as_code(const std::string& text) {
   return text.empty() ? "" : fmt::format("`{}`", result);
 }
 
-// How many letters have to be added, taken away or exchanged.
+// The edit distance: how many letters have to be added, taken away or exchanged.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
@@ -221,7 +221,7 @@ Result<void> Config::read_environment(const char* const* environment) {
 
 std::string Config::nearest(std::string_view section, std::string_view name) const {
   std::string result;
-  auto least = std::min<std::size_t>(3, name.size() / 2 + 1);  // what is farther away is not meant
+  auto least = std::min<std::size_t>(3, name.size() / 2 + 1);  // a name that is farther away is not suggested
   for (const Key& key : keys_) {
     if (key.section != section) continue;
     if (const auto far = distance(name, key.name); far < least) {

@@ -18,9 +18,10 @@
 
 namespace glidepod {
 
-// A program's settings: the table of its keys, from which come what it reads, what --help and `settings`
-// print, and its reference page. Each key has a default, which is in its target when it is declared. A wrong
-// value is told with the key, the value and what must be; the value of a secret nowhere.
+// A program's settings: the table of its keys. From it come what the program reads, what --help and
+// `settings` print, and its reference page. The default of a key is the value that its target has when the
+// key is declared. An Error for a wrong value has the key, the value and what must be. The value of a secret
+// is never printed.
 class Config {
  public:
   using Assign =
@@ -35,7 +36,7 @@ class Config {
     std::function<void()> clear = {};  // of a key that may stand several times
     std::string default_text = {};
     std::string value = {};   // in force, as it was written
-    std::string origin = {};  // whence it is: FILE:LINE, a variable; empty: by default
+    std::string origin = {};  // where the value comes from: FILE:LINE, or a variable; empty: the default
     std::string unit = {};
     std::string since = "0.1.0";  // the first version that had it
     bool is_secret = false;
@@ -48,7 +49,7 @@ class Config {
   // Environment variables are named PREFIX and the key in capitals.
   explicit Config(std::string prefix = "") : prefix_(std::move(prefix)) {}
 
-  // Keys declared from here on are in this one.
+  // The section of the keys that are declared after this call.
   void section(std::string name) { section_ = std::move(name); }
 
   // Each of these declares a key, and where its value goes.
@@ -94,29 +95,28 @@ class Config {
   std::deque<Key>& keys() { return keys_; }
   void erase(const std::function<bool(const Key&)>& which) { std::erase_if(keys_, which); }
   Key* find(std::string_view section, std::string_view name);
-  // Takes a value, which stands in the file so (written), at `where`; empty: it is not known where.
+  // Sets a key. written: the value as the file has it; where: FILE:LINE, or empty.
   Result<void> set(Key& key, std::string_view value, std::string_view written, std::string_view where);
 
-  // Of files without sections, lines "key = value". The first of these is told as an Error; a file that is
-  // missing is no error unless it must exist.
+  // Reads a file without sections, of lines "key = value". The Error is that of the first wrong line.
   enum class Missing : std::uint8_t { allowed, error };
   Result<void> read_file(const std::string& path, Missing missing);
   Result<void> read_text(std::string_view text, std::string_view name);
-  // All that is wrong in the text, a line each, with its place and what to do.
+  // All that is wrong in the text: a line each, with its place and what to do.
   std::vector<std::string> problems(std::string_view text, std::string_view name);
   // The environment as KEY=VALUE strings, nullptr at its end. Unknown PREFIX_ names are left alone:
   // Kubernetes puts many of its own into a container.
   Result<void> read_environment(const char* const* environment);
 
-  // The key in the section that somebody may have meant; empty: none is like it.
+  // The key in the section whose name is most like this one; empty: none is.
   std::string nearest(std::string_view section, std::string_view name) const;
 
-  // For --help: a line a key with its meaning and default.
+  // For --help: a line for each key, with its meaning and default.
   std::string describe() const;
-  // For `settings`: each key with the value in force, what it means, its default, and whence the value is.
-  // names: of these alone; an Error where there is no such key.
+  // For `settings`: each key with the value in force, its meaning, its default, and where the value comes
+  // from. names: only these keys; an unknown one is an Error.
   Result<std::string> in_force(const std::vector<std::string>& names = {}) const;
-  // For the reference page: a table a section, without the values in force.
+  // For the reference page: a table for each section, without the values in force.
   std::string markdown() const;
 
  private:
@@ -126,7 +126,7 @@ class Config {
               std::function<void(std::string_view)> take);
 
   std::string prefix_, section_;
-  std::deque<Key> keys_;  // Key& of the declarations stay good
+  std::deque<Key> keys_;  // a deque, so that the Key& that declarations return stay valid
 };
 
 }  // namespace glidepod

@@ -11,12 +11,13 @@ namespace glidepod {
 
 // Discarded (is_discarded()) if the text is no JSON.
 nlohmann::json json_from(std::string_view text);
-// In one line, or with so many blanks a level. What is no UTF-8 in it is replaced.
+// The text of a JSON value: in one line, or indented by so many blanks. Bytes that are not UTF-8 are
+// replaced.
 std::string json_text(const nlohmann::json& value, int indent = -1);
 
-// An object's member; null if there is none, also of what is no object.
+// A member of an object; null if there is none, or if the value is no object.
 const nlohmann::json& member(const nlohmann::json& object, const char* key);
-// Its text; empty if there is none, or if that is no text. The view is of the object's own.
+// A member's text; empty if there is no such member, or if it is no text. The view is into the object.
 std::string_view text_view(const nlohmann::json& object, const char* key);
 std::string text_of(const nlohmann::json& object, const char* key);
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-// Compiled once, in format.cpp: otherwise each file that logs gets all of fmt's formatting.
+// fmt's formatting for logs, compiled once in format.cpp instead of in each file that logs.
 FMT_BEGIN_NAMESPACE
 namespace detail {
 extern template void vformat_to(buffer<char>&, string_view, basic_format_args<FMT_BUFFER_CONTEXT(char)>,

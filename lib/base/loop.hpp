@@ -43,8 +43,8 @@ class Loop {
   Result<void> on_signals(const std::vector<int>& signals,
                           std::function<void(const signalfd_siginfo&)> handler);
 
-  // From now on the kernel ends this process by SIGALRM when the handlers of one turn take longer than this
-  // together. While it waits no timer is set.
+  // From now on the kernel ends this process by SIGALRM if the handlers of one turn together take longer than
+  // this. While the loop waits no timer is set.
   void end_if_stuck_for(Milliseconds limit) { longest_turn_ = limit; }
 
   // Runs until stop() or until epoll fails.
@@ -62,7 +62,7 @@ class Loop {
   Fd epoll_;
   Fd signals_;
   bool running_ = false;
-  Milliseconds longest_turn_{0};  // 0: any
+  Milliseconds longest_turn_{0};  // 0: no limit
   std::map<int, std::shared_ptr<Handler>> handlers_;
   TimerId last_timer_ = 0;
   std::map<std::pair<SteadyTime, TimerId>, std::function<void()>> timers_;

@@ -1,4 +1,5 @@
-// What a Loop does without the system: the simulation of glue has this, and a world in place of loop.cpp.
+// The part of a Loop that needs no system calls. The simulation of glue links it with a model in place of
+// loop.cpp.
 #include <algorithm>
 
 #include "lib/base/loop.hpp"

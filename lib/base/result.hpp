@@ -14,8 +14,8 @@
 namespace glidepod {
 
 // Why something failed: an errno (0 where the system was not asked) and what was being done, outermost first:
-// "switch payload-0: patch pod pilot-1: connection refused". It may carry one fact for who decides by it,
-// such as an HTTP status or whose fault it is.
+// "switch payload-0: patch pod pilot-1: connection refused". It may carry one fact for the code that decides
+// by it, such as an HTTP status or whose fault it is.
 class Error {
  public:
   explicit Error(std::string context, int code = 0) : code_(code), context_(std::move(context)) {}
@@ -59,7 +59,7 @@ Error error(fmt::format_string<Args...> format, Args&&... args) {
   return Error(fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Ends the program: says on stderr whose value or error was asked for where there is none.
+// Ends the program, and says on stderr which value or error was asked for that does not exist.
 [[noreturn]] void no_such_result(const Error* present);
 
 // A T or the Error that prevented it.

@@ -4,13 +4,13 @@
 
 namespace glidepod {
 
-// How a text for people is to look. Plain, and as wide as it comes, where it goes into a file or pipe.
+// How a text for people is to look. In a file or pipe it is plain and of any width.
 struct Terminal {
   std::size_t width = 0, height = 0;  // 0: no limit
   bool color = false;
 
-  // What is behind a descriptor. COLUMNS wins over what the terminal says; with NO_COLOR, or TERM=dumb, there
-  // is no color.
+  // The terminal behind a descriptor. COLUMNS wins over the terminal's own width; NO_COLOR and TERM=dumb mean
+  // no color.
   static Terminal of(int fd);
 };
 

@@ -11,7 +11,7 @@
 namespace glidepod {
 
 std::vector<std::string> split(std::string_view text, char separator);
-// Without blanks, tabs and line ends at either side.
+// The text without blanks, tabs and line ends at its beginning and end.
 std::string_view trim(std::string_view text);
 
 // The whole text as a decimal number; an error that quotes it otherwise.
@@ -21,23 +21,23 @@ Result<std::int64_t> parse_integer(std::string_view text);
 // reason.
 std::string one_line(std::string_view text, std::size_t limit = 1000);
 
-// The text with every byte that is no printable ASCII as \xNN: whatever it was, no terminal obeys it.
+// The text with every byte that is no printable ASCII written as \xNN, so that no terminal obeys it.
 std::string harmless(std::string_view text);
 
 // At most width bytes of a text: the middle of a longer one becomes a "~".
 std::string shortened(std::string_view text, std::size_t width);
 
-// A table's rows, so narrow that columns() makes lines of at most width bytes, if that can be. Columns of
-// `spare` are left out, in that order, before a column has less than its due, 12; then cells are shortened,
-// in the widest columns first.
+// Shortens a table's rows so that columns() makes lines of at most width bytes, if that is possible. Columns
+// in `spare` are left out, in that order, before any column gets less than 12 bytes; then cells are
+// shortened, in the widest columns first.
 void fit_columns(std::vector<std::vector<std::string>>& rows, std::size_t width,
                  const std::vector<std::string_view>& spare);
 
-// So many random bytes of the kernel's as lower-case hexadecimal digits.
+// This many random bytes from the kernel, as lower-case hexadecimal digits.
 std::string random_hex(std::size_t bytes);
 
-// Rows of a table, each as many cells, in columns as wide as their widest cell; so many of the first are
-// aligned to the right. The last column is not filled up.
+// Rows of a table, in columns as wide as their widest cell. All rows have the same number of cells. The first
+// `to_the_right` columns are aligned to the right; the last column is not padded.
 std::string columns(const std::vector<std::vector<std::string>>& rows, std::size_t to_the_right = 0);
 
 }  // namespace glidepod

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t k_longest_ad = std::size_t{1} << 20;
 constexpr int k_deepest_ad = 100;
 
-// Builds the ad from the parser's events. Nested ads have no use here and are passed over; lists are kept.
+// Builds the ad from the parser's events. Nested ads are skipped; lists are kept.
 class AdBuilder : public nlohmann::json_sax<nlohmann::json> {
  public:
   Ad ad;
@@ -85,7 +85,8 @@ Result<Ad> ad_from_json(std::string_view text) {
 void AdStream::feed(std::string_view piece) {
   for (const char c : piece) {
     const char last = std::exchange(last_, c);
-    // The commands start every ad on a line of its own, and nothing else: one that is cut short ends there.
+    // HTCondor's commands start every ad on a line of its own, and nothing else: a line that starts an ad
+    // ends one that was cut short.
     if (depth_ > 0 && c == '{' && last == '\n') {
       on_bad_("not JSON: cut short");
       depth_ = 0;
@@ -103,7 +104,7 @@ void AdStream::feed(std::string_view piece) {
     else
       too_long_ = true;
     if (in_string_) {
-      // No string of an ad goes over a line end: a quote that is missing must not swallow the ads behind it.
+      // A string of an ad has no line end, so a missing quote cannot swallow the ads behind it.
       if (c == '\n') {
         in_string_ = after_backslash_ = false;
       } else if (after_backslash_) {

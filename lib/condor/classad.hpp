@@ -29,7 +29,7 @@ struct Value {
   static Value of(std::vector<Value> value);
 
   bool is(Type wanted) const { return type == wanted; }
-  // As ClassAd writes it; strings without their quotes.
+  // The value as text: as ClassAd writes it, but strings without their quotes.
   std::string to_string() const;
 };
 
@@ -39,14 +39,14 @@ class Ad {
   void set(std::string_view name, Value value);
   void set_expression(std::string_view name, std::string expression);
   bool empty() const { return attributes_.empty(); }
-  // Of all attributes, in lower case and in order.
+  // The names of all attributes, in lower case and sorted.
   std::vector<std::string> names() const;
 
   // The attribute's value, its expression evaluated as HTCondor would with this ad alone; an attribute that
   // is missing is undefined. References that go round, too great a depth and more work than an ad of so many
   // bytes may cause give the error value.
   Value evaluate(std::string_view name) const;
-  // Its value if that is text, else nothing.
+  // The attribute's value if that is text, else an empty text.
   std::string text(std::string_view name) const;
   // How the attribute is written: its expression, or its value as ClassAd has it; "undefined" without one.
   std::string written(std::string_view name) const;
@@ -60,7 +60,7 @@ class Ad {
     std::string expression;  // not empty: evaluate this instead
   };
   std::map<std::string, Attribute, std::less<>> attributes_;
-  std::size_t bytes_ = 0;  // of all that was set, about
+  std::size_t bytes_ = 0;  // roughly of all that was set
 };
 
 // The names of the attributes that an expression refers to, once each, as written; an error where it is not

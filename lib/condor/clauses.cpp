@@ -16,7 +16,7 @@ struct Shape {
   bool bracketed = false;               // the whole stands in one pair of ( )
 };
 
-// None where || or ?: bind looser than the &&, or where it is no expression.
+// The clauses at the top level. None if || or ?: bind looser than the &&, or if the text is no expression.
 std::optional<Shape> shape_of(std::string_view text) {
   Shape shape;
   auto rest = text;

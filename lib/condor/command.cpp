@@ -31,7 +31,7 @@ Result<Pipe> make_pipe() {
   return pipe;
 }
 
-// All of the input at once, so that nobody has to feed it.
+// The program gets all of its input at once, in a file in memory, so that nothing has to feed a pipe.
 Result<Fd> make_input(const std::string& text) {
   if (text.empty()) return open_file("/dev/null", O_RDONLY);
   Fd file(::memfd_create("input", MFD_CLOEXEC));
@@ -41,11 +41,12 @@ Result<Fd> make_input(const std::string& text) {
   return file;
 }
 
-// HTCondor's tools say on the first line that something failed, below it what, and then how a pool works.
+// HTCondor's tools say on the first line that something failed, on the next what, and then explain how a pool
+// works.
 std::string all_lines(std::string_view text) {
   std::string result, last;
   for (const auto& line : split(text.substr(0, text.find("\nExtra Info:")), '\n')) {
-    // condor_advertise says the same of each ad.
+    // condor_advertise repeats its message for each ad.
     if (trim(line).empty() || line == std::exchange(last, line)) continue;
     result.append(result.empty() ? "" : "; ").append(trim(line));
   }
@@ -124,8 +125,8 @@ void ChildRunner::forget(Job& job) {
     if (fd->valid()) loop_.forget(fd->get());
 }
 
-// A piece at a time, as long as the program runs: one that writes as fast as this reads must not keep the
-// loop.
+// One piece in each turn while the program runs: a program that writes as fast as this reads must not keep
+// the loop busy.
 void ChildRunner::read_output(Job& job, Reading reading) {
   std::array<char, 65536> buffer;
   while (true) {

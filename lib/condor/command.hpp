@@ -21,10 +21,10 @@ struct Command {
   std::string input = {};  // what it reads from its standard input
 };
 
-// How it went: ok, or an error with the program's name and the first line of what it wrote to stderr.
+// How a run ended: ok, or an Error with the program's name and the first line that it wrote to stderr.
 using CommandEnd = Result<void>;
 
-// Runs programs without blocking; the edge where tests put a fake.
+// Runs programs without blocking. Tests put a fake in its place.
 class CommandRunner {
  public:
   virtual ~CommandRunner() = default;

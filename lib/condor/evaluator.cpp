@@ -11,21 +11,21 @@ namespace {
 constexpr int k_deepest = 64;
 // What an evaluation may cost: some milliseconds at most, and for a small ad much less.
 constexpr std::int64_t k_least_work = 1'000, k_work_per_byte = 4, k_most_work = 10'000;
-constexpr std::size_t k_bytes_of_work = 256;  // so many bytes of text are as much work as a token
+constexpr std::size_t k_bytes_of_work = 256;  // copying this many bytes of text costs as much as a token
 constexpr const char* k_too_much = "is too much work";
 
 std::int64_t work_of_bytes(std::size_t bytes) {
   return static_cast<std::int64_t>(bytes / k_bytes_of_work);
 }
 
-// Of copying it.
+// The work of copying a value.
 std::int64_t work_of(const Value& value) {
   auto work = work_of_bytes(value.text.size());
   for (const auto& element : value.list) work += 1 + work_of(element);
   return work;
 }
 
-// From the loosest to the tightest; ?: is apart.
+// Binary operators from the loosest to the tightest. ?: is parsed elsewhere.
 const std::vector<std::vector<std::string_view>>& levels() {
   static const std::vector<std::vector<std::string_view>> result = {
       {"||"},     {"&&"},         {"==", "!=", "=?=", "=!=", "is", "isnt"}, {"<", "<=", ">", ">="},
@@ -54,7 +54,7 @@ void Evaluator::advance() {
 
 Value Evaluator::fail(std::string why) {
   if (failure_.empty()) failure_ = std::move(why);
-  // Nothing more is read: every loop sees the end.
+  // Puts the end of the expression here, so that every loop stops.
   rest_ = {};
   token_ = {};
   return unknown(failure_);
@@ -133,7 +133,7 @@ Value Evaluator::binary(int level) {
 }
 
 Value Evaluator::unary() {
-  // A loop, not recursion: any number of signs is legal.
+  // A loop, not recursion: ClassAd allows any number of signs.
   std::string signs;
   while (at("-") || at("+") || at("!")) {
     signs += token_.text;
@@ -143,7 +143,7 @@ Value Evaluator::unary() {
   for (auto sign = signs.rbegin(); sign != signs.rend(); ++sign) {
     if (*sign == '!') value = negate(value);
     if (*sign == '!') continue;
-    // Not of true and false, which are numbers to every other operator.
+    // The sign of a boolean is an error, though other operators take booleans as numbers.
     const bool number = value.is(Value::Type::integer) || value.is(Value::Type::real);
     if (value.is(Value::Type::error) || value.is(Value::Type::undefined)) continue;
     if (!number)

@@ -12,7 +12,7 @@ namespace glidepod::condor {
 // of. What it does not know gives the error value, never a guess. One use only.
 class Evaluator {
  public:
-  // Its work is limited by the bytes of the ad and of the expression.
+  // The limit of its work grows with the bytes of the ad and of the expression.
   explicit Evaluator(const Ad& ad, std::size_t expression_bytes = 0);
   Value attribute(std::string_view lower_name);
   Value expression(std::string_view text);
@@ -32,7 +32,7 @@ class Evaluator {
   }
   bool take(std::string_view symbol);
   void advance();
-  // False: that is more than there is left.
+  // Spends some of the budget; false: the budget is used up.
   bool pay(std::int64_t work);
   Value fail(std::string why);
 

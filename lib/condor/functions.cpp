@@ -11,7 +11,7 @@ namespace {
 
 using Type = Value::Type;
 
-// A real as an integer, where it has one.
+// A real as an integer, if an integer can hold it.
 Value to_integer(double real) {
   if (!(real > -9.2e18 && real < 9.2e18)) return unknown("is out of range");
   return Value::of(static_cast<std::int64_t>(real));
@@ -152,12 +152,13 @@ Value rounded(std::string_view name, const Value& value) {
                                       : std::ceil(real));
 }
 
-// Up to the next multiple, or to the first of a list that holds it, or a multiple of the list's last.
+// quantize(): rounds up to the next multiple, or to the first number of a list that is large enough, or to a
+// multiple of the list's last.
 Value quantize(const Value& value, const Value& step) {
   if (value.is(Type::error)) return value;
   if (value.is(Type::undefined)) return Value::failed("quantize takes a number");
   Value unit = step;
-  // Of negative numbers, truth and text HTCondor makes something else.
+  // For negative numbers, booleans and texts HTCondor gives other results.
   if ((!value.is(Type::integer) && !value.is(Type::real)) || !(to_real(value) >= 0))
     return unknown("quantize takes a number from 0 on");
   if (step.is(Type::list)) {
@@ -212,12 +213,12 @@ Value power(const Value& base, const Value& exponent) {
   auto result = Value::of(std::int64_t{1});
   for (auto i = exponent.integer; i > 0 && is_known(result); --i)
     result = integer_operation('*', result.integer, base.integer);
-  // HTCondor reckons with reals.
+  // HTCondor calculates with reals.
   if (is_known(result) && result.integer > k_exact) return unknown("is out of range");
   return result;
 }
 
-// What a value is; none for a name that asks nothing like that.
+// The functions isString(), isUndefined() and their like; none for any other name.
 std::optional<bool> is_of_type(std::string_view name, const Value& value) {
   if (name == "isinteger") return value.is(Type::integer);
   if (name == "isreal") return value.is(Type::real);
@@ -229,7 +230,7 @@ std::optional<bool> is_of_type(std::string_view name, const Value& value) {
 
 }  // namespace
 
-// An error value has no number: there the mark is.
+// An error value has no number, so its integer marks that the error is unsure.
 Value unknown(std::string why) {
   auto value = Value::failed(std::move(why));
   value.integer = 1;

@@ -8,15 +8,15 @@
 
 namespace glidepod::condor {
 
-// Attribute names, whose case says nothing.
+// Attribute names are compared without case.
 struct LessNoCase {
   using is_transparent = void;
   bool operator()(std::string_view a, std::string_view b) const;
 };
 
 // An old-syntax ClassAd as HTCondor prints a job: a line `Name = expression` an attribute; lines of other
-// forms are passed over. HTCondor prints each attribute once, but line ends in strings as they are: an
-// attribute that stands twice is somebody's forgery, and has the empty expression here. Views into the text.
+// forms are skipped. HTCondor prints each attribute once, but line ends in strings as they are: an attribute
+// that stands twice is somebody's forgery, and has the empty expression here. Views into the text.
 using JobAttributes = std::map<std::string_view, std::string_view, LessNoCase>;
 JobAttributes parse_attributes(std::string_view text);
 
@@ -24,10 +24,11 @@ JobAttributes parse_attributes(std::string_view text);
 // any other expression, however constant.
 std::optional<std::string> string_literal(std::string_view expression);
 
-// And the way back: the text as a string literal.
+// The text as a string literal.
 std::string quote(std::string_view text);
 
-// Who a job is, from the ad that the starter writes into the sandbox as .job.ad and gives to its hooks.
+// What the job's ad says of a job: the ad that the starter writes into the sandbox as .job.ad and gives to
+// its hooks.
 struct JobIdentity {
   std::string owner;                  // "alice@pool.example"; empty if the ad does not say
   std::string id;                     // "12.0"; empty if the ad does not say

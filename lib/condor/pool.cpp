@@ -48,7 +48,7 @@ void Pool::ask_collector(const std::vector<std::string>& argv, std::size_t asked
                if (end) return shared->on_end({});
                const auto& name = collectors_[number % collectors_.size()];
                if (*begun || asked >= collectors_.size()) return shared->on_end(end.error().in(name));
-               // Another question may have found out the same.
+               // Another question may have moved on to the next collector already.
                if (*good == number) *good = (number + 1) % collectors_.size();
                ask_collector(argv, asked + 1, *shared);
              }});
@@ -110,7 +110,7 @@ void Pool::holds(const std::string& schedd, const std::string& id,
                  const std::vector<std::string>& expressions,
                  std::function<void(Result<std::vector<bool>>)> done) {
   std::vector<std::string> argv = {"condor_q", "-name", schedd, "-allusers", id, "-af"};
-  // A number is as good as true or false to a constraint, and undefined is not true.
+  // As in a constraint: a number counts as a boolean, and undefined is not true.
   for (const auto& expression : expressions)
     argv.push_back(fmt::format("(ifThenElse({}, true, false) =?= true)", expression));
   auto output = std::make_shared<std::string>();

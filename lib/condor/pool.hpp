@@ -35,8 +35,8 @@ class Pool {
   void schedds(Answer answer);
   // Slots, the dynamic ones included. No attributes: all that they have.
   void slots(const std::string& constraint, const std::vector<std::string>& attributes, Answer answer);
-  // When the last negotiation cycle that is over looked at who uses what, which it does between fetching the
-  // slots' ads and matching: by the accounting ads that it then sends (LastUpdate), each of which has it.
+  // When the last finished negotiation cycle looked at the usage, which it does after fetching the slots' ads
+  // and before matching. It is LastUpdate of any of the accounting ads that the negotiator then sends.
   void cycles(Answer answer);
   // Puts slots' ads into the collector, in the place of those of the same names; takes ADVERTISE_STARTD.
   // text: ads in HTCondor's old syntax, an empty line between them.
@@ -50,8 +50,8 @@ class Pool {
   // configured to.
   void job_groups(const std::string& schedd, const std::string& constraint,
                   const std::vector<std::string>& attributes, Answer answer);
-  // One job, "12.0", with all its attributes: no ad where the schedd has none. Of one that has left the
-  // queue: some of them, from the schedd's history.
+  // One job, "12.0", with all its attributes; no ad if the schedd does not know it. For a job that has left
+  // the queue: some attributes, from the schedd's history.
   void job(const std::string& schedd, const std::string& id, Answer answer);
   void past_job(const std::string& schedd, const std::string& id, Answer answer);
   // Which of these expressions are true of the job, as HTCondor sees it; an empty answer where it is gone.
@@ -68,7 +68,7 @@ class Pool {
 
   CommandRunner& runner_;
   std::vector<std::string> collectors_;
-  // The one that has answered last; shared, as an answer may outlive this.
+  // The collector that answered last. Shared, since an answer may outlive this object.
   std::shared_ptr<std::size_t> good_ = std::make_shared<std::size_t>(0);
   Milliseconds time_limit_;
 };

@@ -23,7 +23,7 @@ Token invalid(std::string why) {
   return {Token::Type::invalid, std::move(why), {}};
 }
 
-// Up to the closing mark, backslashes taken off.
+// The text up to the closing quote, without the backslashes of its escapes.
 Token quoted_token(std::string_view& text, char mark, Token::Type type) {
   Token token{type, {}, {}};
   std::size_t at = 1;

@@ -6,10 +6,10 @@
 
 namespace glidepod::http {
 
-// One request, waited for, in a thread that has no Loop; each thread keeps its connection. An Error has a
-// Lost.
+// Makes one request and waits for its answer, in a thread that has no Loop. Each thread keeps its connection.
+// An Error has a Lost.
 struct Waiting {
-  // Asked about once a second; true ends the request (Lost::Why::cancelled).
+  // Called about once a second; true ends the request (Lost::Why::cancelled).
   std::function<bool()> cancelled;
   // If set, takes the body of a 2xx answer as it comes; false ends the request.
   std::function<bool(std::string_view)> data;

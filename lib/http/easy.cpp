@@ -39,10 +39,10 @@ Easy::Easy(CURL* handle, Request request) : handle_(handle), request_(std::move(
   // A proxy of the environment is for the world outside, never for the cluster's own API.
   set(CURLOPT_PROXY, "");
   set(CURLOPT_NOSIGNAL, 1L);
-  // A name that is still looked up when the request is over is left to its thread: curl waits for it
-  // otherwise, 10 s and more in a loop that has other work.
+  // When the request is over, a name that is still being looked up is left to its thread. Otherwise curl
+  // waits for it, 10 s and more, in a loop that has other work.
   set(CURLOPT_QUICK_EXIT, 1L);
-  // The kernel notices a stream whose peer is gone; this process need not wake for it.
+  // The kernel notices a dead peer of a stream by itself, without waking this process.
   set(CURLOPT_TCP_KEEPALIVE, 1L);
   set(CURLOPT_BUFFERSIZE, 16384L);
   set(CURLOPT_CONNECTTIMEOUT_MS, 10'000L);
@@ -106,7 +106,7 @@ std::size_t Easy::write(char* data, std::size_t, std::size_t size, void* user) {
   return self.too_long_ ? 0 : size;
 }
 
-// Counts only: curl keeps all the headers that it is sent.
+// Only counts bytes, since curl keeps all headers that it is sent.
 std::size_t Easy::count_header(char*, std::size_t, std::size_t size, void* user) {
   auto& self = *static_cast<Easy*>(user);
   self.header_bytes_ += size;
@@ -114,8 +114,8 @@ std::size_t Easy::count_header(char*, std::size_t, std::size_t size, void* user)
   return self.too_long_ ? 0 : size;
 }
 
-// curl sends a request again by itself when a connection that it had kept turns out dead, though the server
-// may have closed it after acting. Who asked for a change must know, so that is an error.
+// curl repeats a request by itself when a kept connection turns out dead, though the server may have acted
+// before it closed it. The caller must know of that, so it is an error here.
 int Easy::before_sending(void* user, char*, char*, int, int) {
   auto& self = *static_cast<Easy*>(user);
   self.again_ = self.sent_ && self.request_.method != "GET";

@@ -9,10 +9,11 @@
 
 namespace glidepod::http {
 
-// One request on a handle of libcurl's: the only place that sets one up. Not moved while curl has it.
+// One request on a handle of libcurl's. This is the only place that sets such a handle up. The object is not
+// moved while curl has it.
 class Easy {
  public:
-  // The handle is this one's to use, not to free.
+  // The caller owns the handle.
   Easy(CURL* handle, Request request);
   ~Easy();
   Easy(const Easy&) = delete;
@@ -21,12 +22,12 @@ class Easy {
   CURL* handle() const { return handle_; }
   const Request& request() const { return request_; }
   int status() const;
-  // What has come of the body.
+  // The part of the body that has arrived.
   std::string& body() { return body_; }
-  // Once curl is done. Errors have a Lost as their fact.
+  // The result, to be called once curl is done. Errors have a Lost as their fact.
   Result<Response> outcome(CURLcode result);
 
-  // If set, what comes of the body is handed over from within curl instead of kept; false ends the request.
+  // If set, gets each piece of the body from within curl; the body is then not kept. False ends the request.
   std::function<bool(std::string_view)> taker;
 
  private:
@@ -43,7 +44,7 @@ class Easy {
   bool too_long_ = false, refused_ = false, sent_ = false, again_ = false;
 };
 
-// libcurl is ready for use.
+// Makes libcurl ready for use.
 Result<void> start_curl();
 
 }  // namespace glidepod::http

@@ -19,18 +19,20 @@ struct Plan {
   Milliseconds attempt_limit{15'000};
   enum class Repeat : std::uint8_t { until_deadline, never };
   Repeat repeat = Repeat::until_deadline;
-  // Why this is not the answer, or nothing if it is one. Without it, 2xx is an answer.
+  // Judges an answer: the Failure, or nothing if the answer is good. Without it, every 2xx is good.
   std::function<std::optional<Failure>(const Response&)> judge;
-  // Failures that are not worth another attempt though they are retriable().
+  // Failures after which nothing is tried again although they are retriable().
   std::function<bool(const Failure&)> hopeless;
-  // Redirects are followed so often, to where this does not object. Attempts begin at the first URL.
+  // How many redirects are followed, and a check of where they lead. Each attempt begins at the first URL.
   int redirects = 0;
   std::function<Result<void>(const Url& next)> may_follow;
-  // Told of each attempt: the HTTP status, 0 if there was no whole answer, and how long it took.
+  // Called after each attempt with the HTTP status, 0 if there was no whole answer, and the time that it
+  // took.
   std::function<void(const std::string& method, int status, std::chrono::duration<double> took)> attempted;
 };
 
-// One request with its repetitions, with growing, random pauses: this is the only place that repeats any.
+// One request with its repetitions, after growing, random pauses. This is the only place that repeats
+// requests.
 class Exchange : public Operation {
  public:
   // Called once, from the Loop: the answer, or an Error with a Failure (none where a redirect was refused).
@@ -43,7 +45,7 @@ class Exchange : public Operation {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // Repeats nothing any more: the attempt under way is the last, and one that is waited for is not made.
+  // Stops repeating: the attempt under way is the last, and a planned one is not made.
   void wind_up();
 
  private:
@@ -60,7 +62,7 @@ class Exchange : public Operation {
   int attempts_ = 0, redirects_ = 0;
   bool winding_up_ = false;
   std::string method_, url_;
-  Request sent_;  // for a redirect: the same again, elsewhere
+  Request sent_;  // kept for redirects, which send the same request elsewhere
   SteadyTime began_;
   Failure::Effect earlier_ = Failure::Effect::none;
   Failure last_;

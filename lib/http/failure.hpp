@@ -11,7 +11,7 @@
 
 namespace glidepod::http {
 
-// Why a request did not give what was asked: the fact in the Errors of this library's clients.
+// Why a request failed: the fact in the Errors of this library's clients.
 struct Failure {
   enum class Kind : std::uint8_t {
     transport,  // no whole answer: unreachable, timed out, cut off
@@ -23,7 +23,8 @@ struct Failure {
   std::string reason;   // the server's word for it, "Forbidden", if there was one
   std::string message;  // its message, or what went wrong
   std::optional<std::chrono::seconds> retry_after;
-  // What earlier attempts of the same request may have done: this answer speaks for the last one only.
+  // Whether earlier attempts of the same request may have had an effect; the answer says it of the last
+  // attempt only.
   enum class Effect : std::uint8_t { none, unknown };
   Effect earlier = Effect::none;
   Lost lost;  // of kind transport
@@ -36,12 +37,12 @@ struct Failure {
   std::string to_string() const;
   // to_string() with this as its fact.
   Error to_error() const;
-  // The fact of an Error; of one without, that there was no answer.
+  // The Failure of an Error; an Error without one becomes a Failure without an answer.
   static Failure of(const Error& error);
 };
 
-// How long to wait before the next attempt, the first being number 1: twice as long each time from 100 ms to
-// 10 s, times 0.5 to 1 by random (0 to 1), never shorter than what the server asked for.
+// The pause before the next attempt; the first attempt is number 1. It doubles from 100 ms up to 10 s, is
+// multiplied by 0.5 to 1 according to random (0 to 1), and is never shorter than the server asked for.
 Milliseconds backoff(int attempt, double random, const Failure& failure);
 
 }  // namespace glidepod::http

@@ -10,7 +10,7 @@
 
 namespace glidepod::http {
 
-// What a request is answered with before any handler sees it.
+// The answer to a request that no handler gets to see.
 struct Refusal {
   int status = 400;
   std::string message;
@@ -30,11 +30,11 @@ class LimitedStream : public httplib::Stream {
   // What the request's headers say about its end. An error is the answer to give instead, after which the
   // connection is of no more use: where the next request begins is not known.
   std::optional<Refusal> check_framing(const httplib::Request& request);
-  // More bytes came than any request has.
+  // Whether more bytes came than a request may have.
   bool too_long() const { return budget_ == 0; }
-  // The headers were read and made sense, and so the next request can be found.
+  // Whether the headers were read and understood, so that the beginning of the next request is known.
   bool in_step() const { return in_step_; }
-  // Lets the client read the answer before the rest of what it sends is refused.
+  // Gives the client time to read the answer before the rest of its request is refused.
   void linger();
 
   bool is_readable() const override { return true; }

@@ -24,14 +24,15 @@ struct Request {
   Milliseconds timeout{0};  // 0: none, for a stream
   std::size_t longest_body = std::size_t{8} << 20;
   std::vector<std::string> wanted_headers;  // of the answer
-  // If set, is asked before every connection, once the name is looked up; what it refuses is not contacted.
+  // If set, is called with each address before a connection; an address that it refuses is not contacted.
   std::function<bool(const sockaddr& address)> accepts;
 };
 
 struct Response {
   int status = 0;
   std::string body;  // empty where a data handler took it
-  // Those wanted that there are, by the name they were wanted by; several of one name are joined by ", ".
+  // The wanted headers that the answer has, by the name in wanted_headers; several of one name are joined by
+  // ", ".
   std::map<std::string, std::string, std::less<>> headers;
   std::optional<std::chrono::seconds> retry_after;
 };

@@ -45,7 +45,7 @@ class Server::Engine : public httplib::Server {
     set_payload_max_length(LimitedStream::k_body_limit);
     set_keep_alive_timeout(60);
     set_keep_alive_max_count(1000000);
-    // Streams go on for as long as the server seems to listen; this one leaves that to others.
+    // cpp-httplib ends a stream when its server stops listening; here others decide that.
     svr_sock_ = 0;
     set_exception_handler(
         [this](const auto&, httplib::Response& response, const std::exception_ptr& failure) {
@@ -257,7 +257,8 @@ void Server::accept(int listener_fd) {
   if (!fd) {
     if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR) return;
     spdlog::warn("event=accept_failed error={}", glidepod::quoted(strerror(errno)));
-    // Out of descriptors: with the spare one the client is turned away, or it would wake this loop for ever.
+    // No descriptor is left: the spare one is used to turn the client away, who would otherwise wake this
+    // loop for ever.
     spare_.reset();
     Fd(accept4(listener_fd, nullptr, nullptr, SOCK_CLOEXEC)).reset();
     spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -299,7 +300,7 @@ void Server::serve(Fd fd, const Caller& caller) {
   }
   const std::lock_guard lock(mutex_);
   connections_.erase(fd.get());
-  fd.reset();  // under the lock: the number must not be listed once it can be another's
+  fd.reset();  // under the lock: the number may be reused at once
 }
 
 }  // namespace glidepod::http

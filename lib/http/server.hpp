@@ -35,10 +35,10 @@ struct Caller {
 struct Connection {
   Caller caller;
   int fd = -1;
-  // Waits until other_fd is readable or this long; false once the client has gone or the server stops.
+  // Waits until other_fd is readable, at most this long; false once the client has gone or the server stops.
   bool wait(int other_fd, Milliseconds limit) const;
-  // What poll(2) is to look for on fd besides what it always does. The end of what a client says is not yet
-  // its end: it may have shut down its own side, to listen. Over TCP the two look the same.
+  // The events that poll(2) is to look for on fd. A client that has shut down its own side may still listen,
+  // so that alone is not its end. Over TCP the two look the same.
   short gone_events() const;
 };
 
@@ -56,7 +56,7 @@ class Server {
     // The body for a Refusal; without it, its message.
     std::function<void(const Refusal&, httplib::Response&)> refuse;
     std::size_t connections = 256;
-    std::size_t not_owners = 192;  // they must not shut the owner out
+    std::size_t not_owners = 192;  // so that guests cannot shut the owner out
     std::size_t each_guest = 16;
     enum class Keep : std::uint8_t { connections, nothing } keep = Keep::connections;  // after an answer
   };
@@ -95,7 +95,7 @@ class Server {
   std::mutex mutex_;
   std::map<int, Caller> connections_;  // by descriptor
   std::optional<Workers> threads_;
-  Fd spare_;  // for when there are no more descriptors
+  Fd spare_;  // closed and used when there are no more descriptors
 };
 
 }  // namespace glidepod::http

@@ -15,7 +15,7 @@ constexpr std::chrono::seconds k_patience{10};
 
 }  // namespace
 
-// Threads ask, the loop answers, unless there is no answer any more.
+// Threads ask, and the loop answers, unless the server has been destroyed meanwhile.
 struct StatusServer::Questions {
   Handler handler;
   std::mutex mutex;

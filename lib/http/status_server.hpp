@@ -18,7 +18,7 @@ class StatusServer {
     int status = 404;
     std::string body;
     std::string type = "text/plain; version=0.0.4; charset=utf-8";  // as Prometheus wants it
-    std::string tag = {};  // its ETag: who has this one already is told so, without the body
+    std::string tag = {};  // its ETag: a client that has this version already gets no body
     std::vector<std::pair<std::string, std::string>> headers = {};
   };
   using Handler = std::function<Answer(const std::string& path)>;

@@ -77,7 +77,7 @@ Result<Url> Url::parse(const std::string& text) {
   const std::string port = part_of(handle.get(), CURLUPART_PORT, CURLU_NO_DEFAULT_PORT);
   if (!port.empty()) url.authority_ += ":" + port;
   if (!is_host(url.authority_)) return error("'{}' names no host", one_line(text, 200));
-  // What is sent to no server, and would be in the way of a query.
+  // Removes the fragment: it is sent to no server, and a query could not follow it.
   curl_url_set(handle.get(), CURLUPART_FRAGMENT, nullptr, 0);
   url.text_ = TRY(whole(handle.get()));
   return url;

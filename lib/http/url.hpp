@@ -19,9 +19,9 @@ std::string url_encoded(std::string_view text);
 class Url {
  public:
   static Result<Url> parse(const std::string& text);
-  // Another one as a Location header gives it, which may be relative to this.
+  // The URL that a Location header gives, which may be relative to this one.
   Result<Url> resolve(const std::string& location) const;
-  // The same with more parameters at the end of its query.
+  // This URL with more parameters at the end of its query.
   Result<Url> with_query(const std::vector<std::pair<std::string, std::string>>& parameters) const;
 
   const std::string& text() const { return text_; }

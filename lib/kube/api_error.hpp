@@ -20,11 +20,11 @@ struct FieldError {
   std::string detail;
 
   std::string to_string() const;
-  // The same without the field, as a Status has it in details.causes.
+  // The complaint without the field, as a Status has it in details.causes.
   std::string body() const;
 };
 
-// A failed API request as Kubernetes words it: the fact in the Errors of who serves the API.
+// A failed API request as Kubernetes words it: the fact in the Errors of a server of the API.
 struct ApiError {
   int code = 500;
   std::string reason;
@@ -35,12 +35,12 @@ struct ApiError {
   Json to_json() const;
   // The message, with this as its fact.
   Error to_error() const;
-  // The fact of an Error; one without is an internal error.
+  // The ApiError of an Error; an Error without one becomes an internal error.
   static ApiError of(const Error& error);
 
   static Error bad_request(std::string message);
   static Error unauthorized();
-  // What authorization refuses, and what a policy refuses to a request that authorization let through.
+  // Refusals: by authorization, and by a policy after authorization has let the request through.
   static Error forbidden(std::string_view user, std::string_view verb, std::string_view resource,
                          std::string_view name, std::string_view name_space);
   static Error denied(std::string_view name, std::string_view why);

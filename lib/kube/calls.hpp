@@ -10,8 +10,8 @@
 
 namespace glidepod::kube {
 
-// Calls of the API, many at a time, for who does not keep each of them. Destroying it cancels those under
-// way, and no handler is called any more; the client must outlive it.
+// Keeps the API calls that are under way, many at a time. Destroying it cancels them, and no handler is
+// called any more. The client must outlive it.
 class Calls {
  public:
   explicit Calls(Client& client) : client_(client) {}
@@ -23,7 +23,7 @@ class Calls {
   void call(Call call, AnswerHandler handler);
   // Calls the function from the loop, unless this is destroyed before.
   void later(std::function<void()> function);
-  // Nothing is repeated any more: calls that wait for their next attempt fail, those under way are the last.
+  // Stops repeating: calls that wait for their next attempt fail; attempts under way are the last.
   void wind_up();
 
  private:

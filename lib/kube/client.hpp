@@ -33,7 +33,7 @@ struct Call {
   Milliseconds attempt_limit{15'000};
   http::Plan::Repeat repeat = http::Plan::Repeat::until_deadline;
   std::size_t longest_answer = std::size_t{8} << 20;
-  // An answer that this does not like is asked for again.
+  // Checks the answer; one that it refuses is asked for again.
   std::function<Result<void>(const std::string& body)> check;
 };
 // The body of a 2xx answer, or an Error with a Failure.
@@ -59,15 +59,16 @@ class Client {
   std::unique_ptr<http::Exchange> call(Call call, AnswerHandler handler);
 
   std::unique_ptr<Operation> get(const PodName& pod, SteadyTime deadline, PodHandler handler);
-  // A 422 where the image is another than the change begins with, or the new one is none.
+  // Fails with 422 if the image is not the one that the change begins with, or if the new one is no image
+  // name.
   std::unique_ptr<Operation> patch_image(const PodName& pod, const ImageChange& change, SteadyTime deadline,
                                          PodHandler handler);
-  // Gives containers other sizes, by the pod's subresource resize, from the pod as it is by then. Where that
-  // is not served, or not allowed, the Failure is one that was rejected. The answer says that the pod is to
-  // be so; its status tells when it is.
+  // Resizes containers by the pod's subresource resize. If the API does not serve or allow that, the Failure
+  // is one that was rejected. The answer only says that the resize is wanted; the pod's status tells when it
+  // is done.
   std::unique_ptr<Operation> resize(const PodName& pod, std::vector<SizeChange> changes, SteadyTime deadline,
                                     PodHandler handler);
-  // Writes one annotation and nothing else.
+  // Writes one annotation of the pod and nothing else.
   std::unique_ptr<Operation> annotate(const PodName& pod, std::string_view key, std::string_view value,
                                       SteadyTime deadline, PodHandler handler);
   // Has the kubelet end the pod now, with phase Failed and reason DeadlineExceeded: it sets the one field
@@ -85,7 +86,7 @@ class Client {
   std::unique_ptr<Operation> watch(const PodName& pod, std::string resource_version, WatchHandlers handlers,
                                    Milliseconds silence = Milliseconds(5'000));
 
-  // Is told of every attempt of call(); status 0 is no whole answer.
+  // Called after every attempt of call(); status 0: there was no whole answer.
   void observe(Observer observer) { observer_ = std::move(observer); }
   // One attempt, with today's token; for streams.
   http::Request request(std::string method, const std::string& path) const;
@@ -103,7 +104,7 @@ class Client {
   Observer observer_;
 };
 
-// Why an answer is none, with the words of its Status object; nothing for a 2xx.
+// The Failure of an answer that is no 2xx, with the words of its Status object; nothing for a 2xx.
 std::optional<Failure> failure_in(const http::Response& response);
 
 }  // namespace glidepod::kube

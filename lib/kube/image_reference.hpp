@@ -25,7 +25,7 @@ struct ImageReference {
   std::string full_repository() const;
 };
 
-// Whether admission, which may have led it to another registry, has left the tag of what was written.
+// Whether admission has kept the tag that was written; it may have changed the registry.
 bool keeps_tag(const std::string& written, const std::string& admitted);
 
 // The full name of an image as written; what is no reference stays as it is.

@@ -10,14 +10,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A page of pods with very long specifications.
+// Large enough for a page of pods with very long specifications.
 constexpr std::size_t k_longest_page = std::size_t{64} << 20;
 
 struct List {
   Calls& calls;
   ListQuery query;
   ListHandlers handlers;
-  bool again = false;  // it is read from its beginning for the second time
+  bool again = false;  // the list is being read for the second time
 };
 
 void next_page(const std::shared_ptr<List>& list, const std::string& from);
@@ -47,7 +47,7 @@ void next_page(const std::shared_ptr<List>& list, const std::string& from) {
   list->calls.call({.path = std::move(path), .longest_answer = k_longest_page},
                    [list](const Result<std::string>& answer) {
                      if (answer) return take_page(list, answer.value());
-                     // The rest of a list is kept for some minutes only.
+                     // The server keeps the rest of a list for some minutes only.
                      if (Failure::of(answer.error()).status == 410 && !std::exchange(list->again, true))
                        return next_page(list, {});
                      list->handlers.done(answer.error());

@@ -27,8 +27,8 @@ Result<std::int64_t> integer(const Json& object, const char* key) {
   return value.get<std::int64_t>();
 }
 
-// The API server writes quantities as text; others may write a plain number. One that cannot be read is as
-// good as none.
+// The API server writes quantities as text; others may write a plain number. A quantity that cannot be read
+// counts as missing.
 using ParseQuantity = Result<std::int64_t> (*)(std::string_view);
 Result<std::int64_t> quantity(const Json& object, const char* key, ParseQuantity read) {
   const Json& value = member(object, key);
@@ -61,7 +61,7 @@ Result<Size> size_of(const Json& container) {
   return Size{TRY(amount(resources, "requests")), TRY(amount(resources, "limits"))};
 }
 
-// Of all payload containers together; nothing unless each of the four says something.
+// The size of all payload containers together; nothing unless all four annotations are there.
 Result<std::optional<Size>> payload_size(const Json& annotations) {
   const auto of = [&annotations](const char* group) -> Result<Amount> {
     const std::string prefix = fmt::format("{}{}.", k_payload_size, group);

@@ -70,7 +70,8 @@ struct Pod {
   std::int64_t grace_seconds = 30;                          // terminationGracePeriodSeconds
   bool pull_secrets = false;                                // whether imagePullSecrets name any
   std::string wanted_images, pulled_images, likely_images;  // annotations: pulls.hpp
-  // What its payload containers have together, as whoever made it says in annotations; nothing unless in all.
+  // The size of all payload containers together, as the pod's maker wrote it into four annotations; nothing
+  // unless all four are there.
   std::optional<Size> payload_size;
   std::int64_t generation = 0, observed_generation = 0;  // the latter of the status, from Kubernetes 1.34 on
   // "Deferred" or "Infeasible": the node cannot do the resize of this generation, now or ever.
@@ -102,11 +103,11 @@ struct Status {
 Result<Status> parse_status(std::string_view json);
 Result<Status> status_from(const nlohmann::json& object);
 
-// A resourceVersion as a number, to tell an older state from a newer one; 0 if it is none. The API calls it
-// opaque, but it has always been etcd's revision, and Kubernetes 1.35 says that it may be compared.
+// A resourceVersion as a number, to tell an older state from a newer one; 0 if it is no number. The API
+// called it opaque, but it has always been etcd's revision, and from Kubernetes 1.35 on it may be compared.
 std::int64_t version_number(std::string_view resource_version);
 
-// Of one container of a pod: from which image to which.
+// A change of one container's image.
 struct ImageChange {
   std::size_t place = 0;  // of the container in spec.containers
   std::string container, before, after;
@@ -115,14 +116,14 @@ struct ImageChange {
 // The JSON Patch (RFC 6902) that makes the change and nothing else, and fails where the image is not `before`
 // or the pod is not of that version.
 std::string image_patch(const ImageChange& change);
-// What one container is to have.
+// The size that one container is to get.
 struct SizeChange {
   std::string container;
   Size size;
   friend bool operator==(const SizeChange&, const SizeChange&) = default;
 };
-// The JSON Patch for the subresource resize that makes the changes of this very pod, and fails where it is
-// not of that version any more. Nothing if it lacks one of the containers.
+// The JSON Patch for the subresource resize. It fails if the pod is not of this version any more. Nothing if
+// the pod lacks one of the containers.
 std::optional<std::string> size_patch(const Pod& pod, const std::vector<SizeChange>& changes);
 // The strategic merge patch that writes one annotation and nothing else.
 std::string annotation_patch(std::string_view key, std::string_view value);
@@ -130,7 +131,7 @@ std::string annotation_patch(std::string_view key, std::string_view value);
 // "sha256:..." of an image_id that names a repository, else empty: a bare "sha256:..." is the image's
 // configuration and cannot be pulled.
 std::string digest_of(std::string_view image_id);
-// The repository of such an image_id, else empty.
+// The repository of an image_id; empty if it names none.
 std::string repository_of(std::string_view image_id);
 
 }  // namespace glidepod::kube

@@ -34,12 +34,12 @@ class PodImages::Change final : public TestedChange {
     if (pod) {
       images_.saw(*pod);
       const ContainerSpec* spec = pod->container(wanted_.container);
-      // What makes the name one of its own is its tag.
+      // Only its tag makes the name unique.
       if (wanted_.once && spec != nullptr && keeps_tag(wanted_.image, spec->image))
         images_.once_[wanted_.container] = spec->image;
       return finish(std::move(pod));
     }
-    // An image that the API does not take, or one that is not there any more.
+    // The API refuses the image, or the container had another one.
     not_changed(pod.error());
   }
 
@@ -56,7 +56,7 @@ class PodImages::Change final : public TestedChange {
         return fail(refusal_);
       if (std::chrono::steady_clock::now() < deadline_) return patch();
     }
-    // It is another pod than the one that was seen, or may be.
+    // The pod is, or may be, another one than was seen.
     if (refused()) in_doubt();
     fail(pod ? refusal_ : Failure::of(pod.error()));
   }

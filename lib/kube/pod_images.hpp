@@ -21,8 +21,8 @@ class PodImages {
   // The client must outlive it and its operations, and it them.
   PodImages(Client& client, PodName pod) : client_(client), pod_(std::move(pod)) {}
 
-  // The pod as the API shows it; what is older than what is known is not looked at. Optional: what was never
-  // seen is asked for, and what is out of date costs two requests more.
+  // Tells of the pod as the API shows it; an older state than the known one is ignored. Optional: a pod that
+  // was never seen is asked for, and an outdated state costs two more requests.
   void saw(const Pod& pod);
   struct Wanted {
     std::string container, image;
@@ -37,8 +37,9 @@ class PodImages {
   Client& client_;
   PodName pod_;
   std::string version_;
-  std::vector<ContainerSpec> containers_;    // in the pod's order
-  std::map<std::string, std::string> once_;  // by container: its image, if that cannot come back
+  std::vector<ContainerSpec> containers_;  // in the pod's order
+  std::map<std::string, std::string>
+      once_;  // by container: its image, if the container never gets that image again
 };
 
 }  // namespace glidepod::kube

@@ -24,7 +24,7 @@ class Client::Resize final : public TestedChange {
       if (refused()) in_doubt();
       return fail(Failure::of(pod.error()));
     }
-    // It is the very pod that the API has refused to change.
+    // The pod is still of the version that the API has refused to change.
     if (refused() && tried_ == pod->resource_version) return fail(refusal_);
     if (refused() && std::chrono::steady_clock::now() >= deadline_) return fail(refusal_);
     const auto body = size_patch(*pod, changes_);

@@ -8,13 +8,13 @@
 namespace glidepod::kube {
 namespace {
 
-// After this long, a failure is the first one again.
+// A failure counts as the first one again if this long has passed since the last.
 constexpr std::chrono::seconds k_good_while{10};
 constexpr Milliseconds k_longest_silence{30'000}, k_question_limit{5'000};
 
-// One pod: its present state where there is no version to start from, then a watch; again and again. A stream
-// whose connection has died, or whose proxy has, is as silent as a pod to which nothing happens: now and then
-// the pod itself tells.
+// Follows one pod: reads its present state if no version is known, then watches; again and again. A stream
+// whose connection or proxy has died is as silent as a pod to which nothing happens, so the pod is read now
+// and then.
 class PodWatch : public Client::Operation {
  public:
   PodWatch(Client& client, PodName pod, std::string version, Client::WatchHandlers handlers,
@@ -34,7 +34,7 @@ class PodWatch : public Client::Operation {
   PodWatch& operator=(const PodWatch&) = delete;
 
  private:
-  // One attempt: the pauses are this one's own, and each failure is told.
+  // One attempt: this class makes its own pauses and reports each failure.
   void get() {
     timer_ = 0;
     call_ = read(Milliseconds(15'000), [this](const Result<std::string>& answer) { got(answer); });
@@ -55,7 +55,7 @@ class PodWatch : public Client::Operation {
     if (*alive) follow(pod->resource_version);
   }
 
-  // Something was heard at this version, or is expected from it on.
+  // Notes that this version is known, and that changes after it are expected.
   void heard(const std::string& version) {
     told_ = version_number(version);
     question_.reset();
@@ -71,7 +71,7 @@ class PodWatch : public Client::Operation {
   }
   void asked(const Result<std::string>& answer, Milliseconds silence) {
     const auto pod = answer ? parse_pod(answer.value()) : Result<Pod>(answer.error());
-    // Without an answer nothing is known of the stream either.
+    // If the pod could not be read, nothing is known of the stream either.
     if (!pod) return await_word(silence);
     if (version_number(pod->resource_version) <= told_)
       return await_word(std::min(silence * 2, std::max(k_longest_silence, silence)));

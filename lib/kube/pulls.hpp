@@ -44,13 +44,13 @@ struct LikelyImage {
 };
 
 std::string likely_text(const std::vector<LikelyImage>& likely);
-// As below. A share that is none, or more than there is, is left out with its image.
+// Read leniently, as below. An image whose share is no number from 0 to 1000 is left out.
 std::vector<LikelyImage> read_likely(std::string_view text);
 
 std::string wanted_text(const std::vector<WantedImage>& wanted);
 std::string pulled_text(const std::vector<PulledImage>& pulled);
-// What is not as it should be (a name that is none, a word that is too long) is left out; a text that is no
-// list, or far too long, is an empty one.
+// Reading is lenient: entries that are wrong (no image name, a word that is too long) are left out; a text
+// that is no list, or far too long, gives an empty list.
 std::vector<WantedImage> read_wanted(std::string_view text);
 std::vector<PulledImage> read_pulled(std::string_view text);
 

@@ -32,7 +32,7 @@ class FieldSelector {
  public:
   static Result<FieldSelector> parse(std::string_view text);
   bool matches(const nlohmann::json& pod) const;
-  // The value required of this field by "=", or empty.
+  // The value that the selector requires of this field by "="; empty if it requires none.
   std::string required(std::string_view field) const;
 
  private:

@@ -14,7 +14,7 @@ class TestedChange : public http::Operation {
  protected:
   TestedChange(SteadyTime deadline, PodHandler handler) : deadline_(deadline), handler_(std::move(handler)) {}
 
-  // Asks for the pod, and goes on from what it is.
+  // Reads the pod, and goes on from its present state.
   virtual void look() = 0;
 
   bool refused() const { return refusal_.status != 0; }
@@ -24,7 +24,7 @@ class TestedChange : public http::Operation {
     if (!refusal_.rejected()) in_doubt();
     look();
   }
-  // From now on it is not known whether an earlier attempt had an effect.
+  // Notes that an attempt may have had an effect.
   void in_doubt() { earlier_ = Failure::Effect::unknown; }
   void fail(Failure failure) {
     if (earlier_ == Failure::Effect::unknown) failure.earlier = earlier_;

@@ -5,7 +5,7 @@
 
 namespace glidepod::kube {
 
-// What a container that does not start waits for, by the reason in its status.
+// What a container waits for that does not start, by the reason in its status.
 enum class Waiting : std::uint8_t {
   other,     // nothing that failed
   pull,      // its image cannot be had, or not yet
@@ -16,7 +16,7 @@ enum class Waiting : std::uint8_t {
 };
 Waiting waiting_of(std::string_view reason);
 
-// The same of a container's end: the runtime could not start it.
+// Whether the reason of a container's end says that the runtime could not start it.
 bool never_started(std::string_view terminated_reason);
 
 }  // namespace glidepod::kube

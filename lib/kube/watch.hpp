@@ -10,7 +10,7 @@
 namespace glidepod::kube {
 
 // The changes of a collection after a version, one by one, through streams that the server closes now and
-// then. Both who follows one pod and who keeps a list use it.
+// then. Used for one pod and for a list of pods.
 class Watch : public http::Operation {
  public:
   struct Source {
@@ -24,7 +24,7 @@ class Watch : public http::Operation {
   struct Handlers {
     std::function<void(const nlohmann::json& object)> changed;
     std::function<void(const nlohmann::json& object)> deleted;
-    // Once, and then it is over: changes may have been missed, so the present state has to be read.
+    // Called once, as the last: changes may have been missed, so the present state has to be read.
     std::function<void(const Failure&)> lost;
   };
   // The client must outlive it. Handlers may destroy it.

@@ -11,12 +11,12 @@ namespace glidepod {
 // memory or stack than a constant, whatever pattern and text are.
 class Pattern {
  public:
-  // An error where it is no such expression, or too much of one.
+  // An Error if the text is no regular expression, or one that is too large.
   static Result<Pattern> compile(std::string_view text);
 
   // Whether the text as a whole matches. An error where that takes too much work to say.
   Result<bool> matches(std::string_view text) const { return match(text, Extent::whole); }
-  // The same, and no where that cannot be said.
+  // As matches(), but false if that takes too much work to say.
   bool surely_matches(std::string_view text) const {
     const auto result = matches(text);
     return result && result.value();

@@ -31,7 +31,7 @@ class Question : public Client::Operation {
         image_(std::move(image)),
         deadline_(deadline),
         handler_(std::move(handler)) {
-    // Later, also where it is over at once: a handler must not run inside of ask().
+    // Called from the loop even if the question is over at once: a handler must not run inside ask().
     timer_ = loop_.after(Milliseconds(0), [this] {
       timer_ = 0;
       if (const auto begun = begin(); !begun) refuse(begun.error().message());
@@ -67,7 +67,7 @@ class Question : public Client::Operation {
     return {};
   }
 
-  // May the agent speak to it? Plain HTTP is for the hosts the operator has named.
+  // Whether the agent may contact this URL. Plain HTTP is only for the hosts that the operator has named.
   Result<void> check(const http::Url& url) const {
     if (url.https() || std::ranges::find(options_.insecure_registries, url.authority()) !=
                            options_.insecure_registries.end())
@@ -103,7 +103,7 @@ class Question : public Client::Operation {
     plan.deadline = deadline_;
     plan.redirects = redirects;
     plan.may_follow = [this](const http::Url& next) { return check(next); };
-    // Whatever a registry says for good is an answer: each step knows what it means.
+    // A final answer of the registry, an error too: each step knows what it means.
     plan.judge = [](const http::Response& response) -> std::optional<http::Failure> {
       const int status = response.status;
       if (status != 408 && status != 429 && status < 500) return std::nullopt;
@@ -120,7 +120,7 @@ class Question : public Client::Operation {
         });
   }
 
-  // What holds for every answer.
+  // The checks that every answer must pass.
   void received(const Result<http::Response>& response, const std::string& url, Handle handle) {
     const auto from = http::Url::parse(url);
     if (!response) {
@@ -134,7 +134,7 @@ class Question : public Client::Operation {
       return finish(Error(in_context(status + failure->message)).with(Unknown::unreachable));
     }
     if (!from) return refuse(from.error().message());
-    // Last: it may end the question, and with it this.
+    // The last statement, since it may end the question and destroy this object.
     if (const auto handled = (this->*handle)(*response, *from); !handled) refuse(handled.error().message());
   }
 
@@ -199,7 +199,7 @@ class Question : public Client::Operation {
     return error("{}", words_of(response));
   }
 
-  // A file that is missing or broken leaves what everybody may read; the registry then says what it lacks.
+  // Without a readable file only public images can be asked for; the registry then says what is missing.
   std::string credentials() const {
     if (options_.credentials_file.empty()) return {};
     const auto text = read_file(options_.credentials_file, std::size_t{1} << 20);

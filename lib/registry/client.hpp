@@ -13,7 +13,7 @@
 
 namespace glidepod::registry {
 
-// Why it is not known what an image runs: the fact in those Errors, whose message is one line with the
+// Why it is not known what an image runs: the fact in the Errors of ask(). Their message is one line with the
 // registry's words.
 enum class Unknown : std::uint8_t {
   refused,      // the image or its registry will say the same again
@@ -40,8 +40,8 @@ class Client {
   // The Loop must outlive it, and it must outlive its operations.
   Client(Loop& loop, Options options);
 
-  // What may pass is tried again, with growing pauses, until the deadline. The handler is called once, never
-  // from inside this call.
+  // Passing failures are tried again, with growing pauses, until the deadline. The handler is called once,
+  // never from inside this call.
   std::unique_ptr<Operation> ask(std::string image, SteadyTime deadline, Handler handler);
 
  private:

@@ -20,8 +20,8 @@ constexpr std::size_t k_most_words = 1000;
 constexpr std::size_t k_longest_command = std::size_t{32} << 10;
 constexpr std::size_t k_largest_document = std::size_t{4} << 20;
 
-// Says no to a document of too many parts or too deep ones, before memory is spent on it: one that is made
-// for it could take fifty times its own size.
+// Refuses a document with too many or too deeply nested parts before memory is spent on it: a document made
+// for that could take fifty times its own size.
 class Limits : public nlohmann::json_sax<Json> {
  public:
   bool null() override { return one_more(); }
@@ -81,7 +81,7 @@ std::string platform_name(const Json& platform) {
   return one_line(variant.empty() ? name : name + "/" + variant, 60);
 }
 
-// How well an entry fits, 0 for not at all.
+// How well an entry fits the platform; 0: not at all.
 int fitness(const Json& entry, const Platform& wanted) {
   const Json& platform = member(entry, "platform");
   if (text_of(platform, "os") != "linux" || text_of(platform, "architecture") != wanted.architecture)

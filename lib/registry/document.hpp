@@ -33,11 +33,11 @@ struct Descriptor {
 struct Platform {
   std::string architecture;  // "amd64"
   std::string variant;       // "v8", or empty
-  // By uname's word for the machine, which stays as it is if it is not known.
+  // The platform of a machine by uname's word for it. An unknown word is kept as it is.
   static Platform of_machine(std::string_view machine);
 };
 
-// What a manifest, or an index of them, leads to.
+// The next document that a manifest, or an index, leads to.
 struct Manifest {
   Descriptor next;
   bool index = false;  // next is a manifest; otherwise the image's configuration
@@ -50,12 +50,12 @@ struct Manifest {
 Result<Manifest> parse_manifest(std::string_view text, const Platform& platform);
 // An OCI or Docker image configuration.
 Result<ImageCommand> parse_config(std::string_view text);
-// The words of a registry's answer that is an error, one line: "MANIFEST_UNKNOWN: manifest unknown".
+// The words of a registry's error in one line: "MANIFEST_UNKNOWN: manifest unknown".
 std::string error_words(std::string_view text);
 
 // "sha256:..." of a text.
 std::string digest_of(std::string_view text);
-// Whether a text is what a descriptor says; the size counts unless it is 0.
+// Whether a text has the digest of a descriptor, and its size unless that is 0.
 Result<void> verify(std::string_view text, const Descriptor& expected);
 
 }  // namespace glidepod::registry

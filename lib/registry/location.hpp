@@ -16,7 +16,7 @@ struct ImageLocation {
   std::string reference;   // a tag, or the digest if there is one
   bool by_digest = false;
 
-  // Docker's rules fill in what is missing. An Error is the user's fault.
+  // Reads a name; Docker's rules fill in the missing parts. An Error is the user's fault.
   static Result<ImageLocation> parse(std::string_view image);
   // Where the registry answers: Docker Hub does at another host than the one it is named by.
   std::string api_host() const;

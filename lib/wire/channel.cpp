@@ -153,7 +153,7 @@ Result<bool> Channel::next_frame(Frame* frame) {
     incoming_fds_.pop_front();
   }
   incoming_.erase(0, k_header_size + header.length);
-  // A long message's buffer is not kept for ever: between messages there may be days.
+  // Frees the buffer of a long message: the next message may be days away.
   if (incoming_.empty() && incoming_.capacity() > k_kept_buffer) incoming_.shrink_to_fit();
   return true;
 }
@@ -168,7 +168,7 @@ void Channel::on_events(std::uint32_t events) {
   };
   if ((events & EPOLLOUT) != 0) {
     const auto done = write_some();
-    // A peer that is gone is noticed below, by reading.
+    // Reading below notices a peer that is gone.
     if (!done || done.value()) (void)loop_.change(socket_.get(), EPOLLIN);
   }
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;

@@ -57,7 +57,8 @@ class Channel {
     fields(writer, message);
     return send_frame(Message::k_type, writer.take(), fds);
   }
-  // Between the two, messages without descriptors are kept, and go in one piece: the peer wakes once.
+  // Between hold() and release(), messages without descriptors are kept and then sent in one piece, so that
+  // the peer wakes once.
   void hold() { held_ = true; }
   Result<void> release();
   // Blocks until everything is handed to the kernel, at most this long; for a program about to exit.

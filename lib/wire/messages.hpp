@@ -158,8 +158,8 @@ struct Signal {
   std::int32_t number = 0;
 };
 
-// Is glue well? Sent while a job or its end is under way; glue sends the same number back at once, and with
-// it what follows.
+// Asks whether glue still answers. Sent while a job or its end is under way; glue sends the same number back
+// at once, with the fields below.
 struct Beat {
   static constexpr Type k_type = Type::beat;
   std::uint64_t number = 0;
@@ -195,7 +195,7 @@ struct Bind {
   std::string job_ad, machine_ad;  // of a hook's: lines of the ads that the starter gave it
 };
 
-// Where a job ran, and how it came there.
+// Where a job ran, and how it came by its container.
 struct Ran {
   std::string container;  // empty: nowhere, or it is not known
   std::string digest;     // sha256:..., of the content that ran; empty while the pod's status had none
@@ -243,7 +243,7 @@ struct Entered {
   static constexpr Type k_type = Type::entered;
 };
 
-// Carries what Enter does.
+// Carries the same descriptors as Enter.
 struct OpenSession {
   static constexpr Type k_type = Type::open_session;
   std::uint64_t job = 0;
@@ -251,7 +251,7 @@ struct OpenSession {
   SessionRequest request;
 };
 
-// End it and everything it has left.
+// Ends the session and everything that it has left.
 struct CloseSession {
   static constexpr Type k_type = Type::close_session;
   std::uint64_t job = 0;
@@ -265,7 +265,7 @@ struct SessionStarted {
   std::uint64_t session = 0;
 };
 
-// Sent when no process of it is left. A session that ends with its job is not told of.
+// Sent when no process of the session is left. Not sent for a session that ends with its job.
 struct SessionEnded {
   static constexpr Type k_type = Type::session_ended;
   std::uint64_t job = 0;

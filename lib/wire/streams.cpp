@@ -24,7 +24,8 @@ constexpr std::size_t k_longest_path = 4096;
 constexpr unsigned k_memory_devices = 1;  // with these, /dev/null
 constexpr unsigned k_null = 3;
 
-// The kernel's name of what a descriptor is, without any link. Empty: it has none of a usual length.
+// The kernel's name of a descriptor's file, which has no links in it. Empty if there is no name of a usual
+// length.
 std::string name_of(const Fd& fd) {
   std::string name(k_longest_path, '\0');
   const ssize_t length =
@@ -34,7 +35,7 @@ std::string name_of(const Fd& fd) {
   return name;
 }
 
-// Whether this very file is found by this name below the sandbox.
+// Whether this name below the sandbox leads to this very file.
 bool lies_below(const struct stat& file, const std::string& name, const StreamRules& rules) {
   if (!rules.sandbox.starts_with(rules.volume)) return false;
   const Fd held(::open(rules.volume.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -50,7 +51,8 @@ bool lies_below(const struct stat& file, const std::string& name, const StreamRu
   return at && ::fstat(at.get(), &found) == 0 && found.st_dev == file.st_dev && found.st_ino == file.st_ino;
 }
 
-// One of a pair: connected, and neither side has an address, which a connection to a daemon has.
+// Whether a socket is one of a pair: connected, and neither side has an address, as a connection to a daemon
+// would have.
 bool is_pair(const Fd& fd) {
   const auto nameless = [&](int (*ask)(int, sockaddr*, socklen_t*)) {
     sockaddr_un address{};
@@ -62,7 +64,7 @@ bool is_pair(const Fd& fd) {
          nameless([](int s, sockaddr* a, socklen_t* l) { return ::getpeername(s, a, l); });
 }
 
-// What is wrong with it; empty: nothing.
+// What is wrong with a stream; empty: nothing.
 std::string objection(const Fd& fd, const StreamRules& rules) {
   const int flags = ::fcntl(fd.get(), F_GETFL);
   struct stat info {};
