@@ -5,7 +5,7 @@
 
 namespace glidepod::agent {
 
-// By digest wherever that is known, and then without a tag, which counts for nothing.
+// The name to pull: by digest if that is known, and then without a tag, which would mean nothing.
 bool Core::may_switch(const std::string& image, Time now) {
   if (image.empty()) return true;  // the pilot's own
   std::string name = exact_name(image);
@@ -14,7 +14,7 @@ bool Core::may_switch(const std::string& image, Time now) {
   return pulls_.may_switch(image, name, now);
 }
 
-// Of images that cannot be had; no container was touched.
+// Fails the requests for images that cannot be had. No container was touched for them.
 void Core::fail_unpulled(Time now) {
   for (const Pulls::Verdict& verdict : pulls_.take_verdicts()) {
     std::erase_if(queue_, [&](const Waiting& waiting) {
@@ -28,7 +28,7 @@ void Core::fail_unpulled(Time now) {
   }
 }
 
-// Of a request that is still in the queue when its time is over.
+// Why a request is still in the queue when its time is over.
 std::string Core::why_queued(const Request& request) const {
   if (!pod_known_) return "the Kubernetes API has not been reached yet";
   const auto seconds = policy_.bind_deadline.count();
@@ -40,7 +40,7 @@ std::string Core::why_queued(const Request& request) const {
                      trouble.empty() ? std::string("no answer from the node") : trouble);
 }
 
-// What nobody waits for is not wanted any more.
+// Takes back questions for images that no request waits for any more.
 void Core::ask_for_pulls(Time now) {
   std::set<std::string, std::less<>> images;
   for (const Waiting& waiting : queue_)

@@ -25,8 +25,8 @@ void Core::born(Container& container, Time now) {
   look_at(container, now);
 }
 
-// Home at the first trouble: nobody waits for it, and jobs may want the container. It is no failure of the
-// pilot's.
+// The container is sent home at the first trouble: no job waits for its image, and jobs may want the
+// container. It is no failure of the pilot.
 bool Core::miscarried(Container& container, Time now) {
   const auto* absent = std::get_if<Absent>(&container.state);
   if (absent == nullptr || !absent->unborn || !container.status) return false;
@@ -45,7 +45,7 @@ bool Core::expects_births() const {
   });
 }
 
-// For the test switch: rather one whose image no job wants.
+// The container for the test switch: preferably one whose image no job wants.
 Container* Core::for_first() {
   Container* found = nullptr;
   for (Container& container : containers_) {

@@ -57,12 +57,12 @@ void Core::become(Container& container, AnyState state, EventKind event) {
   if (observer_) observer_(container, transition);
 }
 
-// The kubelet may yet act on something that it was told before.
+// Notes that the kubelet may yet act on something that it was told before.
 void Core::unsettle(Container& container, Time now) {
   container.calm_at = now + policy_.calm;
 }
 
-// After each event: the queue, and the test switch that a new pilot owes.
+// Runs after each event: serves the queue, and makes the test switch that a new pilot owes.
 void Core::settle(Time now) {
   if (finishing_) return;
   check_first(now);
@@ -111,14 +111,14 @@ void Core::on_client_gone(ClientId client, Time now) {
 
 void Core::on_client_signal(ClientId client, int number, Time now) {
   if (Container* container = find_client(client)) {
-    // What cannot be refused must have an end.
+    // SIGKILL cannot be refused, so the job's end gets a deadline.
     if (number == SIGKILL && container->kind() == State::running)
       return kill_job(*container, EventKind::gone, now);
     return signal_job(*container, number, now);
   }
   // No job yet: a signal that ends a process ends the request, as if the job had just begun.
   if (!ends_a_process(number)) return;
-  // It has run: how it ended is being found out, and will be told.
+  // The job has run; its end is being found out, and will be told.
   const auto is_it = [client](const LostJob& lost) { return lost.request.client == client; };
   if (std::ranges::any_of(lost_jobs_, is_it)) return;
   if (find_waiting(client) != nullptr) act(Answer{client, ExitStatus::signaled(number)});
@@ -141,7 +141,8 @@ std::string_view name_of(wire::Fault fault) {
 
 void Core::fail(const Request& request, wire::Fault fault, std::string message) {
   const bool of_job = request.verb != wire::Verb::test && !request.any_image;
-  // Its starter can only be asked to give it back.
+  // A job that has begun can only be given back by its starter, so a doubt counts as a fault of the
+  // infrastructure.
   if (of_job && fault == wire::Fault::doubt) fault = wire::Fault::infrastructure;
   if (!request.any_image) ++(fault == wire::Fault::infrastructure ? binds_.infrastructure : binds_.user);
   warn("event=bind_failed job={} owner={} image={} fault={} reason={}", word(request.job),
@@ -149,7 +150,7 @@ void Core::fail(const Request& request, wire::Fault fault, std::string message) 
   if (request.client != 0) act(Fail{request.client, of_job, fault, std::move(message)});
 }
 
-// In a row: a job that starts ends the row.
+// Counts failures in a row; a job that starts ends the row.
 void Core::count_failure(const std::string& reason) {
   ++failures_;
   last_failure_ = reason;
@@ -157,8 +158,9 @@ void Core::count_failure(const std::string& reason) {
 
 void Core::take(Container& container, const kube::ContainerStatus& status) {
   container.status = status;
-  // Glue ends so only when the pilot is done: a runtime that was killed has lost how the container ended.
-  // With restartPolicy OnFailure the kubelet takes that for final, and tells nothing of this pod any more.
+  // Glue ends with success only when the pilot is done. Here a runtime that was killed has lost how the
+  // container ended. With restartPolicy OnFailure the kubelet takes that for final, and reports nothing of
+  // this pod any more.
   const bool ended_well = status.state == kube::ContainerStatus::State::terminated && status.terminated &&
                           status.terminated->exit_code == 0 && status.terminated->signal == 0;
   if (ended_well && !finishing_)
@@ -296,9 +298,10 @@ void Core::call_home(Time now) {
 }
 
 namespace {
-// A patch is on its way, or the kubelet has yet to act on it: it stops whatever is connected.
+// Whether a patch is on its way, or the kubelet has yet to act on one, so that it will stop the connected
+// glue.
 bool is_told(const Container& container) {
-  // What it will run is not known, and so whether it will be stopped for that.
+  // It is not known what this container will run, nor whether it will be stopped for that.
   if (container.kind() == State::broken) return true;
   const auto* step = std::get_if<Switching>(&container.state);
   return step != nullptr && step->attempt != 0 && step->connected == container.glue &&
@@ -334,7 +337,7 @@ void Core::finish(Time now) {
   }
 }
 
-// The switches that they waited for go on.
+// Refuses requests that wait. The switches that they waited for go on.
 void Core::refuse_waiting(const std::function<bool(const Request&)>& which, const std::string& why) {
   std::vector<Request> refused;
   const auto add = [&](const Request& request) {

@@ -6,9 +6,9 @@ namespace glidepod::agent {
 
 namespace {
 constexpr std::chrono::seconds k_first_pause{60}, k_longest_pause{600};
-// Two failures within this are one.
+// Two failures within this time count as one.
 constexpr std::chrono::seconds k_apart{60};
-// What failed before that may have been mended since.
+// An older failure is forgotten: the image may have been mended since.
 constexpr std::chrono::hours k_forgotten{2};
 constexpr std::size_t k_most = 256, k_most_names = 4;
 }  // namespace
@@ -24,7 +24,7 @@ const Doubts::Doubt& Doubts::add(const std::string& image, const std::string& na
   found->message = std::move(message);
   const bool another = !named.empty() && std::ranges::find(found->names, named) == found->names.end();
   if (another && found->names.size() < k_most_names) found->names.push_back(named);
-  // Jobs that fail together do so of one try.
+  // Jobs that fail together failed by one try.
   if (found->failures > 0 && now < found->last + k_apart) return *found;
   found->last = now;
   found->counted += counts ? 1 : 0;

@@ -21,17 +21,17 @@ class Doubts {
     int counted = 0;                 // of these, by words that may be the image's fault
     Time first{}, last{}, until{};
   };
-  // How many of them are enough to hold a job.
+  // How many counted failures are enough to hold a job.
   static constexpr int k_enough = 3;
 
-  // It has failed again, for a job that names it so. Valid until the next call.
+  // Notes a failure of this image, for a job that names it so. The pointer is valid until the next call.
   const Doubt& add(const std::string& image, const std::string& named, std::string message, bool counts,
                    Time now);
-  // The pilot's own image could not be had either, or this one started.
+  // Takes the doubt back: the pilot's own image could not be had either, or this image started.
   void drop(const std::string& image);
-  // That it is not tried before its pause is over; null if it may be.
+  // The doubt by which this image is not tried before its pause is over; null if it may be tried.
   const Doubt* waits(const std::string& image, Time now) const;
-  // Also those whose pause is over: they are remembered for a while.
+  // All doubts, also those whose pause is over: they are remembered for a while.
   const std::deque<Doubt>& all() const { return doubts_; }
 
  private:

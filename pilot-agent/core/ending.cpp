@@ -37,25 +37,26 @@ std::string of_disk(const EndFacts::Disk& disk) {
   return sentence + " Consider resubmitting with a higher request_disk.";
 }
 
-// From the end of a job's main process to that of its glue, where a kernel or a node's shutdown signals all
-// processes of a container, in any order. A container that is stopped in the ordinary way says goodbye first.
+// The longest time between the ends of a job's main process and of its glue if the kernel, or a node's
+// shutdown, signals all processes of a container in any order. In an ordinary stop the container says goodbye
+// first.
 constexpr Milliseconds k_doubt{200};
-// A job that saves its work first ends so late by a signal that it was sent: what HTCondor gives it at most,
-// unless told otherwise (MachineMaxVacateTime).
+// How late a job may end by a signal that it was sent, if it saves its work first: HTCondor's default limit
+// (MachineMaxVacateTime).
 constexpr std::chrono::minutes k_effect{10};
 
 bool stops_containers(const ExitStatus& status) {
   return status.how == ExitStatus::How::signaled && (status.number == SIGTERM || status.number == SIGKILL);
 }
 
-// Only a signal that was sent explains a death by it, and only in time. SIGKILL is survived by nobody.
+// Whether the job was sent this signal, recently enough to have died of it. No process survives SIGKILL.
 bool was_sent(const EndFacts& facts, int number) {
   const auto sent = facts.sent.find(number);
   if (sent == facts.sent.end() || sent->second > facts.exited_at) return false;
   return number == SIGKILL || facts.exited_at - sent->second <= k_effect;
 }
 
-// HTCondor is ending the job, as it was asked to: it comes back whatever is told of its end.
+// Whether HTCondor is ending the job, on the agent's request: then the job runs again, whatever its end.
 bool vacates(const EndFacts& facts) {
   return std::ranges::any_of(facts.sent, [&](const auto& sent) {
     return facts.goodbye_at && sent.second >= *facts.goodbye_at && sent.second <= facts.exited_at;
@@ -80,7 +81,8 @@ Verdict stopped() {
   return {Verdict::Kind::lost, {}, "the payload container was stopped from outside"};
 }
 
-// With its glue. A job that SIGTERM has ended first, nobody killed for memory, whatever the status says.
+// The verdict if the job's glue is gone. A job that SIGTERM had ended before was not killed for memory,
+// whatever the status says.
 Verdict gone(const EndFacts& facts, Time now) {
   const bool may_tell = !facts.exited || facts.exited->status.number == SIGKILL;
   if (may_tell && container_died_of_memory(facts)) return memory(facts);
@@ -93,7 +95,7 @@ Verdict gone(const EndFacts& facts, Time now) {
   return {Verdict::Kind::lost, {}, std::move(why)};
 }
 
-// The end could be that of the container as well: what became of that tells.
+// The verdict if the container may have ended too: its status decides.
 Verdict in_doubt(const EndFacts& facts, Time now) {
   const ExitStatus& status = facts.exited->status;
   const bool counted = status.number == SIGKILL && facts.exited->oom_kills > 0;
@@ -119,7 +121,7 @@ Verdict verdict_of(const EndFacts& facts, Time now) {
   const bool killed = is_killed(status), sent = was_sent(facts, killed ? SIGKILL : status.number);
   if (killed && sent && facts.disk) return {Kind::out_of_disk, status, of_disk(*facts.disk)};
   if (stops_containers(status) && !sent && !vacates(facts)) return in_doubt(facts, now);
-  // What a shell says of its child.
+  // A main process that is a shell reports its child's SIGKILL as exit code 137.
   if (killed && !sent && !facts.goodbye_at && facts.exited->oom_kills > 0) return memory(facts);
   return {Kind::ended, status, {}};
 }

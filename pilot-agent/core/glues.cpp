@@ -35,7 +35,7 @@ void Core::on_hello(GlueId glue, const std::string& name, const std::string& ins
     act(DropGlue{container->glue});
     part(*container, EventKind::lost, now);
   }
-  // Another container than the last, which was there in this agent's time.
+  // This is another container than the last one that this agent has seen.
   if (!instance.empty() && !container->last_instance.empty() && instance != container->last_instance)
     container->be_fresh();
   has_ended(*container);
@@ -56,7 +56,7 @@ void Core::on_hello(GlueId glue, const std::string& name, const std::string& ins
 std::string Core::stranger(const Container& container, const std::string& instance) const {
   for (const Container& other : containers_) {
     if (other.last_instance.empty()) continue;
-    // Where ids can be told, each payload container has one. A process beside this agent has none.
+    // If ids can be told at all, each payload container has one. A process in the pilot container has none.
     if (instance.empty()) return "it is in no payload container";
     if (&other != &container && instance == other.last_instance)
       return fmt::format("it is in container {}", other.name);
@@ -69,8 +69,8 @@ void Core::greet(Container& container, Time now) {
   if (auto* step = std::get_if<Switching>(&container.state)) {
     step->unclear_until.reset();
     if (proven_by_goodbye(*step)) return step_done(container, EventKind::hello, now);
-    // Before the API has answered, the kubelet need not have heard of this image; and after a crash whatever
-    // comes may as well be the old one. Where ids cannot be told, time will tell, from now on.
+    // Before the API has answered, the kubelet may not have heard of this image, and after a crash the old
+    // image may start again. If ids cannot be told, the time from now on decides.
     if (step->proof == Switching::Proof::goodbye || container.instance.empty()) {
       step->proof = Switching::Proof::status;
       unsettle(container, now);
@@ -80,8 +80,8 @@ void Core::greet(Container& container, Time now) {
   }
   if (container.inherited) return begin(container, {}, std::nullopt, EventKind::hello, now);
   if (container.kind() == State::broken) return check_again(container, EventKind::hello, now);
-  // No patch is on its way, or it is not known yet what the pod says: the same image again, on a fresh file
-  // system.
+  // No patch is on its way, or the pod is not known yet: the container runs the same image again, on a fresh
+  // file system.
   if (container.settled() || !pod_known_) {
     const auto* absent = std::get_if<Absent>(&container.state);
     const bool first = absent != nullptr && absent->unborn;
@@ -162,12 +162,12 @@ void Core::part(Container& container, EventKind event, Time now) {
     case State::reserved:
       break;
   }
-  // A container that nobody here has ended on purpose: somebody else may have changed its image.
+  // This agent has not ended the container: somebody else may have changed its image.
   if (event == EventKind::goodbye) unsettle(container, now);
   become(container, Absent{now + policy_.calm}, event);
 }
 
-// What the status says of a container that has been proven already: its imageID, and whether all is well.
+// Compares the status of a container with what has been proven of it already.
 void Core::look_at(Container& container, Time now) {
   if (!container.learning_until || !container.status || container.glue == 0) return;
   const ContainerStatus& status = *container.status;
@@ -203,7 +203,7 @@ void Core::look_at(Container& container, Time now) {
   if (container.kind() == State::running) kill_job(container, EventKind::status, now);
 }
 
-// The status will tell what it is by digest.
+// Waits for the status to tell the digest of what runs.
 void Core::await_digest(Container& container, Time now) {
   const auto until_told = container.instance.empty() ? policy_.calm : std::chrono::seconds(0);
   container.learning_until = now + until_told + 3 * policy_.status_patience;
@@ -214,8 +214,8 @@ void Core::learn(const std::string& image, const std::string& admitted_image, co
   const auto admitted = ImageReference::parse(admitted_image);
   const auto shown = ImageReference::parse(kube::repository_of(status.image_id));
   const std::string digest = kube::digest_of(status.image_id);
-  // An image that the node also has under another name may be shown by that one, which the registry asked for
-  // need not know. What is named by its digest has no other.
+  // The status may show an image by another name that the node has for it, which the registry may not know.
+  // An image that is named by its digest has no other name.
   if (digest.empty() || !asked || !asked->digest.empty() || !admitted || !shown) return;
   if (shown->full_repository() != admitted->full_repository() &&
       shown->full_repository() != asked->full_repository())
@@ -235,8 +235,8 @@ bool Core::owes_first() const {
   return policy_.first == Policy::First::prove && !proven_ && pod_known_;
 }
 
-// A pilot that has not switched a container yet does so before its first job: whether it may, and whether the
-// kubelet does, must not be a job's risk.
+// Makes the test switch before the pilot's first job, so that no job bears the risk that the agent may not
+// switch images, or that the kubelet does not.
 void Core::check_first(Time now) {
   if (!owes_first() || now < first_again_) return;
   // A young pod's status does not name its images yet, and a new tag needs the digest.

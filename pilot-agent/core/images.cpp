@@ -29,7 +29,7 @@ const registry::ImageCommand* Core::cached(std::string_view image) const {
   return found == commands_.end() ? nullptr : &found->second;
 }
 
-// Once a request; what is not a run needs no answer.
+// Asks once for a request; one that is not a run needs no answer.
 Core::Command Core::ask(Waiting& waiting, Time now) {
   const Request& request = waiting.request;
   if (request.verb != wire::Verb::run || request.any_image || !waiting.argv.empty()) return Command::known;
@@ -70,7 +70,7 @@ Waiting* Core::find_waiting(ClientId client) {
 void Core::drop_waiting(ClientId client, EventKind event) {
   std::erase_if(queue_, [client](const Waiting& waiting) { return waiting.request.client == client; });
   for (Container& container : containers_) {
-    // The switch goes on: the next job may want that image, and stopping half-way gains nothing.
+    // The switch goes on: the next job may want that image, and to stop half-way would gain nothing.
     if (auto* step = std::get_if<Switching>(&container.state))
       if (step->waiting && step->waiting->request.client == client) step->waiting.reset();
     if (const auto* asking = std::get_if<Asking>(&container.state))

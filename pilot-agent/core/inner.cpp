@@ -32,14 +32,13 @@ std::optional<Core::Pilot> Core::pilot_of(JobId id) const {
   return Pilot{id, found->job()->request};
 }
 
-// A pilot job has the pod's payload containers for itself: what is not there now, no other job will give
-// back.
+// A pilot job has the pod's payload containers for itself, so no other job will free one later.
 Result<void> Core::check_inner(const Request& request) const {
   const auto is_outer = [&](const Container& container) {
     return container.kind() == State::running && container.job()->id == request.outer;
   };
   if (std::ranges::none_of(containers_, is_outer)) return error("the pilot job that asks has ended");
-  // One that was made ready for just this is not taken.
+  // A container that is reserved for this request does not count as taken.
   if (request.verb != wire::Verb::test && has_reserved_for(request)) return {};
   const auto taken = static_cast<std::size_t>(std::ranges::count_if(containers_, is_taken));
   if (taken + queue_.size() < containers_.size()) return {};
@@ -55,7 +54,7 @@ bool Core::has_inner(JobId outer) const {
   });
 }
 
-// The pilot job is over, or about to be.
+// Ends the jobs of a pilot job that is over, or about to be.
 void Core::end_inner(JobId outer, Time now) {
   for (Container& container : containers_) {
     const auto* reserved = std::get_if<Reserved>(&container.state);
@@ -69,7 +68,8 @@ void Core::end_inner(JobId outer, Time now) {
                  "the pilot job that asked has ended");
 }
 
-// One of its jobs is over. If it was the last that the pilot job's own end waited for, that is told now.
+// Called when a job of a pilot job is over. If the pilot job's own end waited for it as the last, that end is
+// told now.
 void Core::release_outer(JobId outer, Time now) {
   if (outer == 0 || has_inner(outer)) return;
   for (Container& container : containers_) {

@@ -64,7 +64,7 @@ void Core::kill_job(Container& container, EventKind event, Time now) {
 void Core::on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now) {
   Container* container = find_job(glue, ended.job);
   if (container == nullptr) return;
-  // A main process that cannot be killed is never told of as exited.
+  // For a main process that cannot be killed there was no Exited before.
   on_exited(glue, wire::Exited{ended.job, ended.status, ended.ended_ns, 0, 0, 0}, now);
   Job& job = *container->job();
   if (job.clears)
@@ -94,11 +94,11 @@ void Core::on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now) {
   settle(now);
 }
 
-// Nothing of it is left, and its meaning is known.
+// Finishes a job of which nothing is left, and whose verdict is known.
 void Core::finish_job(Container& container, EventKind event, Time now) {
   const bool waited = std::get<Draining>(container.state).meant;
   if (!waited && !container.job()->goodbye() && !finishing_ && has_inner(container.job()->id)) {
-    // Its end is known to be its own. It is told when nothing of its own jobs is left either.
+    // The pilot job has ended by itself. Its end is told when nothing of its own jobs is left either.
     Draining draining{std::move(*container.job()), true, now + policy_.ending_patience, true};
     return become(container, std::move(draining), event);
   }
@@ -157,7 +157,7 @@ void Core::on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time 
   const Job job = std::move(*container->job());
   end_visits(job);
   container->last_used = now;
-  // What glue cannot do here it may be able to do in a fresh container.
+  // Glue may be able to clear up in a fresh container what it cannot clear up in this one.
   if (job.clears) {
     container->spoiled = container->unclean = true;
     left_.push_back(*job.clears);
@@ -188,7 +188,7 @@ void Core::check_job(Container& container, Time now) {
   act(SendBeat{container.glue, pulse.number});
 }
 
-// Stopped, or caught in the kernel: what cannot be talked to is made anew.
+// Glue does not answer: it is stopped, or caught in the kernel. Its container is made anew.
 void Core::give_up_glue(Container& container, std::string_view why, Time now) {
   warn("event=glue_wedged container={} job={} reason=\"glue {}\"", container.name,
        word(container.job()->request.job), why);

@@ -8,7 +8,8 @@
 namespace glidepod::agent {
 
 namespace {
-// Of HTCondor's or a pilot job's, launched or about to be: not where others' leavings are removed.
+// Whether the container is for a job of this user, launched or about to be; clearing up for another job does
+// not count.
 bool is_for(const Container& container, uid_t uid) {
   if (const Job* job = container.job()) return job->request.uid == uid;
   if (const auto* reserved = std::get_if<Reserved>(&container.state)) return reserved->request.uid == uid;
@@ -30,7 +31,8 @@ std::set<User> Core::users() const {
   return users;
 }
 
-// Its processes are there until the container has ended, which the Hello of the next one tells.
+// Notes what a job may have left. Its processes exist until the container has ended, which the next
+// container's Hello tells.
 void Core::leaves(const Container& container, const Request& request) {
   std::erase_if(left_, [&](const Left& left) {
     return left.user.uid == request.uid && (left.ended || left.container == container.name);
@@ -38,7 +40,7 @@ void Core::leaves(const Container& container, const Request& request) {
   left_.push_back({{request.uid, request.gid}, container.name, false});
 }
 
-// But for what a container that has not ended may yet write.
+// Forgets what a user has left, except in a container that has not ended: its processes may yet write.
 void Core::forget_left(uid_t uid) {
   std::erase_if(left_, [uid](const Left& left) { return left.user.uid == uid && left.ended; });
 }
@@ -48,14 +50,14 @@ void Core::has_ended(const Container& container) {
     if (left.container == container.name) left.ended = true;
 }
 
-// A container in which an earlier agent had a job may not have ended.
+// Whether a container may still run in which an earlier agent had a job.
 bool Core::has_inherited() const {
   return !pod_known_ || std::ranges::any_of(containers_, &Container::inherited);
 }
 
 bool Core::is_clearing(uid_t uid) const {
-  // A glue goes on with it when its agent is killed: until its container has ended, or has had the time for
-  // it.
+  // A glue goes on clearing up when its agent is killed. So this lasts until its container has ended, or has
+  // had the time for it.
   const auto by_earlier = [uid](const Left& left) {
     return left.user.uid == uid && left.user.clearing && left.container.empty() && !left.ended;
   };
@@ -65,8 +67,8 @@ bool Core::is_clearing(uid_t uid) const {
   });
 }
 
-// By whatever glue has nothing to do; one that cannot is not asked again before its container is made anew.
-// Who is about to have a job clears by its launch.
+// Has an idle glue clear up. A glue that failed is not asked again before its container is made anew. For a
+// user who is about to have a job, the launch clears up.
 void Core::clear_left(Time now) {
   const bool inherited = has_inherited();
   std::erase_if(left_, [&](Left& left) {

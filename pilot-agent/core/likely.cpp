@@ -15,7 +15,7 @@ bool serves(const Free& one, const Lately::One& wanted) {
   return one.ready && one.image == wanted.image && (one.owner.empty() || one.owner == wanted.owner);
 }
 
-// Of each, by how many containers it is served now.
+// For each image and owner: how many containers serve it now.
 std::vector<int> served(std::span<const Lately::One> lately, std::span<const Free> free) {
   std::vector<int> result;
   result.reserve(lately.size());
@@ -25,7 +25,7 @@ std::vector<int> served(std::span<const Lately::One> lately, std::span<const Fre
   return result;
 }
 
-// What the last of so many containers is worth to somebody.
+// The worth of the last of so many containers of one image.
 double worth(const Lately::One& wanted, int count) {
   return std::ldexp(wanted.weight, -count);
 }
@@ -37,7 +37,7 @@ double loss(std::span<const Lately::One> lately, const std::vector<int>& counts,
   return result;
 }
 
-// What a container of this image is worth beside those that are there, of which it may take the place of one.
+// The worth of a container of this image beside the others, if it takes the place of one of them.
 double gain(std::span<const Lately::One> lately, const std::vector<int>& counts, const std::string& image,
             const Free* instead_of) {
   double result = 0;
@@ -91,7 +91,7 @@ std::optional<Renewal> likeliest(std::span<const Lately::One> lately, std::span<
       if (free[at].stays) continue;
       const bool same = free[at].ready && free[at].image == candidate.image;
       double worth_it = (same ? gain(lately, counts, candidate.image, &free[at]) : beside) - losses[at];
-      // To have the same again is no gain for its owner, who may come meanwhile.
+      // Making the same image anew gains nothing for its owner, whose next job may come meanwhile.
       if (same) worth_it -= losses[at] / 2;
       if (worth_it <= most) continue;
       most = worth_it;

@@ -11,7 +11,7 @@ namespace glidepod::agent {
 
 using kube::ContainerStatus;
 
-// The glue of a running or ending job is gone.
+// Keeps the job of a glue that is gone, until the pod's status tells why.
 void Core::lose_job(Container& container, EventKind event, Time now) {
   const auto* draining = std::get_if<Draining>(&container.state);
   const bool clean = draining != nullptr && draining->ended;
@@ -25,7 +25,8 @@ void Core::lose_job(Container& container, EventKind event, Time now) {
   if (job.request.client != 0 && verdict_on(job, now).kind != Verdict::Kind::open) {
     conclude(job, now);
   } else if (job.request.client != 0) {
-    // Known by its id in the status, which is of the container before as soon as the kubelet has noticed.
+    // The job's container is known by its id in the status, as the last one as soon as the kubelet has
+    // noticed its end.
     const std::int64_t restarts = container.status ? container.status->restart_count : 0;
     EndFacts end = job.end;
     end.request_mib = job.request.memory_mib;
@@ -33,7 +34,7 @@ void Core::lose_job(Container& container, EventKind event, Time now) {
     end.last_seen_kib = job.pulse.answer.memory_kib;
     lost_jobs_.push_back({container.name, container.last_instance, restarts, job.request, std::move(end)});
   }
-  // Nobody here stops a container that has a job.
+  // This agent never stops a container that has a job, so somebody else did.
   if (event == EventKind::goodbye) {
     unsettle(container, now);
     become(container, Absent{now + policy_.calm}, event);

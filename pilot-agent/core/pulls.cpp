@@ -14,13 +14,13 @@ using kube::PulledImage;
 using kube::WantedImage;
 
 namespace {
-// After a question that nobody answered, none is asked for so long: its jobs go on at once.
+// After a question that nobody answered, no other is asked for so long: jobs go on at once.
 constexpr std::chrono::seconds k_quiet{60};
 
 std::chrono::seconds answer_time(const Policy& policy) {
   return std::min(policy.puller_answer, policy.bind_deadline / 4);
 }
-// What is left of a request's time then is for a container to pull it.
+// The rest of a request's time is left for a container to pull the image.
 std::chrono::seconds pull_time(const Policy& policy) {
   return policy.bind_deadline * 3 / 4;
 }
@@ -181,7 +181,7 @@ std::optional<Want> Pulls::to_tell(Time now) {
 
 void Pulls::refused(const kube::Failure& failure, Time now) {
   in_flight_ = false;
-  // Without an answer, either may stand there.
+  // Without an answer from the API, either text may stand in the annotation.
   if (failure.rejected())
     posted_ = std::exchange(before_, {});
   else

@@ -55,8 +55,8 @@ void Core::free_reservations(const Request& request) {
   }
 }
 
-// The image that its container is to have, as Container::image says it. A job that asks for the pilot's own
-// gets what home is.
+// The image that the request's container is to have, in the words of Container::image. A job that asks for
+// the pilot's own image gets the home image.
 std::string Core::goal_of(const Request& request) const {
   const bool home = request.image == home_.image || home_names_.contains(request.image);
   return request.any_image || home ? std::string() : request.image;
@@ -68,7 +68,7 @@ Container* Core::warm_for(const Request& request) {
     if (container.kind() != State::idle || container.spoiled || container.inherited) continue;
     if (container.image != goal_of(request)) continue;
     if (!container.owner.empty() && container.owner != request.owner) continue;
-    // One that the kubelet may yet stop is better than none.
+    // A container that the kubelet may yet stop is better than none.
     if (found == nullptr || (container.settled() && !found->settled())) found = &container;
   }
   return found;
@@ -82,7 +82,7 @@ Container* Core::coldest(State state) {
   return found;
 }
 
-// A pilot job needs little itself; its own jobs are to have the larger ones.
+// The container for a pilot job, which needs little itself: its own jobs are to have the larger containers.
 Container* Core::smallest_idle() {
   const auto memory = [](const Container& container) {
     return container.memory_limit_kib > 0 ? container.memory_limit_kib : INT64_MAX;
@@ -93,7 +93,7 @@ Container* Core::smallest_idle() {
   return found;
 }
 
-// A probe runs a program of the pilot's, in whatever container nobody's job has used.
+// The container for a probe, which runs a program of the pilot's: any container that no job has used.
 Container* Core::for_probe() {
   Container* found = nullptr;
   for (Container& container : containers_) {
@@ -105,7 +105,7 @@ Container* Core::for_probe() {
   return found;
 }
 
-// False if the request has to wait.
+// Finds a container for the request; false if the request has to wait.
 bool Core::place(Waiting& waiting, Time now) {
   const Request& request = waiting.request;
   // Before that, an earlier agent may have had somebody's job in any of them.
@@ -126,7 +126,7 @@ bool Core::place(Waiting& waiting, Time now) {
       return true;
     }
   }
-  // Those that are idle are being given what is left.
+  // While a container is being resized, the idle ones are resized too.
   if (sizing_) return false;
   if (!request.any_image) {
     if (Container* container = warm_for(request)) {
@@ -149,7 +149,7 @@ bool Core::place(Waiting& waiting, Time now) {
     waiting.beside = true;
     return false;
   }
-  // Nobody has: a container pulls it.
+  // Nobody has pulled the image beside the pod: a container pulls it.
   if (pulls_.all().contains(goal_of(request))) waiting.beside = false;
   Container* container = request.pilot ? smallest_idle() : least_wanted_idle();
   if (container == nullptr) container = coldest(State::broken);
@@ -165,11 +165,11 @@ bool Core::place(Waiting& waiting, Time now) {
   return true;
 }
 
-// The container is what the request wants.
+// Gives the request its container, which has the wanted image.
 void Core::ready(Container& container, Waiting waiting, std::string_view how, microseconds before,
                  EventKind event, Time now) {
   if (event != EventKind::known) {
-    // Another's size is under way, and this one is not as it is to be.
+    // Another container is being resized, and this one does not have its size yet.
     const bool small = too_small(container, waiting.request);
     const bool unlike = small || container.size.limit != waiting.request.slot_size;
     const bool later = unlike && fit_of(container, waiting.request) == Fit::wait;

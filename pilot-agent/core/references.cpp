@@ -9,8 +9,9 @@ namespace glidepod::agent {
 using kube::ImageReference;
 
 namespace {
-// A tag that was never used before: the kubelet then sees another image string, and restarts the container
-// without the pause that it makes before a string it has seen fail or end. The digest alone says what is run.
+// A name with a tag that was never used before. The kubelet then sees another image string, and restarts the
+// container without the pause that it makes for a string that it has seen fail or end. Only the digest
+// decides what runs.
 std::string with_nonce(std::string_view repository, std::string_view nonce, std::string_view digest) {
   return fmt::format("{}:{}@{}", repository, nonce, digest);
 }
@@ -20,8 +21,8 @@ std::string Core::nonce() {
   return fmt::format("{}-{}", policy_.nonce_prefix, ++last_nonce_);
 }
 
-// An admission that leaves only the digest makes all names of one content the same: the next start by it
-// waits for as long as the kubelet thinks fit, and is no failure.
+// Admission that leaves only the digest makes all names of one content the same. The next start by that name
+// then waits for the kubelet's back-off, and that is no failure.
 void Core::look_at_names(const Container& container, const std::string& reference,
                          const std::string& admitted) {
   const auto asked = ImageReference::parse(reference), got = ImageReference::parse(admitted);
@@ -42,8 +43,9 @@ void Core::look_at_home(const kube::Pod& pod) {
   home_.digest = kube::digest_of(status->image_id);
 }
 
-// By another name of its content: it was seen so, or the name is of the same repository. Such a name's
-// container is not told by its content from one that the kubelet started before it heard of the patch.
+// Whether the image may be the pilot's own content by another name: it was seen to be, or it is of the same
+// repository. By its content such a container cannot be told from one that the kubelet started before it
+// heard of the patch.
 bool Core::may_be_home(const std::string& image) const {
   if (like_home_.contains(image)) return true;
   const auto asked = ImageReference::parse(image);
@@ -57,8 +59,8 @@ std::string Core::home_reference() {
   return with_nonce(home_.repository, nonce(), home_.digest);
 }
 
-// None if the container can only get the image by way of another: its name is what the pod says already, and
-// nothing else is known to mean the same.
+// The name to patch. None if the container can only get the image by way of another one: the pod has the
+// image's name already, and no other name is known for it.
 std::optional<std::string> Core::reference_for(const Container& container, const std::string& image) {
   const auto known = known_.find(image);
   if (known != known_.end()) return with_nonce(known->second.repository, nonce(), known->second.digest);

@@ -29,15 +29,15 @@ void Core::no_resizes(const std::string& why) {
 std::vector<Sizeable> Core::sizeables() const {
   std::vector<Sizeable> result;
   for (const Container& container : containers_) {
-    // What was left in a spoiled one is not known.
+    // It is not known what is left in a spoiled container.
     const bool idle = container.kind() == State::idle && container.glue != 0 && !container.spoiled;
     result.push_back({container.name, container.size, idle, 0});
   }
   return result;
 }
 
-// A job that has less memory than its slot would be held for what it may use. What the pod was made with is
-// as before.
+// Whether the container has less memory than the slot, so that its job would be held for using what it may
+// use. The size that the pod was made with always counts as enough.
 bool Core::too_small(const Container& container, const Request& request) const {
   if (!policy_.resize || request.any_image || request.slot_size.memory == 0) return false;
   std::int64_t least = 0;
@@ -63,7 +63,8 @@ Core::Fit Core::fit_of(const Container& container, const Request& request) {
   return too_small(container, request) ? Fit::too_small : Fit::fits;
 }
 
-// Of a container that has the image: whether the request has been placed; nothing if its size is no matter.
+// For a container that has the image: whether the request has been placed; nothing if its size does not
+// matter.
 std::optional<bool> Core::place_sized(Container& container, Waiting& waiting, const std::string& how,
                                       std::chrono::microseconds before, Time now) {
   switch (fit_of(container, waiting.request)) {
@@ -104,7 +105,7 @@ void Core::begin_sizing(Container& container, Time now) {
   const Amount slot = step.waiting->request.slot_size;
   sizing_ = Sizing{container.name, slot, now + policy_.resize_patience / 3, now + policy_.resize_patience};
   container.last_used = now;
-  // A limit below what is in use would have the kernel kill.
+  // The kernel would kill for a limit below the memory in use.
   for (const Container& one : containers_) {
     const bool is_it = one.name == container.name;
     if (one.glue == 0 || (!is_it && one.kind() != State::idle)) continue;
@@ -124,14 +125,14 @@ bool Core::take_used(const Container& container, const wire::Beat& beat, Time no
   return true;
 }
 
-// Once all have said it, or are gone.
+// Goes on once all glues have answered, or are gone.
 void Core::ask_sizes(Time now) {
   if (!sizing_ || sizing_->attempt != 0 || !sizing_->questions.empty()) return;
   std::vector<Sizeable> all = sizeables();
   for (Sizeable& one : all) {
     const auto used = sizing_->used_kib.find(one.name);
     if (used != sizing_->used_kib.end()) one.used_kib = used->second;
-    // Where it is not known, no limit is lowered.
+    // If the memory in use is not known, no limit is lowered.
     if (one.used_kib == 0) one.idle = false;
     if (one.used_kib == 0 && one.name == sizing_->container)
       return end_sizing("glue does not know what memory is in use", EventKind::answered, now);
@@ -150,7 +151,7 @@ void Core::ask_round(std::vector<SizeChange> changes, EventKind event, Time now)
   if (changes.empty()) {
     const SizeChange own{sizing_->container, {{}, sizing_->slot}};
     if (in_force(own)) return end_sizing({}, event, now);
-    // It was asked for before, and the kubelet may be about to do it.
+    // This resize was asked for before, and the kubelet may be about to do it.
     sizing_->answered = true;
     sizing_->asked = {own};
     return;
@@ -186,7 +187,7 @@ void Core::on_resized(std::uint64_t attempt, const kube::Pod& pod, Time now) {
 void Core::on_resized(std::uint64_t attempt, const kube::Failure& failure, Time now) {
   if (!sizing_ || sizing_->attempt != attempt) return;
   if (failure.rejected()) {
-    // All stays as it was.
+    // All sizes stay as they were.
     for (const SizeChange& change : std::exchange(sizing_->asked, {}))
       find(change.container)->asked_memory = 0;
     if (!failure.retriable()) no_resizes(failure.to_string());
@@ -195,14 +196,14 @@ void Core::on_resized(std::uint64_t attempt, const kube::Failure& failure, Time 
   settle(now);
 }
 
-// The pod's spec says so, and the kubelet has seen it in force.
+// Whether the pod's spec has these sizes, and the kubelet has them in force.
 bool Core::in_force(const SizeChange& change) const {
   const auto found = std::ranges::find(containers_, change.container, &Container::name);
   if (found == containers_.end() || !found->status) return false;
   return found->size.limit == change.size.limit && found->status->size.limit == change.size.limit;
 }
 
-// Before the statuses of this pod are looked at.
+// Runs before the statuses of this pod are looked at.
 void Core::see_sizes(const kube::Pod& pod) {
   pending_resize_ = pod.pending_resize;
   observed_generation_ = pod.observed_generation;
@@ -216,7 +217,7 @@ void Core::see_sizes(const kube::Pod& pod) {
 
 void Core::check_sizing(EventKind event, Time now) {
   if (sizing_ && sizing_->attempt == 0 && now >= sizing_->answers_by) {
-    // Of who does not say it, no limit is lowered.
+    // For a glue that does not answer, no limit is lowered.
     const bool deaf = std::ranges::any_of(
         sizing_->questions, [this](const auto& asked) { return asked.second == sizing_->container; });
     if (deaf) return end_sizing(k_deaf, event, now);
@@ -245,7 +246,7 @@ void Core::check_sizing(EventKind event, Time now) {
   for (Container& container : containers_) container.asked_memory = 0;
 }
 
-// What was asked, and is not in force, may yet be.
+// A resize that was asked for and is not in force may still come.
 void Core::leave_sizing(Time now) {
   if (!sizing_) return;
   const Sizing left = *std::exchange(sizing_, std::nullopt);
@@ -254,7 +255,7 @@ void Core::leave_sizing(Time now) {
   sizes_can_show_ = left.answered && !left.doubtful;
 }
 
-// The container goes on to what it was found for.
+// The container goes on to the request that it was found for.
 void Core::end_sizing(std::string_view trouble, EventKind event, Time now) {
   Container& container = *find(sizing_->container);
   if (trouble.empty())
@@ -266,7 +267,7 @@ void Core::end_sizing(std::string_view trouble, EventKind event, Time now) {
     warn("event=not_resized container={} reason={}", container.name, quoted(std::string(trouble)));
   }
   auto& step = std::get<Switching>(container.state);
-  // A glue that is stopped: its container is made anew, and then gets its size.
+  // The glue is being stopped: its container is made anew, and then gets its size.
   const bool deaf = trouble == k_deaf;
   if (!deaf && step.waiting && too_small(container, step.waiting->request))
     return fail_switch(container, wire::Fault::infrastructure, std::string(k_too_small), State::idle, event,

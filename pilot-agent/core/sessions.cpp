@@ -14,7 +14,7 @@ void Core::on_enter(const Visit& visit) {
     act(Refuse{visit.client, wire::Fault::infrastructure, std::string(why)});
   };
   if (finishing_) return refuse("the pilot is ending");
-  // The user decides; the sandbox only tells one of that user's jobs from another.
+  // Access is by user; the sandbox only tells that user's jobs apart.
   const auto may_enter = [&](const Container& container) {
     const auto* running = std::get_if<Running>(&container.state);
     if (running == nullptr || running->job.goodbye()) return false;
@@ -82,7 +82,7 @@ void Core::leave_session(ClientId client) {
   }
 }
 
-// Nothing of a job's sessions outlives it: glue has seen to that, or is gone with all of them.
+// No session outlives its job: glue has ended them, or is gone with all of them.
 void Core::end_visits(const Job& job) {
   for (const Session& session : job.sessions) {
     if (session.client == 0) continue;

@@ -21,7 +21,7 @@ Amount left_of(const Amount& whole, const Amount& taken) {
   return {std::max<std::int64_t>(whole.cpu - taken.cpu, 0),
           std::max<std::int64_t>(whole.memory - taken.memory, 0)};
 }
-// No limit is more than any.
+// 0 means no limit, so it counts as more than any limit.
 std::int64_t lesser_limit(std::int64_t a, std::int64_t b) {
   return a == 0 || b == 0 ? a + b : std::min(a, b);
 }
@@ -56,7 +56,7 @@ std::optional<SizePlan> plan_sizes(const Size& room, const std::vector<Sizeable>
     } else if (one.idle) {
       next.request = share;
       next.limit = greater(share, k_idle_floor);
-      // One that is to be lowered too far stays where it is.
+      // A limit that would be lowered too far stays as it is.
       const std::int64_t least = one.now.limit.memory > 0 ? std::min(in_use, one.now.limit.memory) : in_use;
       next.limit.memory = std::max(next.limit.memory, least);
       taken.limit = taken.limit + next.limit;

@@ -35,7 +35,7 @@ Container* Core::renewed_for(const Request& request) {
   return found == containers_.end() ? nullptr : &*found;
 }
 
-// What the next jobs miss least; without spares, what was used longest ago.
+// The idle container that the next jobs miss least; without spares, the one that was used longest ago.
 Container* Core::least_wanted_idle() {
   if (policy_.spares == 0) return coldest(State::idle);
   std::vector<Container*> idle;
@@ -57,7 +57,7 @@ void Core::renew(Time now) {
   }
 }
 
-// Containers enough for the jobs that can come stay as they are.
+// Enough containers for the jobs that can come are left as they are.
 bool Core::renew_one(Time now) {
   std::vector<std::size_t> idle;
   std::vector<Free> free, coming;
@@ -92,7 +92,7 @@ bool Core::renew_one(Time now) {
   return step != nullptr;
 }
 
-// It waits for what is under way already.
+// The request waits for a switch that is under way already.
 bool Core::join_renewal(Waiting& waiting, Time now) {
   Container* container = renewed_for(waiting.request);
   if (container == nullptr) return false;

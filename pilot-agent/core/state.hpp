@@ -88,7 +88,7 @@ struct Session {
   wire::Enter::What what = wire::Enter::What::session;
 };
 
-// Is glue well? It is asked now and then, and must answer; it says what the job takes.
+// The questions whether glue still answers. Its answer says what the job uses.
 struct Pulse {
   Time next{};
   std::uint64_t number = 0;
@@ -96,7 +96,7 @@ struct Pulse {
   wire::Beat answer;          // the last one
 };
 
-// What a job may have left in shared places: to be removed once its container has ended.
+// What a job may have left in shared places, to be removed once its container has ended.
 struct Left {
   User user;
   std::string container;  // empty: an earlier agent's job, in any of them
@@ -148,7 +148,7 @@ struct Container {
   // The least limit of memory that it may get, by what was asked and is not known to be in force; and that it
   // had when it was made. In bytes; 0: none, or not known.
   std::int64_t asked_memory = 0, made_memory = 0;
-  // Who is connected.
+  // The connected glue.
   GlueId glue = 0;
   std::string instance;       // the id of its container; empty: it cannot be told
   std::string last_instance;  // the same, also when it has gone
@@ -172,7 +172,7 @@ struct Container {
   std::optional<Time> calm_at;
   std::optional<kube::ContainerStatus> status;  // the last one told; old unless the pod is watched
   std::optional<Time> learning_until;           // its imageID is awaited
-  // The container before it, if that was to be gone before the status had told of it.
+  // The container before this one, if it was to be gone before the status had told of it.
   struct Earlier {
     std::string instance, image, admitted;
   };
@@ -187,9 +187,10 @@ struct Container {
     spoiled = unclean = inherited = false;
     owner.clear();
   }
-  // The job that it has, or is getting rid of.
+  // The job that the container has, or whose end it is clearing up.
   Job* job();
-  // Who waits for it, while its image or what that runs is not ready; null: nobody.
+  // The request that waits for the container, while its image, or what that image runs, is not ready; null:
+  // none.
   const Request* waiting() const;
   const Job* job() const { return const_cast<Container*>(this)->job(); }
 };

@@ -29,11 +29,13 @@ void Core::begin(Container& container, std::string target, std::optional<Waiting
     begin_sizing(container, now);
   else
     next_step(container, own, now);
-  // While the node is busy. A request that fails here leaves a switch that somebody else may want.
+  // Asks the registry while the node is busy. If the request fails here, the switch goes on: somebody else
+  // may want that image.
   if (own.waiting && ask(*own.waiting, now) == Command::failed) own.waiting.reset();
 }
 
-// Nothing is patched: the status must show that what started by itself is what the pod says.
+// A container that started by itself: nothing is patched, but the status must show that it runs what the pod
+// says.
 void Core::check_again(Container& container, EventKind event, Time now) {
   Switching step;
   step.leg = Leg::check;
@@ -62,11 +64,11 @@ void Core::next_step(Container& container, Switching& step, Time now) {
   step.connected = container.glue;
   step.last_instance = container.last_instance;
   step.attempt = ++last_attempt_;
-  // What ran before is worth knowing: a job that finds it again did not get its image.
+  // Remembers what ran before: if the status shows it again, the job did not get its image.
   if (container.status && is_of(*container.status, container.instance))
     container.shown = container.status->image_id;
   container.unlearnt.reset();
-  // After a short job it is told while the kubelet ends it.
+  // After a short job the status tells of this container only while the kubelet ends it.
   if (container.learning_until && !container.instance.empty())
     container.unlearnt = {container.instance, container.image, container.admitted};
   container.learning_until.reset();
@@ -86,7 +88,7 @@ void Core::step_done(Container& container, EventKind event, Time now) {
   if (!container.image.empty()) doubts_.drop(container.image);
   if (step.same_image || step.leg == Leg::check) container.earlier.clear();
   if (step.leg == Leg::home) note("event=home container={}", container.name);
-  if (container.image != step.target) {  // half-way
+  if (container.image != step.target) {  // the switch was half-way: by the pilot's own image
     step.before = container.glue;
     if (step.goodbye_needed && !container.settled()) {
       step.leg = Leg::calm;
@@ -98,7 +100,7 @@ void Core::step_done(Container& container, EventKind event, Time now) {
   if (step.waiting) {
     const bool any = step.waiting->request.any_image, beside = step.waiting->beside;
     step.how = any ? "any" : step.same_image ? "fresh" : beside ? "pulled" : "switched";
-    // It had no glue, or nobody waited for it, before.
+    // Before, the container had no glue, or nobody waited for it.
     const Request& request = step.waiting->request;
     if (container.size.limit != request.slot_size && fit_of(container, request) == Fit::resize)
       return begin_sizing(container, now);
@@ -118,7 +120,8 @@ void Core::fail_switch(Container& container, wire::Fault fault, const std::strin
   if (step.leg == Leg::size && sizing_ && sizing_->container == container.name) leave_sizing(now);
   become(container, next == State::idle ? AnyState(Idle{}) : AnyState(Broken{}), event);
   if (next == State::broken) unsettle(container, now);
-  // Words of what could not be had: the way home says whether they mean the image or the pilot.
+  // The image could not be had. Whether the switch home works tells whether the image or the pilot is at
+  // fault.
   const bool in_doubt = fault == wire::Fault::infrastructure && step.leg == Leg::target &&
                         next == State::broken && step.trouble.kind != Trouble::Kind::none;
   if (step.spare) {
@@ -127,7 +130,7 @@ void Core::fail_switch(Container& container, wire::Fault fault, const std::strin
   } else if (fault == wire::Fault::infrastructure && !in_doubt) {
     count_failure(message);
   }
-  // The pilot's own could not be had either.
+  // The pilot's own image could not be had either.
   if (!step.accused.empty()) doubts_.drop(step.accused);
   const bool accused = in_doubt && !step.spare && step.trouble.kind != Trouble::Kind::busy;
   if (step.waiting && accused)
@@ -137,14 +140,15 @@ void Core::fail_switch(Container& container, wire::Fault fault, const std::strin
   else
     warn("event=switch_failed container={} image={} reason={}", container.name, word(step.reference),
          quoted(message));
-  // Home at once, so that the kubelet stops trying and the next job finds the container ready.
+  // The container goes home at once, so that the kubelet stops trying and the next job finds the container
+  // ready.
   if (next != State::broken || step.leg != Leg::target) return;
   begin(container, {}, std::nullopt, event, now);
   if (auto* home = std::get_if<Switching>(&container.state); accused && home != nullptr)
     home->accused = step.target;
 }
 
-// Whoever holds a job for it says how often it was tried.
+// A hold for this image says how often it was tried.
 void Core::fail_in_doubt(const Request& request, const std::string& image, const std::string& message,
                          bool counts, Time now) {
   const Doubts::Doubt& doubt = doubts_.add(image, request.named, message, counts, now);
@@ -169,13 +173,13 @@ void Core::patched(Container& container, const kube::Pod& pod, Time now) {
   container.admitted = admitted;
   if (unchanged) {
     if (container.spoiled || container.inherited ||
-        !container.owner.empty()) {  // only its end makes it fresh
+        !container.owner.empty()) {  // only a new container is fresh
       act(KillGlue{container.glue});
       part(container, EventKind::lost, now);
       container.be_fresh();
     } else if (step.proof == Proof::goodbye && step.before == container.glue) {
       return step_done(container, EventKind::answered, now);
-    } else {  // it is not to be stopped
+    } else {  // the container is not to be stopped
       step.connected = 0;
       step.last_instance.clear();
     }
@@ -186,15 +190,15 @@ void Core::patched(Container& container, const kube::Pod& pod, Time now) {
 
 void Core::not_patched(Container& container, const kube::Failure& failure, Time now) {
   const auto& step = std::get<Switching>(container.state);
-  // Refused, so nothing has changed; without an answer, it may have.
+  // After a refusal nothing has changed; without an answer the image may have changed.
   const bool refused = failure.rejected();
   const bool unchanged = refused && step.before != 0 && step.before == container.glue;
   fail_switch(container, step.leg == Leg::home ? wire::Fault::infrastructure : fault_of(failure),
               failure.to_string(), unchanged ? State::idle : State::broken, EventKind::refused, now);
 }
 
-// Whether the status is of the container whose glue is connected. Where its id is not known, time has to
-// tell: what has run for so long without a change is what the status shows.
+// Whether the status is of the container whose glue is connected. If its id is not known, time decides: a
+// container that has run for so long without a change is the one in the status.
 bool Core::shows_instance(const Container& container, const ContainerStatus& status, Time now) const {
   if (!container.instance.empty()) return is_of(status, container.instance);
   return status.state == ContainerStatus::State::running && now >= container.since + policy_.calm &&
@@ -207,13 +211,13 @@ bool Core::shows_wanted(const Container& container, const ContainerStatus& statu
 }
 
 namespace {
-// Whether the connected glue is of a container that came after those that were there when the patch was sent.
-// One of them may well show the content that is asked for, but it is to be stopped, and may have had a job.
+// Whether the connected glue is of a container that started after the patch was sent. An older container may
+// show the wanted content too, but the kubelet is going to stop it, and it may have had a job.
 bool came_after(const Container& container, const Switching& step) {
   if (step.leg == Leg::check) return true;
   if (container.glue == step.connected) return false;
   if (container.instance.empty()) return true;
-  // An earlier agent's may come back late.
+  // A glue from an earlier agent's time may connect again late.
   if (container.inherited && step.last_instance.empty()) return false;
   return container.instance != step.last_instance;
 }
@@ -258,22 +262,22 @@ void Core::judge(Container& container, EventKind event, Time now) {
   else if (!step.mute_until)
     step.mute_until = now + patience_with({Trouble::Kind::unknown, {}, false, true}, policy_);
   const bool waiting = status.state == ContainerStatus::State::waiting;
-  // A glue whose container has been shown running, and now is not, is about to be gone.
+  // A glue is about to be gone if its container was shown running and is not any more.
   if (container.glue != 0 && !(waiting && container.shown_running)) {
     if (step.proof != Proof::status || (!step.answered && step.leg != Leg::check)) return;
     if (!shows_instance(container, status, now)) return;
     if (container.instance.empty()) container.calm_at.reset();
-    if (!came_after(container, step)) {  // unless the pod said so already, and nothing is ever started
+    if (!came_after(container, step)) {  // unless the pod had that name already, so that nothing is started
       if (!step.unclear_until) step.unclear_until = now + policy_.calm;
       return;
     }
     if (shows_wanted(container, status)) return step_done(container, event, now);
-    // It is another name of the pilot's own content if the kubelet, which may be one image behind, leaves it
-    // alone.
+    // The image is another name of the pilot's own content if the kubelet, which may be one image behind,
+    // leaves the container alone.
     step.alike = step.leg == Leg::target && shows_home(status, home_) && may_be_home(step.target);
     if (step.alike && !container.settled()) return;
     if (step.alike) {
-      // Where the node's imageIDs name no repository, nothing more is known of it than that.
+      // If the node's imageIDs name no repository, nothing more is known of the image.
       if (home_.digest.empty())
         home_names_.insert(step.target);
       else
@@ -284,10 +288,10 @@ void Core::judge(Container& container, EventKind event, Time now) {
     if (step.leg != Leg::home && !step.unclear_until) step.unclear_until = now + policy_.status_patience;
     return;
   }
-  // Of a container that does not start.
+  // The rest is about a container that does not start.
   const Trouble trouble = trouble_of(status, credentials_);
   if (trouble.kind == Trouble::Kind::none || !step.answered) return;
-  // What was wrong stays known while the kubelet waits before it tries again.
+  // While the kubelet waits before its next try, the trouble of the last try stays known.
   const bool says_why = !trouble.back_off || step.trouble.kind == Trouble::Kind::none;
   const bool another_kind = says_why && trouble.kind != step.trouble.kind;
   if (says_why && trouble.message != step.trouble.message && step.waiting)
@@ -302,8 +306,8 @@ void Core::judge(Container& container, EventKind event, Time now) {
     if (alone || is_about(words, container.admitted) || is_of_last_start(words, status, container.admitted))
       return fail_switch(container, wire::Fault::user, trouble.message, State::broken, event, now);
     if (step.proof == Proof::goodbye) return;  // the goodbye is about to come
-    // They may be of an image before. The kubelet names the image when it says that it waits before it tries
-    // again; until then nobody is blamed.
+    // The trouble may be that of an earlier image. The kubelet names the image when it says that it waits
+    // before its next try; until then nobody is blamed.
   }
   const bool same_name =
       tags_dropped_ && step.trouble.back_off && kube::waiting_of(status.reason) == kube::Waiting::back_off;
@@ -317,7 +321,7 @@ void Core::judge(Container& container, EventKind event, Time now) {
 void Core::check_switch(Container& container, Time now) {
   auto& step = std::get<Switching>(container.state);
   if (step.mute_until && container.glue == 0 && now >= std::min(*step.mute_until, step.deadline)) {
-    // By a deadline that is shorter it may as well have been the node, which was slow.
+    // If the deadline came first, the node may just have been slow.
     const bool long_enough = now >= *step.mute_until;
     const std::string why = "its container runs, but glue in it does not answer";
     step.trouble = {Trouble::Kind::unknown, why, false, long_enough};
@@ -346,15 +350,15 @@ void Core::check_switch(Container& container, Time now) {
   }
   if (calm && container.instance.empty()) {
     judge(container, EventKind::time, now);
-    // A status that has yet to come is not waited for by the clock.
+    // If the status has not come by then, it is not waited for any longer.
     if (container.calm_at && now >= *container.calm_at) container.calm_at.reset();
     return;
   }
-  // The status names the running container otherwise than the pod does. The pilot's own image is known by
-  // what the status says of the pilot's own container; from there the next step can be proven by goodbye.
+  // The status shows another image name than the pod has, so it proves nothing. The pilot's own image can be
+  // proven by the status of the pilot's own container; from there the next step can be proven by goodbye.
   if (step.unclear_until && now >= *step.unclear_until) {
     step.goodbye_needed = true;
-    // Nobody waits for what turned out not to be what the pod says.
+    // No job waits for this image: drop the target.
     if (step.leg == Leg::check && !step.waiting) step.target.clear();
     next_step(container, step, now);
   }

@@ -20,7 +20,8 @@ void Core::on_time(Time now) {
     fail(request, wire::Fault::infrastructure, why_queued(request));
   }
   for (Container& container : containers_) {
-    // The kubelet waits before it starts the same string again, or what it is told to start cannot be.
+    // The container does not come: the kubelet waits before it starts the same image string again, or the
+    // image cannot be started. So the container is sent home.
     if (const auto* absent = std::get_if<Absent>(&container.state);
         absent && pod_known_ && absent->until && now >= *absent->until) {
       unsettle(container, now);
@@ -41,7 +42,7 @@ void Core::on_time(Time now) {
     if (container.job() != nullptr) check_job(container, now);
     if (container.glue != 0) look_at(container, now);
     if (container.learning_until && now >= *container.learning_until) container.learning_until.reset();
-    // Whatever runs there has run through all that the kubelet was told.
+    // The container has run for so long that the kubelet has acted on everything that it was told.
     const bool known = container.glue != 0 && container.kind() != State::broken;
     if (known && container.calm_at && now >= *container.calm_at) container.calm_at.reset();
   }
@@ -55,7 +56,7 @@ bool Core::watching() const {
   if ((owes_first() && home_.image_id.empty()) || pulls_.waiting()) return true;
   if ((sizing_ && sizing_->answered) || sizes_settled_at_) return true;
   return !lost_jobs_.empty() || std::ranges::any_of(containers_, [](const Container& container) {
-    // Why it is not there, and whether it will ever be, is only in its status.
+    // Only the status tells why a container is not there, and whether it will come.
     if (container.learning_until || container.kind() == State::absent) return true;
     const auto* step = std::get_if<Switching>(&container.state);
     return step != nullptr && (step->answered || step->leg == Switching::Leg::check);

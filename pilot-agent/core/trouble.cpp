@@ -29,10 +29,10 @@ constexpr std::array k_pull_faults = {
     Row{"failed to fetch anonymous token", "403 forbidden"},
     Row{"reference \"quay.io/", "manifests", "401 unauthorized"},
     Row{"reference \"ghcr.io/", "manifests", "403 forbidden"},
-    // It is for other machines, or of a form that runtimes have given up.
+    // The image is for other machines, or of a form that runtimes have given up.
     Row{"no match for platform"}, Row{"no matching manifest"}, Row{"no image found in manifest list"},
     Row{"no image found in image index"}, Row{"no longer supported since containerd"},
-    // It is none: a SIF, a chart, an attestation.
+    // It is no container image: a SIF, a chart, an attestation.
     Row{"unsupported image-specific operation on artifact"}, Row{"unsupported docker v2s2 media type"},
     Row{"mismatched image rootfs and manifest layers"}};
 constexpr std::array k_start_faults = {
@@ -46,7 +46,7 @@ constexpr std::array k_start_faults = {
     Row{"max depth exceeded"}};
 // The kubelet's own limit (registryPullQPS, registryBurst).
 constexpr std::array<Row, 1> k_busy = {Row{"pull qps exceeded"}};
-// What goes away by itself, even beside the words above.
+// Passing trouble, even if the words above are said beside it.
 constexpr std::array k_passing = {
     // Perhaps of a mirror that was asked first, while the registry itself did not answer.
     Row{"too many requests"}, Row{"toomanyrequests"}, Row{"timeout"}, Row{"deadline exceeded"},
@@ -61,7 +61,7 @@ constexpr std::array k_passing = {
     Row{"context canceled"}, Row{"code = aborted"}, Row{"ttrpc: closed"}, Row{"no running task"},
     Row{"sandbox container"}, Row{"unknown state"}};
 
-// Of a pod that has no credentials, this is the image's own affair: nobody may have it without.
+// If the pod has no credentials, such a refusal is the image's fault: it cannot be had without.
 constexpr std::array k_refused = {Row{"401 unauthorized"}, Row{"authentication required"},
                                   Row{"unauthorized: "}};
 
@@ -101,7 +101,7 @@ Trouble of_pull(std::string_view reason, std::string_view message, Credentials c
   });
 }
 
-// That only says that the kubelet waits.
+// These words only say that the kubelet waits.
 Trouble of_pause(std::string_view message) {
   return {Trouble::Kind::passing, one_line(message), true, false};
 }
@@ -127,8 +127,8 @@ Trouble trouble_of(const kube::ContainerStatus& status, Credentials credentials)
     case kube::Waiting::config:
       return {Trouble::Kind::passing, one_line(status.message), false, false};
     case kube::Waiting::back_off: {
-      // By itself it only says that the kubelet waits before it starts this image again. What the last start
-      // came to is said apart.
+      // A back-off only says that the kubelet waits before it starts this image again. How the last start
+      // ended stands elsewhere in the status.
       const auto& last = status.last_terminated;
       if (last && kube::never_started(last->reason))
         return by_words(last->reason, last->message, is_start_fault);

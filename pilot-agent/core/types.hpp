@@ -53,7 +53,7 @@ struct User {
       default;  // NOLINT(modernize-use-nullptr): of what the compiler writes
 };
 
-// What an apptainer asks for.
+// A request of an apptainer.
 struct Request {
   ClientId client = 0;
   wire::Verb verb = wire::Verb::exec;
@@ -84,7 +84,7 @@ struct Waiting {
   std::vector<std::string> argv;  // of run: once it is known
 };
 
-// Who asks to be let in beside a running job, by the kernel's word, and which job they mean.
+// A request to be let in beside a running job: who asks, by the kernel's word, and for which job.
 struct Visit {
   ClientId client = 0;
   uid_t uid = 0;
