@@ -64,7 +64,7 @@ Result<bool> Exchange::redirected(const Response& response) {
   const auto location = response.headers.find("Location");
   const bool leads_on = response.status >= 300 && response.status < 400 && response.status != 304;
   if (plan_.redirects == 0 || !leads_on || location == response.headers.end()) return false;
-  if (++redirects_ > plan_.redirects) return error("{} redirects without end", url_);
+  if (++redirects_ > plan_.redirects) return error("{} redirects too often", url_);
   const Url here = TRY(Url::parse(url_));
   const Url next = TRY(here.resolve(location->second));
   if (plan_.may_follow) TRY(plan_.may_follow(next));

@@ -160,8 +160,7 @@ class Question : public Client::Operation {
       return {};
     }
     const Manifest manifest = TRY(parse_manifest(response.body, options_.platform));
-    if (++manifests_ >= k_most_manifests && manifest.index)
-      return error("its index leads from one to the next");
+    if (++manifests_ >= k_most_manifests && manifest.index) return error("its index leads to another index");
     if (!manifest.index) step_ = Step::config;
     expected_ = manifest.next;
     return want((manifest.index ? "manifests/" : "blobs/") + manifest.next.digest);

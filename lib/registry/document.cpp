@@ -48,7 +48,7 @@ class Limits : public nlohmann::json_sax<Json> {
 
 Result<Json> parse(std::string_view text) {
   Limits limits;
-  if (!Json::sax_parse(text, &limits)) return error("it is malformed JSON, or too much of it");
+  if (!Json::sax_parse(text, &limits)) return error("it is malformed JSON, or has too many parts");
   Json json = json_from(text);
   if (!json.is_object()) return error("it is no JSON object");
   return json;
@@ -120,7 +120,7 @@ Result<std::vector<std::string>> words(const Json& list, std::string_view name) 
   if (list.size() > k_most_words) return error("its {} has more than {} words", name, k_most_words);
   std::size_t length = 0;
   for (const Json& word : list) {
-    if (!word.is_string()) return error("its {} has something else than words", name);
+    if (!word.is_string()) return error("its {} is no list of strings", name);
     result.push_back(word.get<std::string>());
     length += result.back().size() + 1;
     if (result.back().find('\0') != std::string::npos) return error("its {} has a NUL byte", name);
@@ -192,10 +192,10 @@ std::string digest_of(std::string_view text) {
 
 Result<void> verify(std::string_view text, const Descriptor& expected) {
   if (expected.size != 0 && text.size() != expected.size)
-    return error("the registry sent {} bytes instead of {} of {}", text.size(), expected.size,
+    return error("the registry sent {} bytes, not the {} bytes of {}", text.size(), expected.size,
                  expected.digest);
   if (const std::string digest = digest_of(text); digest != expected.digest)
-    return error("the registry sent {} instead of {}", digest, expected.digest);
+    return error("the registry sent the content {}, not {}", digest, expected.digest);
   return {};
 }
 

@@ -92,7 +92,7 @@ TEST_CASE("exchange: redirects are followed as told, and credentials stay with t
   SUBCASE("too often") {
     scene.plan.redirects = 1;
     scene.run();
-    CHECK(scene.answer->error().message() == "http://one.test/b redirects without end");
+    CHECK(scene.answer->error().message() == "http://one.test/b redirects too often");
   }
 }
 
