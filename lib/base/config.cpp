@@ -61,8 +61,8 @@ Result<void> take_seconds(std::string_view value, std::int64_t factor, std::chro
 
 }  // namespace
 
-Config::Key& Config::add(std::string name, std::string default_text, std::string allowed, std::string about,
-                         Assign assign) {
+Config::Key& Config::add(std::string name, const std::string& default_text, std::string allowed,
+                         std::string about, Assign assign) {
   return keys_.emplace_back(Key{.section = section_,
                                 .name = std::move(name),
                                 .about = std::move(about),
@@ -80,8 +80,8 @@ Config::Key& Config::text(std::string name, std::string* target, std::string abo
              });
 }
 
-Config::Key& Config::number(std::string name, std::string default_text, std::int64_t least, std::int64_t most,
-                            std::string about, std::function<void(std::int64_t)> take) {
+Config::Key& Config::number(std::string name, const std::string& default_text, std::int64_t least,
+                            std::int64_t most, std::string about, std::function<void(std::int64_t)> take) {
   auto allowed = fmt::format("a whole number from {} to {}", least, most);
   auto assign = [=, take = std::move(take)](std::string_view value) -> Result<void> {
     const auto number = parse_integer(value);
@@ -89,7 +89,7 @@ Config::Key& Config::number(std::string name, std::string default_text, std::int
     take(number.value());
     return {};
   };
-  return add(std::move(name), std::move(default_text), allowed, std::move(about), std::move(assign));
+  return add(std::move(name), default_text, allowed, std::move(about), std::move(assign));
 }
 
 Config::Key& Config::duration(std::string name, std::chrono::seconds* target, std::string about) {
@@ -110,7 +110,7 @@ Config::Key& Config::seconds(std::string name, std::chrono::seconds* target, std
   return add(std::move(name), std::to_string(target->count()), k_allowed, std::move(about), assign).in("s");
 }
 
-Config::Key& Config::one_of(std::string name, std::string chosen, std::vector<std::string> words,
+Config::Key& Config::one_of(std::string name, const std::string& chosen, std::vector<std::string> words,
                             std::string about, std::function<void(std::string_view)> take) {
   auto allowed = fmt::format("one of: {}", fmt::join(words, ", "));
   auto assign = [=, words = std::move(words),
@@ -119,7 +119,7 @@ Config::Key& Config::one_of(std::string name, std::string chosen, std::vector<st
     take(value);
     return {};
   };
-  return add(std::move(name), std::move(chosen), allowed, std::move(about), std::move(assign));
+  return add(std::move(name), chosen, allowed, std::move(about), std::move(assign));
 }
 
 Config::Key& Config::list(std::string name, std::vector<std::string>* target, std::string about,

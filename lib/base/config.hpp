@@ -78,7 +78,7 @@ class Config {
       if (value == *target) chosen = word;
     }
     return one_of(
-        name, std::move(chosen), std::move(names), about,
+        name, chosen, std::move(names), about,
         [target, values = std::move(values)](std::string_view word) { *target = values.find(word)->second; });
   }
   Key& flag(const std::string& name, bool* target, const std::string& about) {
@@ -88,7 +88,8 @@ class Config {
   // says what must be.
   Key& list(std::string name, std::vector<std::string>* target, std::string about, Assign check = {});
   // Any other kind. allowed: as in Key.
-  Key& add(std::string name, std::string default_text, std::string allowed, std::string about, Assign assign);
+  Key& add(std::string name, const std::string& default_text, std::string allowed, std::string about,
+           Assign assign);
 
   // In the order of their declaration.
   const std::deque<Key>& keys() const { return keys_; }
@@ -120,9 +121,9 @@ class Config {
   std::string markdown() const;
 
  private:
-  Key& number(std::string name, std::string default_text, std::int64_t least, std::int64_t most,
+  Key& number(std::string name, const std::string& default_text, std::int64_t least, std::int64_t most,
               std::string about, std::function<void(std::int64_t)> take);
-  Key& one_of(std::string name, std::string chosen, std::vector<std::string> words, std::string about,
+  Key& one_of(std::string name, const std::string& chosen, std::vector<std::string> words, std::string about,
               std::function<void(std::string_view)> take);
 
   std::string prefix_, section_;

@@ -327,14 +327,14 @@ TEST_CASE("settings: a check tells all that is wrong at once, with its line and 
                        "[k8s]\nleast_fill = 101\nk8s_imagee = x\nnonsense\npod_events = maybe\n"
                        "labels_dict = a\n[htcondor]\nnamespace = x\n[k9s]\nx = 1\n"},
                       {"g", "[DEFAULT]\nsleep_time = soon\n[k8s:A B]\n[lancium]\nshapes = 16\n"}});
+  const std::string dictionary =
+      "f:6: [k8s] labels_dict = 'a': must be a dictionary such as key:value,key:value; its element 1 is not "
+      "key:value (a ':' inside a value is written &colon;, a ',' &comma;)";
   CHECK(checked.problems ==
         List{"f:2: [k8s] least_fill = '101': must be a whole number from 0 to 100",
              "f:3: unknown key 'k8s_imagee' in [k8s] is ignored; 'k8s_image' is meant?",
              "f:4: not of the form key = value; what goes on the value above it is indented",
-             "f:5: [k8s] pod_events = 'maybe': must be one of: yes, no",
-             "f:6: [k8s] labels_dict = 'a': must be a dictionary such as key:value,key:value; its element 1 "
-             "is not "
-             "key:value (a ':' inside a value is written &colon;, a ',' &comma;)",
+             "f:5: [k8s] pod_events = 'maybe': must be one of: yes, no", dictionary,
              "f:9: unknown section [k9s] is ignored",
              "g:2: [default] sleep_time = 'soon': must be a whole number of seconds",
              "g:3: [k8s:a b]: a place's name is up to 30 of a-z, 0-9 and -",
