@@ -113,7 +113,7 @@ TEST_CASE(
   counts[BindCounts::k_bound] = 2;
   counts[BindCounts::k_bound + 1] = 1;
   CHECK(s.look() == "BindFailed!");
-  CHECK(s.told[0].message.find(": 2 jobs by a fault of theirs, 1 by one of") != std::string::npos);
+  CHECK(s.told[0].message.find(": 2 by a fault of their own, 1 by one of") != std::string::npos);
   counts = {};
   CHECK(s.look(PodEvents::k_pause) == "");
 }
