@@ -1,4 +1,7 @@
-#pragma once
+// Precompiled, and so known by name: gcc knows a file with #pragma once by its bytes, which a comment changes
+// while what the compiler cache keeps stays.
+#ifndef GLIDEPOD_LIB_BASE_LOG_HPP
+#define GLIDEPOD_LIB_BASE_LOG_HPP
 
 #include <spdlog/spdlog.h>
 
@@ -27,3 +30,5 @@ struct Quoted {
 inline constexpr Quoted quoted;
 
 }  // namespace glidepod
+
+#endif

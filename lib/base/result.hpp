@@ -1,4 +1,7 @@
-#pragma once
+// Precompiled, and so known by name: gcc knows a file with #pragma once by its bytes, which a comment changes
+// while what the compiler cache keeps stays.
+#ifndef GLIDEPOD_LIB_BASE_RESULT_HPP
+#define GLIDEPOD_LIB_BASE_RESULT_HPP
 
 #include <fmt/format.h>
 
@@ -132,3 +135,5 @@ class [[nodiscard]] Result<void> {
     if (!try_result_##n.ok()) return try_result_##n.error(); \
     std::move(try_result_##n).value();                       \
   })
+
+#endif
