@@ -40,7 +40,7 @@ std::string asks_for_namespace(const std::string& name_space, NamespaceMatching 
 }
 
 std::string asks_or_refused(const std::string& name_space, NamespaceMatching matching) {
-  const auto asks = asks_for_namespace(name_space, matching);
+  auto asks = asks_for_namespace(name_space, matching);
   if (matching != NamespaceMatching::pattern) return asks;
   return fmt::format("({}) || (RequestK8SNamespace =!= undefined && ({}) =!= true)", asks, may_be_matched());
 }
