@@ -66,7 +66,9 @@ std::string field_value(const PodSpec& pod, const std::string& path, const PodFa
 
 std::map<std::string, std::string> make_environment(const PodSpec& pod, const ContainerSpec& container,
                                                     const PodFacts& facts) {
-  std::map<std::string, std::string> result;
+  // podhost gives no devices. An image may ask for all GPUs of the machine, and NVIDIA's runtime would
+  // believe it.
+  std::map<std::string, std::string> result{{"NVIDIA_VISIBLE_DEVICES", "void"}};
   for (const auto& var : container.env) {
     switch (var.source) {
       case EnvVar::Source::literal:

@@ -15,6 +15,7 @@ namespace {
 
 constexpr const char* k_default_image = "sfiligoi/prp-portal-wn";
 constexpr const char* k_group_label = "glidepod.io/group";
+constexpr const char* k_visible_devices = "NVIDIA_VISIBLE_DEVICES";
 // Adds or replaces the element with this name.
 void set_named(Json& list, Json element) {
   if (!list.is_array()) list = Json::array();
@@ -99,6 +100,36 @@ Result<PodMaker> PodMaker::create(KubernetesSettings settings, const Json* pod_t
   return of_another_type(problem);
 }
 
+namespace {
+
+// By a device plugin or by DRA. smarter-devices gives plain device nodes, such as /dev/fuse.
+bool has_device(const Json& container) {
+  const auto& resources = member(container, "resources");
+  if (!member(resources, "claims").empty()) return true;
+  const auto& limits = member(resources, "limits");
+  if (!limits.is_object()) return false;
+  for (const auto& [name, quantity] : limits.items())
+    if (name.find('/') != std::string::npos && !name.starts_with("smarter-devices/")) return true;
+  return false;
+}
+
+}  // namespace
+
+// Where NVIDIA's runtime is a node's default, an image's own NVIDIA_VISIBLE_DEVICES=all opens all GPUs of the
+// node to a container that was given none. What the template says itself stays, and where a device was given
+// its plugin's word.
+void PodMaker::close_devices(Json& pod) const {
+  for (const auto payload : payloads_) {
+    auto& container = pod["spec"]["containers"][payload];
+    if (has_device(container)) continue;
+    auto& env = container["env"];
+    const bool told = env.is_array() && std::ranges::any_of(env, [](const Json& one) {
+                        return text_of(one, "name") == k_visible_devices;
+                      });
+    if (!told) set_named(env, {{"name", k_visible_devices}, {"value", "void"}});
+  }
+}
+
 Result<Json> PodMaker::make(const Group& group, const std::string& name) const try {
   if (group.gpus > 0 && with_gpus_) return with_gpus_->make(group, name);
   auto pod = template_;
@@ -106,6 +137,7 @@ Result<Json> PodMaker::make(const Group& group, const std::string& name) const t
   set_images(pod);
   set_environment(pod, group);
   set_resources(pod, group);
+  close_devices(pod);
   set_placement(pod, group);
   TRY(set_volumes(pod, group));
   // Of all but its name: pods that wait and would now be made otherwise are told by it.

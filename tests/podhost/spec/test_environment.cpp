@@ -48,6 +48,15 @@ TEST_CASE("environment: every source of a variable") {
   CHECK(variables.at("OTHER") == "4");
 }
 
+TEST_CASE("environment: no device is to be seen, unless the pod says otherwise") {
+  Json pod = sample_pod();
+  CHECK(make_environment(sample_spec(pod), sample_spec(pod).containers[1], {}).at("NVIDIA_VISIBLE_DEVICES") ==
+        "void");
+  pod["spec"]["containers"][1]["env"] = {{{"name", "NVIDIA_VISIBLE_DEVICES"}, {"value", "0"}}};
+  CHECK(make_environment(sample_spec(pod), sample_spec(pod).containers[1], {}).at("NVIDIA_VISIBLE_DEVICES") ==
+        "0");
+}
+
 TEST_CASE("container_config: a payload container in podman's words") {
   Json pod = sample_pod();
   pod["spec"]["securityContext"] = {{"fsGroup", 7}, {"supplementalGroups", {8}}};

@@ -213,7 +213,10 @@ TEST_CASE("pods: a template keeps what it has and gets the rest, jobs' resources
   CHECK(annotations["glidepod.io/requests.memory"] == "7200Mi");
   CHECK(annotations["glidepod.io/limits.cpu"] == "6500m");
   CHECK(annotations["glidepod.io/limits.memory"] == "20002Mi");
-  CHECK(spec["containers"][1].contains("env") == false);
+  for (const int payload : {1, 2})
+    CHECK(spec["containers"][payload]["env"] ==
+          Json::parse(R"([{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}])"));
+  CHECK(spec["containers"][3].contains("env") == false);
   for (const int container : {0, 1, 2})
     CHECK(spec["containers"][container]["volumeMounts"][1]["name"] == "data");
   CHECK(spec["containers"][3].contains("volumeMounts") == false);
@@ -272,6 +275,30 @@ TEST_CASE("pods: with GPUs there is one payload container, which has them all") 
   CHECK(containers[1]["resources"]["requests"]["cpu"] == "2250m");
   CHECK(containers[2]["name"] == "log");
   CHECK(resources_of_pod(*made.operator->()).value().gpus == 2);
+  CHECK_FALSE(containers[1].contains("env"));
+}
+
+TEST_CASE("pods: who was given no device sees none, whatever its image says") {
+  const auto env_of_payload = [](const Json& from, const char* settings) {
+    const auto made = pod(settings, {.cpus = 1, .memory_mb = 4096}, &from).value();
+    return made["spec"]["containers"][1].value("env", Json());
+  };
+  const Json none = Json::parse(R"([{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}])");
+  CHECK(env_of_payload(pilot_pod(), "[k8s]\n") == none);
+  CHECK(env_of_payload(pilot_pod(), "[k8s]\nrequest_fuse=yes\n") == none);
+  CHECK(env_of_payload(pilot_pod(), "[k8s]\nresources_dict=example.com/accelerator:1\n") == Json());
+  auto other = pilot_pod();
+  auto& payload = other["spec"]["containers"][1];
+  payload["resources"]["claims"] = Json::parse(R"([{"name": "gpus", "request": "first"}])");
+  CHECK(env_of_payload(other, "[k8s]\n") == Json());
+  payload["resources"]["claims"] = Json::array();
+  payload["resources"]["limits"]["nvidia.com/mig-1g.5gb"] = "1";
+  CHECK(env_of_payload(other, "[k8s]\n") == Json());
+  payload["resources"] = Json::object();
+  payload["env"] = Json::parse(R"([{"name": "A", "value": "b"}])");
+  CHECK(env_of_payload(other, "[k8s]\n").size() == 2);
+  payload["env"] = Json::parse(R"([{"name": "NVIDIA_VISIBLE_DEVICES", "value": "0"}])");
+  CHECK(env_of_payload(other, "[k8s]\n") == payload["env"]);
 }
 
 TEST_CASE("pods: without an image of its own a template keeps the one it has") {
