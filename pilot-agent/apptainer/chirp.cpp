@@ -68,7 +68,14 @@ bool is_one_word(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f && c != '\\'; });
 }
 
-std::string commands(const Server& server, const wire::Ran& ran) {
+// A word of Chirp in which blanks and backslashes stand for themselves.
+std::string as_word(std::string_view text) {
+  std::string word;
+  for (const char c : text) word += (c == ' ' || c == '\\') ? std::string{'\\', c} : std::string{c};
+  return word;
+}
+
+std::string commands(const Server& server, const wire::Ran& ran, std::string_view set_aside) {
   std::string result = fmt::format("cookie {}\n", server.cookie);
   const auto tell = [&](std::string_view name, const std::string& value) {
     if (is_one_word(value)) result += fmt::format("set_job_attr_delayed ChirpGlidepod{} {}\n", name, value);
@@ -79,7 +86,14 @@ std::string commands(const Server& server, const wire::Ran& ran) {
   text("Container", ran.container);
   text("Digest", ran.digest);
   text("How", ran.how);
-  tell("BindTime", fmt::format("{:.3f}", static_cast<double>(ran.bind_microseconds) / 1e6));
+  if (!ran.container.empty())
+    tell("BindTime", fmt::format("{:.3f}", static_cast<double>(ran.bind_microseconds) / 1e6));
+  if (!set_aside.empty()) {
+    result +=
+        fmt::format("set_job_attr_delayed ChirpGlidepodSetAside {}\n", as_word(condor::quote(set_aside)));
+    // Into the job's log, where the job may do that itself (+WantIOProxy); else the starter refuses it.
+    result += fmt::format("ulog {}\n", as_word(fmt::format("set aside, no file: {}", set_aside)));
+  }
   return result;
 }
 
@@ -97,7 +111,8 @@ Result<void> ready(const Fd& fd, short events, SteadyTime end) {
 
 }  // namespace
 
-Result<void> tell_job_ad(const std::string& sandbox, const wire::Ran& ran, Milliseconds limit) {
+Result<void> tell_job_ad(const std::string& sandbox, const wire::Ran& ran, std::string_view set_aside,
+                         Milliseconds limit) {
   const auto end = Loop::now() + limit;
   const Server server = TRY(find_server(sandbox));
   const Fd socket(::socket(server.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -106,7 +121,7 @@ Result<void> tell_job_ad(const std::string& sandbox, const wire::Ran& ran, Milli
     if (errno != EINPROGRESS) return Error::system("connect");
     TRY(ready(socket, POLLOUT, end));
   }
-  const std::string text = commands(server, ran);
+  const std::string text = commands(server, ran, set_aside);
   // A few hundred bytes go into the socket's buffer at once, or not at all.
   if (::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size()))
     return Error::system("send");

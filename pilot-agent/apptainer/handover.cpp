@@ -1,14 +1,17 @@
 #include "pilot-agent/apptainer/handover.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <optional>
 
+#include "lib/base/file.hpp"
 #include "lib/wire/channel.hpp"
 #include "lib/wire/socket.hpp"
 #include "pilot-agent/apptainer/chirp.hpp"
+#include "pilot-agent/apptainer/set_aside.hpp"
 
 namespace glidepod::apptainer {
 
@@ -116,14 +119,34 @@ class Handover {
   wire::Ran ran_;
 };
 
+constexpr std::size_t k_most_named = 10;
+
+// What HTCondor's starter looks at next: the sandbox, which must have nothing that it would wait for, and the
+// job's ad.
+void leave_in_order(const std::string& sandbox, const wire::Ran& ran, Milliseconds limit) {
+  // As HTCondor names sandboxes. Whoever else calls this program may have any folder as its working
+  // directory.
+  const bool starters = sandbox.substr(sandbox.rfind('/') + 1).starts_with("dir_");
+  const auto aside = starters ? set_aside(sandbox) : std::vector<std::string>();
+  std::string names;
+  for (std::size_t i = 0; i < aside.size() && i < k_most_named; ++i) names += (i == 0 ? "" : ", ") + aside[i];
+  if (aside.size() > k_most_named) names += fmt::format(" and {} more", aside.size() - k_most_named);
+  if (!names.empty()) {
+    const Fd errors(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
+    // Nobody is left to tell if this fails.
+    (void)write_all(errors, fmt::format("apptainer: not brought back, being no files: {}\n", names));
+  }
+  if (!ran.container.empty() || !names.empty()) (void)tell_job_ad(sandbox, ran, names, limit);
+}
+
 }  // namespace
 
 Result<Outcome> hand_over(const Request& request, const HandoverOptions& options) {
   Handover handover(TRY(Loop::create()), options);
   auto outcome = handover.run(request);
   // How the job ended counts, whether or not its ad can be told where it ran.
-  if (options.stands_for_job && !handover.ran().container.empty() && !request.bind.work_directory.empty())
-    (void)tell_job_ad(request.bind.work_directory, handover.ran(), options.tell_limit);
+  if (options.stands_for_job && !request.bind.work_directory.empty())
+    leave_in_order(request.bind.work_directory, handover.ran(), options.tell_limit);
   return outcome;
 }
 

@@ -65,7 +65,7 @@ const wire::Ran k_ran{"payload-1", "sha256:0123", "switched", 1'234'567};
 TEST_CASE("chirp: what ran is told, each as one word") {
   Starter starter;
   starter.serve(5);
-  CHECK(tell_job_ad(starter.sandbox, k_ran, 5s).ok());
+  CHECK(tell_job_ad(starter.sandbox, k_ran, "", 5s).ok());
   starter.thread.join();
   CHECK(starter.heard ==
         "cookie c00k1e\n"
@@ -78,7 +78,7 @@ TEST_CASE("chirp: what ran is told, each as one word") {
 TEST_CASE("chirp: what is not known, or is more than a word, is left out") {
   Starter starter;
   starter.serve(3);
-  CHECK(tell_job_ad(starter.sandbox, {"a b\nset_job_attr_delayed X 1", "", "warm", 0}, 5s).ok());
+  CHECK(tell_job_ad(starter.sandbox, {"a b\nset_job_attr_delayed X 1", "", "warm", 0}, "", 5s).ok());
   starter.thread.join();
   CHECK(starter.heard ==
         "cookie c00k1e\n"
@@ -89,12 +89,12 @@ TEST_CASE("chirp: what is not known, or is more than a word, is left out") {
 TEST_CASE("chirp: a starter that does not answer, or goes, costs the limit and no more") {
   Starter starter;
   const auto began = Loop::now();
-  CHECK_FALSE(tell_job_ad(starter.sandbox, k_ran, 100ms).ok());
+  CHECK_FALSE(tell_job_ad(starter.sandbox, k_ran, "", 100ms).ok());
   CHECK(Loop::now() - began >= 100ms);
   CHECK(Loop::now() - began < 5s);
   Starter leaves;
   leaves.serve(2);
-  CHECK_FALSE(tell_job_ad(leaves.sandbox, k_ran, 5s).ok());
+  CHECK_FALSE(tell_job_ad(leaves.sandbox, k_ran, "", 5s).ok());
 }
 
 TEST_CASE("chirp: the sandbox is the job's, whatever lies in it") {
@@ -103,15 +103,27 @@ TEST_CASE("chirp: the sandbox is the job's, whatever lies in it") {
        {"", "127.0.0.1", "127.0.0.1 0 c", "127.0.0.1 70000 c", "localhost 1 c", "a b c d", "1 2 3\n4"}) {
     CAPTURE(text);
     starter.config(text);
-    CHECK_FALSE(tell_job_ad(starter.sandbox, k_ran, 1s).ok());
+    CHECK_FALSE(tell_job_ad(starter.sandbox, k_ran, "", 1s).ok());
   }
   starter.config(std::string(100'000, 'x'));
-  CHECK_FALSE(tell_job_ad(starter.sandbox, k_ran, 1s).ok());
+  CHECK_FALSE(tell_job_ad(starter.sandbox, k_ran, "", 1s).ok());
   REQUIRE(::unlink(starter.path().c_str()) == 0);
-  CHECK_FALSE(tell_job_ad(starter.sandbox, k_ran, 1s).ok());
+  CHECK_FALSE(tell_job_ad(starter.sandbox, k_ran, "", 1s).ok());
   REQUIRE(::symlink("/etc/hostname", starter.path().c_str()) == 0);
-  CHECK_FALSE(tell_job_ad(starter.sandbox, k_ran, 1s).ok());
+  CHECK_FALSE(tell_job_ad(starter.sandbox, k_ran, "", 1s).ok());
   REQUIRE(::unlink(starter.path().c_str()) == 0);
   REQUIRE(::mkfifo(starter.path().c_str(), 0600) == 0);
-  CHECK_FALSE(tell_job_ad(starter.sandbox, k_ran, 1s).ok());
+  CHECK_FALSE(tell_job_ad(starter.sandbox, k_ran, "", 1s).ok());
+}
+
+TEST_CASE("chirp: what was set aside is told also where nothing is known of the container") {
+  Starter starter;
+  starter.serve(4);
+  CHECK(tell_job_ad(starter.sandbox, {"", "", "warm", 0}, "my fifo, a\\x0ab", 5s).ok());
+  starter.thread.join();
+  CHECK(starter.heard ==
+        "cookie c00k1e\n"
+        "set_job_attr_delayed ChirpGlidepodHow \"warm\"\n"
+        "set_job_attr_delayed ChirpGlidepodSetAside \"my\\ fifo,\\ a\\\\\\\\x0ab\"\n"
+        "ulog set\\ aside,\\ no\\ file:\\ my\\ fifo,\\ a\\\\x0ab\n");
 }
