@@ -1,6 +1,9 @@
 #include "glue/image.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
+
+#include <functional>
 
 #include "glue/events.hpp"
 #include "lib/base/beneath.hpp"
@@ -17,13 +20,25 @@ void make_folders(const Fd& root) {
   if (var) (void)make_folder(var, "tmp", 01777);
 }
 
+// Root has no right here to write into a folder that is closed to its owner; its own it may open. Podman
+// makes the root folder so where no layer has one.
+void while_open(const Fd& folder, const std::function<void()>& change) {
+  struct stat info {};
+  const bool closed = ::fstat(folder.get(), &info) == 0 && info.st_uid == 0 && (info.st_mode & 0200) == 0;
+  if (closed) (void)set_mode(folder, (info.st_mode & 07777) | 0200);
+  change();
+  if (closed) (void)set_mode(folder, info.st_mode & 07777);
+}
+
 }  // namespace
 
 void Image::prepare(const wire::Launch& launch) {
   if (!std::exchange(prepared_, true)) {
     const Fd root = open_tree("/", O_PATH);
-    make_folders(root);
-    accounts_ = Accounts(root);
+    while_open(root, [&] {
+      make_folders(root);
+      accounts_ = Accounts(root);
+    });
   }
   // A job runs without a name too, so this failing (a read-only image, say) is only worth a line.
   const auto added = accounts_.add(launch.user_name, launch.uid, launch.gid, launch.home);

@@ -71,7 +71,9 @@ Result<Fd> open_account_file(const Fd& root, const std::string& path) {
   const bool closed = (info.st_mode & 0600) != 0600;
   if (closed) TRY(set_mode(held, (info.st_mode & 07777) | 0600));
   auto file = reopen(held, O_RDWR | O_APPEND);
-  if (closed) TRY(set_mode(held, info.st_mode & 07777));
+  // Whom it names has to read it. Podman makes one for root alone where the image has none.
+  const mode_t mode = (info.st_mode & 07777) | 0444;
+  if (closed || mode != (info.st_mode & 07777)) TRY(set_mode(held, mode));
   return std::move(file).in(path);
 }
 

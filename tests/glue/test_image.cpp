@@ -136,6 +136,24 @@ TEST_CASE("image: users and groups that are links into a store learn the job's n
   }
 }
 
+TEST_CASE(
+    "image: a root folder that is closed to root gets its /tmp, and files of users that were root's alone a "
+    "reader") {
+  const Instead tmp("/tmp"), passwd("/etc/passwd"), group("/etc/group");
+  REQUIRE(replace_file("/etc/passwd", "root:x:0:0:::\n", 0600).ok());
+  struct stat before {};
+  REQUIRE(::stat("/", &before) == 0);
+  REQUIRE(::chmod("/", 0555) == 0);
+  {
+    Session session;
+    CHECK(session.output_of({"id", "-un"}) == "slot1\n");
+    CHECK(session.output_of({"stat", "-c", "%a %u", "/tmp"}) == "1777 0\n");
+    CHECK(session.output_of({"stat", "-c", "%a", "/"}) == "555\n");
+    CHECK(session.output_of({"stat", "-c", "%a", "/etc/passwd"}) == "644\n");
+  }
+  REQUIRE(::chmod("/", before.st_mode & 07777) == 0);
+}
+
 TEST_CASE("image: a whole /etc that is a link, and a /var that leads elsewhere in the image") {
   const Instead etc("/etc"), system("/system"), var("/var");
   fs::create_directories("/system/etc");
