@@ -1,6 +1,7 @@
 """The cases of tests/world: which there are, what goes into the pool for them, and whether they ended as expected.
 
 Usage: cases.py list CORPUS WHERE HTCONDOR      names of those that apply there ("podhost" or "kubelet"; "23.9")
+       cases.py slow CORPUS WHERE HTCONDOR      those of them that take minutes
        cases.py has CORPUS/NAME KEY             values of a key, one a line
        cases.py prepare CORPUS HOME REGISTRY DIGESTS PROGRAMS NAME...
                                                 folders for the user's home; DIGESTS: what images.py printed
@@ -17,7 +18,7 @@ import shutil
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-KEYS = ("source", "expect", "expect podhost", "expect kubelet", "output", "error", "file", "processes", "where", "since", "mode", "push",
+KEYS = ("source", "expect", "expect podhost", "expect kubelet", "output", "error", "file", "processes", "where", "since", "mode", "push", "judge", "expect apptainer", "not yet", "slow",
         "reference", "called", "tag", "command", "send", "shell", "own", "arguments",
         "kubernetes", "manifest", "webhook", "deleter", "containerd", "loaded", "image")
 ENDS = ("exit", "signal", "held", "idle", "told", "fails", "runs", "refused", "pilot ends")
@@ -52,7 +53,9 @@ class Case:
 
     def applies(self, where, condor):
         since = self.get("since")
-        return where in self.get("where", "podhost kubelet").split() and \
+        if where == "apptainer" and (self.expected(where).startswith("idle") or self.get("judge") == "no"):
+            return False
+        return (where in self.get("where", "podhost kubelet").split() or where == "apptainer") and \
             (not since or tuple(map(int, condor.split("."))) >= tuple(map(int, since.split("."))))
 
     def runs_itself(self):
@@ -109,7 +112,7 @@ class Got:
         return path.read_text(errors="replace") if path.is_file() else ""
 
     def jobs(self, case):
-        return list(self.ads.get(self.clusters.get(case.name, ""), {}).values())
+        return [ad for _, ad in sorted(self.ads.get(self.clusters.get(case.name, ""), {}).items())]
 
     def file_of(self, case, ad, attribute):
         value = ad.get(attribute) or ""
@@ -138,7 +141,7 @@ def has_ended(got, case, expected):
     """Whether waiting for longer would show nothing else."""
     kind, _, words = expected.partition(" ")
     ends = got.end(case)
-    if kind == "idle":
+    if kind == "idle" or case.get("not yet"):
         return True
     if kind == "told" and words in log_of(got, case):
         return True
@@ -182,9 +185,10 @@ def misses(got, case, expected):
 
 def main():
     verb, corpus = sys.argv[1:3]
-    if verb == "list":
+    if verb in ("list", "slow"):
         for folder in sorted((HERE / corpus).iterdir()):
-            if Case(corpus, folder.name).applies(*sys.argv[3:5]):
+            case = Case(corpus, folder.name)
+            if case.applies(*sys.argv[3:5]) and (verb == "list" or case.get("slow")):
                 print(folder.name)
     elif verb == "has":
         print("\n".join(Case(*corpus.split("/")).all(sys.argv[3])))
@@ -201,10 +205,16 @@ def main():
                     print(case.name, got.clusters[case.name])
         else:
             for case in cases:
-                wrong = misses(got, case, case.expected(where))
+                wrong, later = misses(got, case, case.expected(where)), case.get("not yet") if where != "apptainer" else ""
                 for line in wrong:
                     print("   " + line.replace("\n", " "))
-                print(f"{'not ok' if wrong else 'ok'}: {corpus}/{case.name}: {case.expected(where)}")
+                what = f"{corpus}/{case.name}: {case.expected(where)}"
+                if later and wrong:
+                    print(f"ok: {what}: not yet: {later}")
+                elif later:
+                    print(f"not ok: {what}: it is so now: take `not yet` away")
+                else:
+                    print(f"{'not ok' if wrong else 'ok'}: {what}")
 
 
 main()

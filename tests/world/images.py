@@ -2,7 +2,7 @@
 
 Usage: images.py REGISTRY PROGRAMS NAME...   PROGRAMS: a folder with look, look-dynamic, look-musl, look-new and look-nix
 
-Prints for each a line "NAME DIGEST". An image is its folder's image.json:
+Prints for each a line "NAME DIGEST", and of which the layer is to be lost "NAME DIGEST HASH". An image is its folder's image.json:
 
   base       false: without busybox and the folders that it usually has
   files      by path: a text; {"text", "before", "after", "mode", "uid"}; {"folder": MODE, "uid"}; {"link"}; "busybox"; {"program"}, of PROGRAMS,
@@ -145,7 +145,8 @@ def put(registry, folder, programs):
     if "artifact" in made:
         return artifact(repository, made["artifact"], tag)["digest"]
     if "index" not in made:
-        return image(repository, folder.name, made, programs, tag)[0]["digest"]
+        described, layers = image(repository, folder.name, made, programs, tag)
+        return described["digest"] + (f" {layers[-1]['digest'].removeprefix('sha256:')}" if "lost" in made else "")
     listed = []
     for platform in made["index"]:
         if platform == "attestation":
