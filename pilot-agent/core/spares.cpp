@@ -77,9 +77,8 @@ bool Core::renew_one(Time now) {
   const int can_come = std::max(0, static_cast<int>(containers_.size()) - policy_.spares - jobs);
   if (static_cast<int>(idle.size()) <= can_come || coming.size() >= k_together) return false;
   free.insert(free.end(), coming.begin(), coming.end());
-  const auto may_have = [this, now](const std::string& image) {
-    const auto failed = not_renewed_.find(image);
-    return known_.contains(image) && (failed == not_renewed_.end() || now >= failed->second);
+  const auto may_have = [this](const std::string& image) {
+    return known_.contains(image) && !not_renewed_.contains(image);
   };
   const auto renewal = likeliest(with_queued(lately_.all(), queued_), free, may_have);
   if (!renewal) return false;

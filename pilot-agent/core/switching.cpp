@@ -125,7 +125,6 @@ void Core::fail_switch(Container& container, wire::Fault fault, const std::strin
   const bool in_doubt = fault == wire::Fault::infrastructure && step.leg == Leg::target &&
                         next == State::broken && step.trouble.kind != Trouble::Kind::none;
   if (step.spare) {
-    std::erase_if(not_renewed_, [now](const auto& failed) { return now >= failed.second; });
     not_renewed_[step.target] = now + policy_.renewal_pause;
   } else if (fault == wire::Fault::infrastructure && !in_doubt) {
     count_failure(message);

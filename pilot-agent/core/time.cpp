@@ -49,6 +49,7 @@ void Core::on_time(Time now) {
   if (earlier_cleared_at_ && now >= *earlier_cleared_at_) earlier_cleared_at_.reset();
   check_sizing(EventKind::time, now);
   check_lost(now);
+  std::erase_if(not_renewed_, [now](const auto& failed) { return now >= failed.second; });
   settle(now);
 }
 
@@ -82,6 +83,7 @@ std::optional<Time> Core::next_deadline() const {
   for (const Waiting& waiting : queue_) consider(waiting.arrived + policy_.bind_deadline);
   for (const LostJob& lost : lost_jobs_) consider(lost.end.container_by);
   consider(pulls_.next_deadline());
+  for (const auto& failed : not_renewed_) consider(failed.second);
   if (sizing_) consider(sizing_->attempt == 0 ? sizing_->answers_by : sizing_->until);
   consider(sizes_settled_at_);
   consider(earlier_cleared_at_);

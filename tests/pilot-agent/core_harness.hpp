@@ -179,14 +179,20 @@ struct Harness {
     core.on_job_ended(glue[i], ended, now);
     take();
   }
+  // The core is called when it said, and not otherwise.
   void pass(Time::duration time) {
     now += time;
+    const auto due = core.next_deadline();
+    if (!due || now < *due) return;
     core.on_time(now);
     take();
+    const auto next = core.next_deadline();
+    CHECK_MESSAGE((!next || now < *next), "a deadline that has passed and does nothing");
   }
 
   void take() {
     for (Action& action : core.take_actions()) all.push_back(std::move(action));
+    CHECK_FALSE(noted("event=unexpected_transition"));
   }
   template <typename T>
   int count() const {
