@@ -4,7 +4,7 @@
 usage: instrument.py DATABASE TREE TABLE FILE...
 
 DATABASE is the folder of a compile_commands.json of TREE, whose FILEs are changed in place; TABLE gets a line a mutant:
-number, file, line, kind, the text that it changes, with tabs between. Kinds:
+number, file, line, kind, its lines with what it changes in « », with tabs between. Kinds:
 
   negate   a condition of if, while, for or ?:, or an operand of && or ||
   compare  < and <=, > and >=, == and != exchanged
@@ -22,6 +22,7 @@ import sys
 from clang.cindex import CursorKind, Index, TokenKind, TranslationUnit
 
 TELLS = {"note", "warn", "debug", "info", "error", "trace", "critical", "log"}
+LONGEST = 80  # of a text in the table, in letters
 OTHER = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 BODIES = {CursorKind.IF_STMT, CursorKind.FOR_STMT, CursorKind.WHILE_STMT, CursorKind.CXX_FOR_RANGE_STMT, CursorKind.DO_STMT}
 CONSTANT = {CursorKind.STATIC_ASSERT, CursorKind.ENUM_CONSTANT_DECL, CursorKind.TEMPLATE_TYPE_PARAMETER,
@@ -58,8 +59,14 @@ class File:
         """The first one that begins at or after it."""
         return bisect.bisect_left(self.starts, offset)
 
-    def text_of(self, start, end):
-        return " ".join(self.text[start:end].decode().split())
+    def shown(self, start, end):
+        """Its lines, with what is changed in « »; where nothing else is in them, after the line before."""
+        begin, finish = self.text.rfind(b"\n", 0, start) + 1, (self.text.find(b"\n", end) + 1 or len(self.text) + 1) - 1
+        if not self.text[begin:start].strip() and not self.text[end:finish].strip():
+            begin = self.text.rfind(b"\n", 0, max(begin - 1, 0)) + 1
+        before, what, after = (" ".join(part.decode().split()) for part in
+                               (self.text[begin:start], self.text[start:end], self.text[end:finish]))
+        return f"{before} «{what if len(what) <= LONGEST else what[:LONGEST] + '...'}» {after}".strip()
 
     # --- what there is -----------------------------------------------------------------------------------------------
 
@@ -190,7 +197,7 @@ class File:
             inside.setdefault(above[-1] if above else None, []).append(one)
             above.append(one)
             line = self.text.count(b"\n", 0, one[0]) + 1
-            told.append((number, line, one[2], self.text_of(one[0], one[1])))
+            told.append((number, line, one[2], self.shown(one[0], one[1])))
             inside[one, "number"] = number
             number += 1
 
