@@ -123,7 +123,26 @@ class JobChild {
       // As in the C library, a file that may not be executed does not hide a later one.
       if (code != EACCES) break;
     }
+    if (report.code == ENOENT && report.candidate >= 0)
+      read_interpreter(plan_.candidates[static_cast<std::size_t>(report.candidate)].c_str(),
+                       report.interpreter);
     fail(report);
+  }
+
+  // Read by the job's own rights. The kernel takes the same blanks and the same length (fs/binfmt_script.c).
+  static void read_interpreter(const char* file, std::array<char, 128>& interpreter) {
+    std::array<char, 256> line{};
+    const int fd = ::open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    const ssize_t got = fd < 0 ? -1 : ::read(fd, line.data(), line.size());
+    ::close(fd);
+    if (got < 2 || line[0] != '#' || line[1] != '!') return;
+    const char* const end = line.data() + got;
+    const char* from = line.data() + 2;
+    while (from < end && (*from == ' ' || *from == '\t')) ++from;
+    for (std::size_t i = 0; i + 1 < interpreter.size() && from < end; ++i, ++from) {
+      if (*from == '\0' || *from == '\n' || *from == ' ' || *from == '\t') return;
+      interpreter[i] = *from;
+    }
   }
 
   const ChildPlan& plan_;

@@ -32,6 +32,8 @@ struct ChildReport {
   Step step{};
   std::int32_t code = 0;        // errno
   std::int32_t candidate = -1;  // program: the file that was there but could not be executed
+  // That file's own, as a script names it in its first line, ending with a NUL; empty: it names none.
+  std::array<char, 128> interpreter{};
 };
 
 // Errors of execve(2) that another node, or the same one later, may not have.

@@ -30,10 +30,15 @@ bool has_nul(const std::string& text) {
   return text.find('\0') != std::string::npos;
 }
 
-std::string_view hint_of(int code, bool present) {
+std::string hint_of(int code, bool present, std::string_view interpreter) {
   switch (code) {
     case ENOENT:
-      return present ? " (it is in the image; is its interpreter or loader?)"
+      if (interpreter.ends_with('\r'))
+        return fmt::format(" (its first line ends as Windows ends lines, so its interpreter is \"{}\\r\")",
+                           one_line(interpreter.substr(0, interpreter.size() - 1)));
+      if (!interpreter.empty())
+        return fmt::format(" (its interpreter {} is not in the image)", one_line(interpreter));
+      return present ? " (it is there; is its loader, the one of its C library, in the image?)"
                      : " (is it in the image? for a script: is its interpreter?)";
     case EACCES:
       return " (is it executable for every user of the image?)";
@@ -56,7 +61,7 @@ Error explain_program(const ChildReport& report, const wire::Launch& launch,
   const bool searched = !present && program.find('/') == std::string::npos && !launch.program_attached;
   const std::string where = searched ? " in any folder of PATH" : "";
   const Error plain(fmt::format("cannot execute {}{}", one_line(program), where), report.code);
-  return error("{}{}", plain.message(), hint_of(report.code, present)).with(fault);
+  return error("{}{}", plain.message(), hint_of(report.code, present, report.interpreter.data())).with(fault);
 }
 
 Error explain_directory(const ChildReport& report, const wire::Launch& launch, const std::string& scratch) {

@@ -21,30 +21,38 @@ TEST_CASE("failure: a program that cannot be executed is the user's fault, and n
   put("/opt/some-data", "only text", 0644);
   put("/opt/plain", "echo no first line\n", 0755);
   put("/opt/a-script", "#!/no/such/interpreter\n", 0755);
+  put("/opt/of-windows", "#! /bin/sh\r\n", 0755);
+  put("/opt/long", "#!/" + std::string(100, 'x') + "/" + std::string(100, 'y') + " -e\n", 0755);
   put("/opt/secret", "#!/bin/sh\n", 0700);
   struct Case {
     const char* program;
     const char* message;
   };
-  for (
-      const auto& [program, message] :
-      {Case{"/bin/foo",
-            "cannot execute /bin/foo: No such file or directory (is it in the image? for a script: is its "
-            "interpreter?)"},
-       Case{"no-such-program",
-            "cannot execute no-such-program in any folder of PATH: No such file or directory"},
-       Case{"/opt/some-data", "cannot execute /opt/some-data: Permission denied (is it executable"},
-       Case{"/opt/secret", "cannot execute /opt/secret: Permission denied"},
-       Case{"/opt/plain", "cannot execute /opt/plain: Exec format error"},
-       Case{
-           "/opt/a-script",
-           "cannot execute /opt/a-script: No such file or directory (it is in the image; is its interpreter"},
-       Case{
-           "a-script",
-           "cannot execute /opt/a-script: No such file or directory (it is in the image; is its interpreter"},
-       Case{"some-data", "cannot execute /opt/some-data: Permission denied"},
-       Case{"/opt/some-data/x", "cannot execute /opt/some-data/x: Not a directory"},
-       Case{"/opt", "cannot execute /opt: Permission denied"}, Case{"", "cannot execute "}}) {
+  for (const auto& [program, message] :
+       {Case{"/bin/foo",
+             "cannot execute /bin/foo: No such file or directory (is it in the image? for a script: is its "
+             "interpreter?)"},
+        Case{"no-such-program",
+             "cannot execute no-such-program in any folder of PATH: No such file or directory"},
+        Case{"/opt/some-data", "cannot execute /opt/some-data: Permission denied (is it executable"},
+        Case{"/opt/secret", "cannot execute /opt/secret: Permission denied"},
+        Case{"/opt/plain", "cannot execute /opt/plain: Exec format error"},
+        Case{"/opt/a-script",
+             "cannot execute /opt/a-script: No such file or directory (its interpreter /no/such/interpreter "
+             "is not "
+             "in the image)"},
+        Case{"a-script",
+             "cannot execute /opt/a-script: No such file or directory (its interpreter /no/such/interpreter "
+             "is not "
+             "in the image)"},
+        Case{"/opt/of-windows",
+             "cannot execute /opt/of-windows: No such file or directory (its first line ends as Windows ends "
+             "lines, "
+             "so its interpreter is \"/bin/sh\\r\")"},
+        Case{"/opt/long", "cannot execute /opt/long: No such file or directory (its interpreter /xxx"},
+        Case{"some-data", "cannot execute /opt/some-data: Permission denied"},
+        Case{"/opt/some-data/x", "cannot execute /opt/some-data/x: Not a directory"},
+        Case{"/opt", "cannot execute /opt: Permission denied"}, Case{"", "cannot execute "}}) {
     auto launch = launch_of({program});
     launch.environment = {"PATH=/sbin:/bin:/opt"};
     const auto failed = session.agent.fail(launch);

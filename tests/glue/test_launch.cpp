@@ -139,7 +139,7 @@ TEST_CASE("launch: limits must be limits") {
 TEST_CASE("launch: a failed step before the program is the infrastructure's") {
   for (const Step step :
        {Step::session, Step::user, Step::capabilities, Step::filter, Step::limits, Step::marker}) {
-    const auto failure = explain({step, EPERM, -1}, sample(), {}, k_scratch);
+    const auto failure = explain({step, EPERM, -1, {}}, sample(), {}, k_scratch);
     CHECK(fault_of(failure) == wire::Fault::infrastructure);
     CHECK(failure.message().starts_with("cannot launch the job: "));
     CHECK(failure.message().ends_with(": Operation not permitted"));
@@ -148,7 +148,7 @@ TEST_CASE("launch: a failed step before the program is the infrastructure's") {
 
 TEST_CASE("launch: a program's failure is the user's unless it may pass") {
   const auto failure = [](int code, int candidate) {
-    return explain({Step::program, code, candidate}, sample(), {"/bin/tool", "/opt/tool"}, k_scratch);
+    return explain({Step::program, code, candidate, {}}, sample(), {"/bin/tool", "/opt/tool"}, k_scratch);
   };
   for (const int code : {ENOENT, EACCES, ENOEXEC, E2BIG, ELOOP, EPERM})
     CHECK(fault_of(failure(code, 0)) == wire::Fault::user);
@@ -162,9 +162,9 @@ TEST_CASE("launch: a program's failure is the user's unless it may pass") {
 TEST_CASE("launch: a folder behind a link of ours is the infrastructure's") {
   auto launch = sample();
   launch.cwd = "/srv/sub";
-  CHECK(fault_of(explain({Step::directory, ENOENT, -1}, launch, {}, k_scratch)) == wire::Fault::user);
+  CHECK(fault_of(explain({Step::directory, ENOENT, -1, {}}, launch, {}, k_scratch)) == wire::Fault::user);
   launch.links = {{"/srv", "/glidepod/scratch/dir_1"}};
-  CHECK(fault_of(explain({Step::directory, ENOENT, -1}, launch, {}, k_scratch)) ==
+  CHECK(fault_of(explain({Step::directory, ENOENT, -1, {}}, launch, {}, k_scratch)) ==
         wire::Fault::infrastructure);
 }
 
