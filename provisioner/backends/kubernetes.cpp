@@ -64,7 +64,9 @@ Kubernetes::Kubernetes(kube::Client& client, KubernetesSettings settings, PodMak
   if (settings_.pullers)
     limits = {settings_.pullers_per_node, settings_.pullers_in_all, settings_.pullers_per_minute};
   pullers_ = std::make_unique<Pullers>(
-      client, PullerPodSettings{settings_.name_space, settings_.app_name, settings_.puller_deadline.count()},
+      client,
+      PullerPodSettings{settings_.name_space, settings_.app_name, settings_.puller_deadline.count(),
+                        settings_.qos_class == QosClass::guaranteed},
       limits);
   feed_.listen(pullers_->pilots_listener());
 }

@@ -93,7 +93,7 @@ Result<PodMaker> PodMaker::create(KubernetesSettings settings, const Json* pod_t
   if (maker.image_.empty()) maker.image_ = containers[maker.pilot_].value("image", k_default_image);
   if (maker.payloads_.size() > 1) {
     const Json one = with_one_payload(maker.template_);
-    maker.with_gpus_ = std::make_shared<const PodMaker>(TRY(create(maker.settings_, &one)));
+    maker.with_one_ = std::make_shared<const PodMaker>(TRY(create(maker.settings_, &one)));
   }
   return maker;
 } catch (const Json::exception& problem) {
@@ -130,13 +130,28 @@ void PodMaker::close_devices(Json& pod) const {
   }
 }
 
+namespace {
+// What it may use it requests. Where it has no limit, what it requests is one.
+void guarantee(Json& container) {
+  auto& resources = container["resources"];
+  auto& limits = resources["limits"];
+  for (const auto& [name, quantity] : member(resources, "requests").items()) limits.emplace(name, quantity);
+  resources["requests"] = limits;
+}
+}  // namespace
+
 Result<Json> PodMaker::make(const Group& group, const std::string& name) const try {
-  if (group.gpus > 0 && with_gpus_) return with_gpus_->make(group, name);
+  const bool guaranteed = settings_.qos_class == QosClass::guaranteed;
+  if ((group.gpus > 0 || guaranteed) && with_one_) return with_one_->make(group, name);
   auto pod = template_;
   set_metadata(pod, group);
   set_images(pod);
   set_environment(pod, group);
   set_resources(pod, group);
+  if (guaranteed)
+    for (const auto* lists : {"initContainers", "containers"})
+      if (const auto all = pod["spec"].find(lists); all != pod["spec"].end())
+        for (auto& container : *all) guarantee(container);
   close_devices(pod);
   set_placement(pod, group);
   TRY(set_volumes(pod, group));
@@ -244,9 +259,10 @@ void PodMaker::set_environment(Json& pod, const Group& group) const {
 void PodMaker::set_resources(Json& pod, const Group& group) const {
   const auto& s = settings_;
   // The same numbers as PRP's: with the large limit it asks for less than the job may use.
-  const auto request_memory = s.use_large_limit ? group.memory_mb * 8 / 10 : group.memory_mb + 1000;
-  const auto request_cpus = s.use_large_limit ? group.cpus * 750 : group.cpus * 1000;
-  const auto limit_cpus = s.use_large_limit ? group.cpus * 1000 + 250 : group.cpus * 1000;
+  const bool large_limit = s.use_large_limit && s.qos_class == QosClass::burstable;
+  const auto request_memory = large_limit ? group.memory_mb * 8 / 10 : group.memory_mb + 1000;
+  const auto request_cpus = large_limit ? group.cpus * 750 : group.cpus * 1000;
+  const auto limit_cpus = large_limit ? group.cpus * 1000 + 250 : group.cpus * 1000;
 
   // Jobs run in the payload containers: what they need is shared out, and each may use all of it.
   auto takers = payloads_;

@@ -48,9 +48,9 @@ class PodMaker {
   std::size_t pilot_ = 0;
   std::vector<std::size_t> payloads_;  // containers named payload-N; none: jobs run in the pilot's
   std::string image_;
-  // A device belongs to one container, so pods with GPUs have one payload container. Set where the template
-  // has more.
-  std::shared_ptr<const PodMaker> with_gpus_;
+  // A device belongs to one container, and so does what it requests where that is all it may use: pods with
+  // GPUs and Guaranteed ones have one payload container. Set where the template has more.
+  std::shared_ptr<const PodMaker> with_one_;
 };
 
 // What of a group a label cannot hold: the annotation that does, and the pilot's variable from which its slot

@@ -32,8 +32,9 @@ Json make_puller(const PullPlan::New& wanted, const PullerPodSettings& settings)
   const Json no_rights = {{"allowPrivilegeEscalation", false},
                           {"readOnlyRootFilesystem", true},
                           {"capabilities", {{"drop", {"ALL"}}}}};
-  const Json little = {{"requests", {{"cpu", "1m"}, {"memory", "8Mi"}, {"ephemeral-storage", "8Mi"}}},
-                       {"limits", {{"cpu", "100m"}, {"memory", "64Mi"}, {"ephemeral-storage", "64Mi"}}}};
+  const Json limits = {{"cpu", "100m"}, {"memory", "64Mi"}, {"ephemeral-storage", "64Mi"}};
+  const Json least = {{"cpu", "1m"}, {"memory", "8Mi"}, {"ephemeral-storage", "8Mi"}};
+  const Json little = {{"requests", settings.guaranteed ? limits : least}, {"limits", limits}};
   Json puller = {
       {"name", k_container},
       {"image", wanted.key.image},

@@ -18,6 +18,7 @@ std::string puller_selector(std::string_view app_name);
 struct PullerPodSettings {
   std::string name_space, app_name;
   std::int64_t seconds = 600;  // activeDeadlineSeconds
+  bool guaranteed = false;     // it requests what it may use
 };
 // A pod that has its node's kubelet pull one image: it has no token, no rights, nothing of the job's, and of
 // the image only the file system: what runs is our own binary.

@@ -28,6 +28,10 @@ enum class DemandBy : std::uint8_t { query, offline, both };
 enum class PullPolicy : std::uint8_t { always, if_not_present, never };
 const char* to_string(PullPolicy policy);  // as Kubernetes has it
 
+// How much more than it asks for a container may use: something, or nothing.
+enum class QosClass : std::uint8_t { burstable, guaranteed };
+const char* to_string(QosClass qos_class);  // as Kubernetes has it
+
 // [htcondor]: which jobs count, and how the pool is asked.
 struct HtcondorSettings {
   std::string pool;  // the collector to ask; empty: as this machine's HTCondor is configured
@@ -65,7 +69,8 @@ struct KubernetesSettings : PilotSettings {
   std::string service_account_name;
   Seconds job_ttl{86400};  // how long a finished pod stays
   std::optional<bool> request_fuse;
-  bool use_large_limit = true;
+  bool use_large_limit = true;  // of burstable pods
+  QosClass qos_class = QosClass::burstable;
   std::int64_t storage_mbs = 20000;  // least disk of a pod; -1: the job's own request only
   Dict resources, annotations, node_selectors, node_affinity, config_volumes;
   List tolerations;

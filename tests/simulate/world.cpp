@@ -193,7 +193,7 @@ void World::ends(std::uint64_t most_steps) {
   if (!properties.verdict().empty() || !driver.up() || !driver.core()->usable() || driver.given_up()) return;
   starters.all_leave();
   // At that very moment somebody may stop a container.
-  if (Random moment = random.aside(26); moment.chance(500)) {
+  if (Random moment = random.aside(26); !weather.calm() && moment.chance(500)) {
     const auto boxes = kubelet.boxes().size();
     const int box = static_cast<int>(moment.between(0, static_cast<std::int64_t>(boxes) - 1));
     clock.after(moment.delay(0, 60), [this, box] {

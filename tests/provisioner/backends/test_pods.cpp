@@ -278,6 +278,24 @@ TEST_CASE("pods: with GPUs there is one payload container, which has them all") 
   CHECK_FALSE(containers[1].contains("env"));
 }
 
+TEST_CASE("pods: Guaranteed, no container may use more than it requests, in the template or not") {
+  const auto from_template = pilot_pod();
+  const auto made = pod("[k8s]\nqos_class=Guaranteed\n", {.cpus = 3, .memory_mb = 9001}, &from_template);
+  REQUIRE(made.ok());
+  const auto& containers = made->at("spec")["containers"];
+  REQUIRE(containers.size() == 3);
+  for (const auto* lists : {"initContainers", "containers"})
+    for (const auto& container : made->at("spec")[lists])
+      CHECK(container["resources"]["requests"] == container["resources"]["limits"]);
+  const auto& pilot = containers[0]["resources"]["limits"];
+  CHECK(pilot == Json{{"cpu", "100m"}, {"memory", "512Mi"}});
+  const auto& payload = containers[1]["resources"]["limits"];
+  CHECK(containers[1]["name"] == "payload-0");
+  CHECK(payload["cpu"] == "3");
+  CHECK(payload["memory"] == "10001Mi");
+  CHECK(made->at("metadata")["annotations"]["glidepod.io/limits.memory"] == "10001Mi");
+}
+
 TEST_CASE("pods: who was given no device sees none, whatever its image says") {
   const auto env_of_payload = [](const Json& from, const char* settings) {
     const auto made = pod(settings, {.cpus = 1, .memory_mb = 4096}, &from).value();

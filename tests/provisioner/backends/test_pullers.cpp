@@ -135,9 +135,9 @@ using Told = kube::PulledImage::State;
 // does.
 void see_earlier_ones(Scene& scene) {
   scene.put(
-      make_puller({{"n1", "docker.io/library/b:1", "", {}}, "wn-pull-old", "pilot:1"}, {"ns", "wn", 600}));
+      make_puller({{"n1", "docker.io/library/b:1", "", {}}, "wn-pull-old", "pilot:1"}, {"ns", "wn", 600, false}));
   const PullKey key{"n1", "docker.io/library/a:1", "", {}};
-  scene.put(make_puller({key, key.pod_name("wn"), "pilot:1"}, {"ns", "wn", 600}));
+  scene.put(make_puller({key, key.pod_name("wn"), "pilot:1"}, {"ns", "wn", 600, false}));
   scene.pilot("p", k_one);
   scene.look();
   scene.until([&] { return scene.removed == 1 && scene.is("p", Told::pulling); });

@@ -9,7 +9,7 @@ using Told = kube::PulledImage::State;
 namespace {
 
 Json made(const PullKey& key = {"node-1", "docker.io/library/a:1", "Always", {"s1", "s2"}}) {
-  return make_puller({key, "wn-pull-1", "reg.example/pilot:1"}, {"ns", "wn", 600});
+  return make_puller({key, "wn-pull-1", "reg.example/pilot:1"}, {"ns", "wn", 600, false});
 }
 
 // As the API shows it with this state of its container.
@@ -35,6 +35,15 @@ Json pilot() {
 }
 
 }  // namespace
+
+TEST_CASE("puller pod: Guaranteed, it requests what it may use") {
+  const Json pod = make_puller({{"n", "a:1", "", {}}, "wn-pull-1", "pilot:1"}, {"ns", "wn", 600, true});
+  for (const auto* lists : {"initContainers", "containers"}) {
+    const Json& resources = pod["spec"][lists][0]["resources"];
+    CHECK(resources["limits"]["memory"] == "64Mi");
+    CHECK(resources["requests"] == resources["limits"]);
+  }
+}
 
 TEST_CASE("puller pod: it is where its pilot is, and has nothing of value") {
   const Json pod = made();
