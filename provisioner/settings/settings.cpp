@@ -204,10 +204,11 @@ class Table {
                   return {};
                 });
     flag("use_large_limit", &s.use_large_limit, "request 75 % of CPUs and 80 % of memory, limit above both");
-    config_.choice("qos_class", &s.qos_class,
-                   {{to_string(QosClass::burstable), QosClass::burstable},
-                    {to_string(QosClass::guaranteed), QosClass::guaranteed}},
-                   "Guaranteed: no container may use more than it requests; one payload container a pod")
+    config_
+        .choice("qos_class", &s.qos_class,
+                {{to_string(QosClass::burstable), QosClass::burstable},
+                 {to_string(QosClass::guaranteed), QosClass::guaranteed}},
+                "Guaranteed: no container may use more than it requests; one payload container a pod")
         .from("0.2.0");
     config_
         .add("storage_mbs", std::to_string(s.storage_mbs), "a whole number from 0 to 1000000000, or empty",
