@@ -171,6 +171,7 @@ TEST_CASE("launch: a folder behind a link of ours is the infrastructure's") {
 TEST_CASE(
     "launch: what the agent has not judged, glue does: streams are below the shared volume, or nowhere") {
   std::vector<Fd> streams;
+  streams.reserve(3);
   for (int i = 0; i < 3; ++i) streams.emplace_back(::open("/dev/null", O_RDWR | O_CLOEXEC));
   CHECK(check_streams(streams, k_scratch).ok());
   for (const char* door : {"/", "/etc/passwd", "/dev/zero", "/proc/self/status"}) {
