@@ -309,8 +309,9 @@ class Core {
   bool proven_ = false;  // a switch has worked
   bool given_up_ = false;
   bool draining_ = false;
-  bool tags_dropped_ = false;  // by admission, beside a digest
-  int failures_ = 0;           // of the infrastructure, since a job was started
+  bool tags_dropped_ = false;        // by admission, beside a digest
+  std::optional<Time> node_worked_;  // when it last started a container as the pod said
+  int failures_ = 0;                 // of the infrastructure, since a job was started
   std::string last_failure_;
   std::string shortage_;  // of the last job that was put on hold for it
   Binds binds_;

@@ -52,6 +52,7 @@ struct Switching {
   std::string reference;      // as patched
   std::uint64_t attempt = 0;  // of the patch; 0: none
   bool answered = false;      // the API has taken the patch
+  Time answered_at{};         // if so
   GlueId connected = 0;       // the glue that was connected when the patch was sent, whatever it ran
   std::string last_instance;  // the newest container of which a glue had said Hello by then
   GlueId before = 0;          // the glue of proven content, connected when the patch was sent

@@ -84,6 +84,7 @@ void Core::step_done(Container& container, EventKind event, Time now) {
   container.be_fresh();
   container.image = container.told_image;
   proven_ |= step.attempt != 0;
+  if (step.attempt != 0) node_worked_ = now;
   if (!container.image.empty()) pulls_.seen(container.image);
   if (!container.image.empty()) doubts_.drop(container.image);
   if (step.same_image || step.leg == Leg::check) container.earlier.clear();
@@ -167,6 +168,7 @@ void Core::patched(Container& container, const kube::Pod& pod, Time now) {
   const bool unchanged = container.admitted == admitted && container.glue != 0;
   look_at_names(container, step.reference, admitted);
   step.answered = true;
+  step.answered_at = now;
   container.told = step.reference;
   container.told_image = step.leg == Leg::home ? std::string() : step.target;
   container.admitted = admitted;
@@ -329,6 +331,10 @@ void Core::check_switch(Container& container, Time now) {
   if (now >= step.deadline) {
     const bool silent = step.trouble.kind == Trouble::Kind::none;
     const std::string why = silent ? std::string("no answer from the node") : step.trouble.message;
+    // A node that meanwhile started another container is well: it is this image that it says nothing of.
+    // (podman opens an image's /etc/passwd, and waits there for ever if that is a FIFO.)
+    if (silent && step.leg == Leg::target && step.answered && node_worked_ > step.answered_at)
+      step.trouble = {Trouble::Kind::unknown, why, false, true};
     const bool untouched = (step.leg == Leg::calm || step.leg == Leg::size) && container.glue != 0;
     return fail_switch(container, wire::Fault::infrastructure,
                        fmt::format("not ready in {} s: {}", policy_.bind_deadline.count(), why),

@@ -146,6 +146,25 @@ TEST_CASE("doubts: the kubelet's own limit on pulls is nobody's fault, and is wa
   CHECK(h.last<Launch>().client == client);
 }
 
+TEST_CASE("doubts: where the node starts others and says nothing of an image, the image is in doubt") {
+  for (const bool another : {true, false}) {
+    Harness h(2);
+    const ClientId silent = h.ask(k_doubted, wire::Verb::test);
+    h.patched();
+    h.goodbye(0);
+    h.pass(60s);
+    if (another) {
+      h.ask(k_image_a, wire::Verb::exec, "bob", 20002);
+      h.switch_to(1, k_image_a, k_digest_a);
+    }
+    h.pass(540s);
+    CHECK(h.last<Fail>().client == silent);
+    CHECK(h.last<Fail>().message == "not ready in 600 s: no answer from the node");
+    CHECK(h.last<Fail>().fault == (another ? wire::Fault::doubt : wire::Fault::infrastructure));
+    CHECK(h.core.snapshot().failures == (another ? 0 : 1));
+  }
+}
+
 TEST_CASE("doubts: unknown words are not waited for as long as those that are known to pass") {
   Harness h;
   h.ask(k_doubted);
