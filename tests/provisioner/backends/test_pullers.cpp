@@ -134,8 +134,8 @@ using Told = kube::PulledImage::State;
 // A pilot and two pullers of an earlier provisioner: one that it waits for, and "wn-pull-old", which nobody
 // does.
 void see_earlier_ones(Scene& scene) {
-  scene.put(
-      make_puller({{"n1", "docker.io/library/b:1", "", {}}, "wn-pull-old", "pilot:1"}, {"ns", "wn", 600, false}));
+  scene.put(make_puller({{"n1", "docker.io/library/b:1", "", {}}, "wn-pull-old", "pilot:1"},
+                        {"ns", "wn", 600, false}));
   const PullKey key{"n1", "docker.io/library/a:1", "", {}};
   scene.put(make_puller({key, key.pod_name("wn"), "pilot:1"}, {"ns", "wn", 600, false}));
   scene.pilot("p", k_one);
