@@ -273,7 +273,7 @@ void Core::on_patched(std::uint64_t attempt, const kube::Failure& failure, Time 
 }
 
 void Core::drain(Time now) {
-  if (std::exchange(draining_, true)) return;
+  draining_ = true;
   refuse_waiting(k_everybody, std::string(k_ending));
   settle(now);
 }
@@ -282,18 +282,12 @@ void Core::call_home(Time now) {
   drain(now);
   for (Container& container : containers_) {
     const auto* absent = std::get_if<Absent>(&container.state);
-    if (absent != nullptr && absent->unborn) {
-      unsettle(container, now);
-      begin(container, {}, std::nullopt, EventKind::time, now);
-      continue;
-    }
     const auto* step = std::get_if<Switching>(&container.state);
-    if (step == nullptr || container.glue != 0 || step->leg != Switching::Leg::target ||
-        step->trouble.kind == Trouble::Kind::none)
-      continue;
-    become(container, Broken{}, EventKind::time);
-    unsettle(container, now);
-    begin(container, {}, std::nullopt, EventKind::time, now);
+    const bool unborn = absent != nullptr && absent->unborn;
+    const bool in_trouble = step != nullptr && container.glue == 0 && step->leg == Switching::Leg::target &&
+                            step->trouble.kind != Trouble::Kind::none;
+    if (in_trouble) become(container, Broken{}, EventKind::time);
+    if (unborn || in_trouble) begin(container, {}, std::nullopt, EventKind::time, now);
   }
 }
 

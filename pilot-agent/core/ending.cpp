@@ -99,7 +99,6 @@ Verdict gone(const EndFacts& facts, Time now) {
 Verdict in_doubt(const EndFacts& facts, Time now) {
   const ExitStatus& status = facts.exited->status;
   const bool counted = status.number == SIGKILL && facts.exited->oom_kills > 0;
-  if (facts.goodbye_at && *facts.goodbye_at <= facts.exited_at) return stopped();
   const auto over = facts.ended_at ? std::optional(*facts.ended_at + k_doubt) : std::nullopt;
   const auto meanwhile = [&](const std::optional<Time>& at) { return at && (!over || *at < *over); };
   if (meanwhile(facts.goodbye_at)) return stopped();

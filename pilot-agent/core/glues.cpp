@@ -67,7 +67,6 @@ std::string Core::stranger(const Container& container, const std::string& instan
 void Core::greet(Container& container, Time now) {
   if (container.calm_at) unsettle(container, now);
   if (auto* step = std::get_if<Switching>(&container.state)) {
-    step->unclear_until.reset();
     if (proven_by_goodbye(*step)) return step_done(container, EventKind::hello, now);
     // Before the API has answered, the kubelet may not have heard of this image, and after a crash the old
     // image may start again. If ids cannot be told, the time from now on decides.
@@ -85,7 +84,6 @@ void Core::greet(Container& container, Time now) {
   if (container.settled() || !pod_known_) {
     const auto* absent = std::get_if<Absent>(&container.state);
     const bool first = absent != nullptr && absent->unborn;
-    container.earlier.clear();
     container.be_fresh();
     become(container, Idle{}, EventKind::hello);
     if (first) born(container, now);
@@ -137,11 +135,8 @@ void Core::part(Container& container, EventKind event, Time now) {
     case State::switching: {
       auto& step = std::get<Switching>(container.state);
       step.unclear_until.reset();
-      step.alike = false;
       if (step.leg == Switching::Leg::size) {
         leave_sizing(now);
-        step.how.clear();
-        unsettle(container, now);
         return next_step(container, step, now);
       }
       if (step.leg == Switching::Leg::calm) step.leg = Switching::Leg::check;

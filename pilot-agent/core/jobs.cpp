@@ -20,8 +20,8 @@ void Core::on_started(GlueId glue, JobId id, int pid, Time now) {
 
 void Core::on_beat(GlueId glue, const wire::Beat& beat, Time now) {
   Container* container = find_glue(glue);
-  if (container != nullptr && take_used(*container, beat, now)) return;
-  Job* job = container != nullptr ? container->job() : nullptr;
+  if (container == nullptr || take_used(*container, beat, now)) return;
+  Job* job = container->job();
   if (job == nullptr || job->pulse.number != beat.number) return;
   job->pulse.until.reset();
   job->pulse.answer = beat;

@@ -18,7 +18,6 @@ bool serves(const Free& one, const Lately::One& wanted) {
 // For each image and owner: how many containers serve it now.
 std::vector<int> served(std::span<const Lately::One> lately, std::span<const Free> free) {
   std::vector<int> result;
-  result.reserve(lately.size());
   for (const auto& wanted : lately)
     result.push_back(static_cast<int>(
         std::ranges::count_if(free, [&wanted](const Free& one) { return serves(one, wanted); })));

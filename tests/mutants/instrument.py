@@ -10,7 +10,8 @@ number, file, line, kind, its lines with what it changes in « », with tabs bet
   compare  < and <=, > and >=, == and != exchanged
   drop     an expression that is a statement, break, continue, or a return without a value, left out
 
-What only tells people is left alone: calls of the names in TELLS. So is what the compiler evaluates.
+What only tells people is left alone: calls of the names in TELLS, and what is given to them. So is what the compiler
+evaluates, and a break after which its switch has nothing more.
 """
 
 import bisect
@@ -42,6 +43,7 @@ class File:
         self.starts = [t.extent.start.offset for t in self.tokens]
         self.macros = sorted((c.extent.start.offset, c.extent.end.offset) for c in self.unit.cursor.get_children()
                              if c.kind == CursorKind.MACRO_INSTANTIATION and self.mine(c))
+        self.last = set()  # where a break is that changes nothing
         self.found = {}  # (start, end, kind): where the operator of a comparison is
 
     def mine(self, cursor):
@@ -153,6 +155,10 @@ class File:
                 self.walk(child)
             return
         children = list(cursor.get_children())
+        if cursor.kind == CursorKind.CALL_EXPR and self.tells(cursor):
+            return
+        if cursor.kind == CursorKind.SWITCH_STMT:
+            self.find_last(children[-1])
         if cursor.kind in (CursorKind.IF_STMT, CursorKind.WHILE_STMT, CursorKind.FOR_STMT, CursorKind.DO_STMT):
             found = self.condition(cursor) if cursor.kind != CursorKind.DO_STMT else None
             if found is not None:
@@ -174,8 +180,18 @@ class File:
         for child in children:
             self.walk(child)
 
+    def find_last(self, body):
+        for child in reversed(list(body.get_children())):
+            while child.kind in (CursorKind.CASE_STMT, CursorKind.DEFAULT_STMT):
+                child = list(child.get_children())[-1]
+            if child.kind != CursorKind.BREAK_STMT:
+                return
+            self.last.add(child.extent.start.offset)
+
     def statement(self, cursor):
         plain = cursor.kind in (CursorKind.BREAK_STMT, CursorKind.CONTINUE_STMT)
+        if plain and cursor.extent.start.offset in self.last:
+            return
         bare = cursor.kind == CursorKind.RETURN_STMT and not list(cursor.get_children())
         if plain or bare or (cursor.kind.is_expression() and not self.tells(cursor)):
             self.drop(cursor)
@@ -189,7 +205,8 @@ class File:
             if (self.found.get((start, end, "compare")) or " ")[-1] in ("==", "!="):
                 del self.found[start, end, "compare"]
         told, inside = [], {}
-        ranges = sorted(self.found, key=lambda one: (one[0], -one[1], -len(one[2]) if one[2] != "drop" else -99))
+        # Of those of one extent, whose text holds which.
+        ranges = sorted(self.found, key=lambda one: (one[0], -one[1], ("drop", "negate", "compare").index(one[2])))
         above = []
         for one in ranges:
             while above and above[-1][1] <= one[0]:

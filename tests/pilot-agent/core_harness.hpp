@@ -107,6 +107,7 @@ struct Harness {
     request.any_image = image.empty();
     request.disk_kib = disk_kib;
     request.slot_size = slot_size;
+    request.memory_mib = memory_mib;
     core.on_bind(request, now);
     take();
     return request.client;
@@ -223,7 +224,8 @@ struct Harness {
   std::map<int, int> instances;
   std::map<int, bool> over;
   bool ids_known;
-  std::int64_t disk_kib = 0;  // of the slots
+  std::int64_t disk_kib = 0;    // of the slots
+  std::int64_t memory_mib = 0;  // that jobs ask for
   kube::Amount slot_size;
   std::uint64_t last_id = 0;
   std::vector<Action> all;

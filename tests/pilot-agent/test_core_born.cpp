@@ -190,3 +190,18 @@ TEST_CASE("born: at the pilot's end one that is still being pulled is told the p
   CHECK(s.last<Patch>().image.starts_with("reg.example/pilot:"));
   CHECK(s.core.missing() == std::vector<std::string>{"payload-1"});
 }
+
+TEST_CASE("born: a status that comes before the Hello tells its digest as well") {
+  Scene s;
+  s.runs(1, k_image_a, "docker.io/library/a@" + k_digest_a);
+  CHECK_FALSE(s.noted("event=digest"));
+  s.hello(1);
+  CHECK(s.noted("event=digest image=" + k_image_a));
+}
+
+TEST_CASE("born: a pilot that is called home takes no job") {
+  Scene s;
+  s.core.call_home(s.now);
+  s.ask(k_image_b);
+  CHECK(s.last<Fail>().message == "the pilot is ending");
+}

@@ -349,3 +349,34 @@ TEST_CASE("doubts: words that blame an image, and are never told with its name, 
   REQUIRE(h.core.snapshot().doubts.size() == 1);
   CHECK(h.core.snapshot().doubts[0].named == "docker://" + k_image_a);
 }
+
+TEST_CASE("doubts: what is kept of images in doubt is bounded") {
+  Doubts doubts;
+  const Time start{1000s};
+  const auto name = [](int i) { return fmt::format("reg.example/x:{}", i); };
+  for (int i = 0; i < 256; ++i) doubts.add(name(i), "docker://x", "no", true, start);
+  CHECK(doubts.all().size() == 256);
+  CHECK(doubts.waits(name(0), start) != nullptr);
+  doubts.add(name(256), "docker://x", "no", true, start);
+  CHECK(doubts.all().size() == 256);
+  CHECK(doubts.waits(name(0), start) == nullptr);
+  CHECK(doubts.waits(name(1), start) != nullptr);
+  for (int i = 0; i < 9; ++i) doubts.add(name(1), fmt::format("docker://{}", i), "no", true, start);
+  CHECK(doubts.waits(name(1), start)->names.size() == 4);
+}
+
+TEST_CASE("doubts: failures a minute apart count each, and two hours after the last pause none does") {
+  Doubts doubts;
+  const Time start{};  // the clock's own beginning is a time as any other
+  CHECK(doubts.add(k_doubted, {}, "no", true, start).failures == 1);
+  CHECK(doubts.add(k_doubted, {}, "no", true, start + 59s).failures == 1);
+  CHECK(doubts.add(k_doubted, {}, "no", true, start + 60s).failures == 2);
+  CHECK(doubts.waits(k_doubted, start + 179s) != nullptr);
+  CHECK(doubts.waits(k_doubted, start + 180s) == nullptr);
+  SUBCASE("just before") {
+    CHECK(doubts.add(k_doubted, {}, "no", true, start + 180s + 2h - 1s).failures == 3);
+  }
+  SUBCASE("then") {
+    CHECK(doubts.add(k_doubted, {}, "no", true, start + 180s + 2h).failures == 1);
+  }
+}

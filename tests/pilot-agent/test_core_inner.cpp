@@ -258,3 +258,58 @@ TEST_CASE("pilot jobs: a pilot in a pilot, until no container is left") {
   CHECK(h.last<Answer>([&](const Answer& answer) { return answer.client == middle; }).status ==
         ExitStatus::signaled(SIGKILL));
 }
+
+TEST_CASE("pilot jobs: a pilot is found by its job's number") {
+  Pilots h;
+  h.ask(k_image_b, wire::Verb::exec, "bob", 20002);
+  h.switch_to(1, k_image_b, k_digest_b);
+  REQUIRE(h.core.pilot_of(h.outer_job));
+  CHECK(h.core.pilot_of(h.outer_job)->id == h.outer_job);
+  CHECK(h.core.pilot_of(h.outer_job)->request.owner == "alice");
+  CHECK(h.core.pilot_of(h.last<Launch>().job)->request.owner == "bob");
+  CHECK_FALSE(h.core.pilot_of(999));
+  CHECK_FALSE(h.core.pilot_of(0));
+}
+
+TEST_CASE("pilot jobs: a container that was made ready for a job is free for it") {
+  Pilots h(2);
+  h.ask_inner(k_image_b, wire::Verb::test);
+  h.switch_to(1, k_image_b, k_digest_b);
+  REQUIRE(h.state(1) == State::reserved);
+  const ClientId another = h.ask_inner(k_image_a, wire::Verb::test);
+  CHECK(h.last<Fail>().client == another);
+  const ClientId inner = h.ask_inner();
+  CHECK(h.last<Launch>().client == inner);
+}
+
+TEST_CASE("pilot jobs: the last of its jobs releases it, however that ends") {
+  Pilots h;
+  h.ask_inner();
+  h.switch_to(1, k_image_b, k_digest_b);
+  const JobId first = h.last<Launch>().job;
+  h.ask_inner(k_image_a);
+  h.switch_to(2, k_image_a, k_digest_a);
+  wire::LaunchFailed failed;
+  failed.job = h.last<Launch>().job;
+  h.end(0, h.outer_job, ExitStatus::exited(3));
+  const auto told = [&h] {
+    return std::ranges::any_of(h.all, [&h](const Action& action) {
+      const auto* answer = std::get_if<Answer>(&action);
+      return answer != nullptr && answer->client == h.outer;
+    });
+  };
+  h.end(1, first, ExitStatus::signaled(SIGKILL));
+  CHECK_FALSE(told());
+  SUBCASE("by its end") {
+    h.end(2, failed.job, ExitStatus::signaled(SIGKILL));
+  }
+  SUBCASE("by a launch that fails") {
+    h.core.on_launch_failed(h.glue[2], failed, h.now);
+    h.take();
+  }
+  SUBCASE("with its glue") {
+    h.lose(2);
+  }
+  CHECK(told());
+  CHECK(h.count<JobOver>() == 3);
+}

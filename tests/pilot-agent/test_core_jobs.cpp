@@ -146,3 +146,117 @@ TEST_CASE("jobs: the line of a job's end says what it used") {
       "event=ended job=1.0 owner=alice container=payload-0 status=\"exit code 0\" cpu_s=1.500 rss_kib=2048"));
   CHECK(h.noted("killed=2 removed=3"));
 }
+
+TEST_CASE("jobs: the answer says what ran where") {
+  Harness h;
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.now += 1s;
+  h.end_job();
+  const wire::Ran ran = h.last<Answer>().ran;
+  CHECK(ran.container == "payload-0");
+  CHECK(ran.digest == k_digest_a);
+  CHECK(ran.how == "switched");
+}
+
+TEST_CASE("jobs: the container that was used longest ago is the one whose job ended first") {
+  for (const bool launched : {true, false}) {
+    CAPTURE(launched);
+    Harness h(2);
+    const auto ends = [&](int i, JobId job) {
+      h.now += 1s;
+      wire::JobEnded ended;
+      ended.job = job;
+      wire::LaunchFailed failed;
+      failed.job = job;
+      failed.fault = wire::Fault::user;
+      if (launched)
+        h.core.on_job_ended(h.glue[i], ended, h.now);
+      else
+        h.core.on_launch_failed(h.glue[i], failed, h.now);
+      h.take();
+    };
+    h.ask(k_image_a);
+    h.switch_to(0, k_image_a, k_digest_a);
+    const JobId first = h.last<Launch>().job;
+    h.now += 1s;
+    h.ask(k_image_b, wire::Verb::exec, "bob", 20002);
+    h.switch_to(1, k_image_b, k_digest_b);
+    ends(1, h.last<Launch>().job);
+    ends(0, first);
+    CHECK(h.count<JobOver>() == 2);
+    h.ask("docker.io/library/c:1");
+    CHECK(h.last<Patch>().container == "payload-1");
+  }
+}
+
+TEST_CASE("jobs: a job that its container's end has overtaken before it began leaves no container behind") {
+  Harness h;
+  const ClientId client = h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.core.on_goodbye(h.glue[0], h.now);
+  wire::LaunchFailed failed;
+  failed.job = h.last<Launch>().job;
+  h.core.on_launch_failed(h.glue[0], failed, h.now);
+  h.take();
+  CHECK(h.last<Fail>().client == client);
+  CHECK(h.count<JobOver>() == 1);
+  CHECK(h.state() == State::absent);
+}
+
+TEST_CASE("jobs: a signal for one whose end is being found out changes nothing") {
+  Harness h;
+  const ClientId client = h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.lose();
+  h.core.on_client_signal(client, SIGTERM, h.now);
+  h.take();
+  CHECK(h.count<Answer>() == 0);
+  h.pass(10s);
+  CHECK(h.last<Fail>().client == client);
+}
+
+TEST_CASE("jobs: where no id can be told an end that the status had shown before is not the job's") {
+  Harness h(
+      1, {}, 1, Core::Earlier::none, [](kube::Pod&) {}, false);
+  h.core = Core(Policy{});
+  for (ContainerStatus& status : h.pod.statuses) status.restart_count = 0;
+  h.status(0).restart_count = 1;
+  h.status(0).last_terminated = kube::Termination{"OOMKilled", "", 137, 0, "test://before"};
+  h.hello();
+  h.core.on_first_pod(h.pod, Core::Earlier::none, h.now);
+  h.take();
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.lose();
+  h.tell();
+  CHECK(h.count<Hold>() == 0);
+  h.status(0).restart_count = 2;
+  h.tell();
+  CHECK(h.count<Hold>() == 1);
+}
+
+TEST_CASE("jobs: a hold says what was asked for and last seen, also where glue is lost") {
+  for (const bool lost : {false, true}) {
+    Harness h;
+    h.memory_mib = 77;
+    h.ask(k_image_a);
+    h.switch_to(0, k_image_a, k_digest_a);
+    h.pass(20s);
+    h.core.on_beat(h.glue[0], {h.last<SendBeat>().number, 99 << 10}, h.now);
+    const std::string was = h.status(0).container_id;
+    if (lost) {
+      h.lose();
+      h.status(0).last_terminated = kube::Termination{"OOMKilled", "", 137, 0, was};
+      h.waits(0, "CrashLoopBackOff", "back-off");
+    } else {
+      h.core.on_exited(h.glue[0], {h.last<Launch>().job, ExitStatus::signaled(SIGKILL), 0, 1, 65536, 65536},
+                       h.now);
+      h.end_job(0, ExitStatus::signaled(SIGKILL));
+      h.pass(200ms);
+    }
+    REQUIRE(h.count<Hold>() == 1);
+    CHECK(h.last<Hold>().reason.find("Peak usage: 99 megabytes. Its request_memory: 77") !=
+          std::string::npos);
+  }
+}

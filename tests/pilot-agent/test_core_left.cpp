@@ -128,6 +128,78 @@ TEST_CASE("left: the next agent knows whose jobs this one has had") {
   }
 }
 
+TEST_CASE("left: not while a container is ready for the user's next job") {
+  Harness h(2);
+  lose_a_job(h);
+  h.ask(k_image_b, wire::Verb::test);
+  h.switch_to(1, k_image_b, k_digest_b);
+  REQUIRE(h.state(1) == State::reserved);
+  comes_home(h);
+  CHECK(h.count<Clear>() == 0);
+  h.pass(60s);
+  CHECK(h.count<Clear>() == 1);
+}
+
+TEST_CASE("left: by two jobs of one user, removed once") {
+  Harness h(2);
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.ask(k_image_a, wire::Verb::exec, "bob");
+  h.switch_to(1, k_image_a, k_digest_a);
+  for (const int i : {0, 1}) {
+    h.lose(i);
+    h.patched();
+    h.over[i] = true;
+    h.hello(i);
+    h.runs_home(i);
+  }
+  REQUIRE(h.count<Clear>() == 1);
+  h.cleared(h.last<Clear>().glue == h.glue[0] ? 0 : 1);
+  CHECK(h.count<Clear>() == 1);
+  CHECK(h.core.users().empty());
+}
+
+TEST_CASE("left: what one user has left is not forgotten for another's") {
+  Harness h(2);
+  h.ask(k_image_b, wire::Verb::exec, "bob", 20002);
+  h.switch_to(0, k_image_b, k_digest_b);
+  h.ask(k_image_a);
+  h.switch_to(1, k_image_a, k_digest_a);
+  h.lose(1);
+  h.patched();
+  h.over[1] = true;
+  h.hello(1);
+  h.runs_home(1);
+  wire::LaunchFailed failed;  // its glue cannot
+  failed.job = h.last<Clear>().job;
+  h.core.on_launch_failed(h.glue[1], failed, h.now);
+  h.take();
+  h.lose(0);
+  CHECK(h.core.users() == std::set<User>{{20001, 0}, {20002, 0}});
+}
+
+TEST_CASE("left: a job that was cleaned up after has left nothing, though its end is open") {
+  Harness h;
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.end_job(0, ExitStatus::signaled(15));
+  REQUIRE(h.state() == State::draining);
+  h.goodbye();
+  CHECK(h.core.users().empty());
+}
+
+TEST_CASE("left: a glue that is lost while it removes leaves it to the next") {
+  Harness h;
+  lose_a_job(h);
+  comes_home(h);
+  REQUIRE(h.count<Clear>() == 1);
+  h.lose();
+  CHECK(h.core.users() == std::set<User>{{20001, 0}});
+  h.patched();
+  comes_home(h);
+  CHECK(h.count<Clear>() == 2);
+}
+
 // A new agent of a pod in which user 20001 had a job.
 struct Next : Harness {
   explicit Next(bool clearing = false) : Harness(2) {

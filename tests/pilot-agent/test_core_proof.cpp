@@ -309,3 +309,138 @@ TEST_CASE("proof: a glue under another container's name is refused, whether that
   h.hello(1);
   CHECK(h.core.missing().empty());
 }
+
+namespace {
+// The kubelet may yet act on what it was told before, so that only the status proves what comes.
+void be_unsettled(Harness& h) {
+  h.ask(k_bad, wire::Verb::test);
+  h.patched();
+  h.goodbye();
+  h.waits(0, "ErrImagePull", "manifest unknown");
+  h.patched();
+  h.hello();
+  h.runs_home(0);
+  REQUIRE(h.state() == State::idle);
+}
+const std::string k_none = "rpc error: failed to resolve \"" + k_v1 + "\": manifest unknown";
+}  // namespace
+
+TEST_CASE("proof: trouble in a late status is not that of a container whose glue has come") {
+  Harness h;
+  be_unsettled(h);
+  h.tell();
+  h.ask(k_v1);
+  h.patched();
+  h.goodbye();
+  h.hello();
+  CHECK(h.state() == State::switching);
+  SUBCASE("the status of the one before") {
+    h.tell();
+  }
+  SUBCASE("no status since") {}
+  h.waits(0, "ErrImagePull", k_none);
+  CHECK(h.count<Fail>() == 1);
+  CHECK(h.state() == State::switching);
+}
+
+TEST_CASE("proof: trouble of a container that was shown running is that of the next one, ids or none") {
+  Harness h = Harness::without_ids();
+  h.tell();
+  h.ask(k_v1);
+  h.patched();
+  h.waits(0, "ErrImagePull", k_none);
+  CHECK(h.count<Fail>() == 1);
+}
+
+TEST_CASE("proof: a Hello before all has come about makes the wait begin anew") {
+  Harness h;
+  h.ask(k_bad, wire::Verb::test);
+  h.patched();
+  h.goodbye();
+  h.waits(0, "ErrImagePull", "manifest unknown");
+  h.patched();
+  h.pass(60s);
+  h.hello();
+  h.runs_home(0);
+  REQUIRE(h.state() == State::idle);
+  h.pass(89s);
+  CHECK_FALSE(h.core.snapshot().containers[0].settled);
+  h.pass(1s);
+  CHECK(h.core.snapshot().containers[0].settled);
+}
+
+TEST_CASE("proof: a container that has gone is waited for, whatever its status had shown") {
+  Harness h;
+  be_unsettled(h);
+  h.ask(k_v1);
+  h.patched();
+  h.goodbye();
+  h.hello();
+  h.runs(0, "reg.example/other:1", "reg.example/other@" + k_digest_b);
+  const int patches = h.count<Patch>();
+  h.goodbye();
+  h.pass(15s);
+  CHECK(h.count<Patch>() == patches);
+}
+
+TEST_CASE("proof: where no id can be told a container that starts again by itself is nobody's") {
+  Harness h = Harness::without_ids();
+  h.ask(k_v1);
+  h.switch_to(0, k_v1, k_digest_a);
+  h.end_job();
+  h.lose();
+  h.hello();
+  REQUIRE(h.state() == State::idle);
+  h.ask(k_v1, wire::Verb::exec, "bob");
+  CHECK(h.count<Launch>() == 2);
+  CHECK(h.count<Patch>() == 1);
+}
+
+TEST_CASE("proof: what a container's status tells once its glue has gone changes nothing") {
+  Harness h = Harness::without_ids();
+  h.ask(k_v1);
+  h.switch_to(0, k_v1, k_digest_a);
+  h.end_job();
+  h.pass(91s);
+  h.lose();
+  h.runs_home(0);
+  CHECK_FALSE(h.noted("event=doubtful"));
+}
+
+TEST_CASE("proof: nothing is awaited of a container that has gone, and its id is not told") {
+  Harness h;
+  h.ask(k_v1);
+  h.patched();
+  h.goodbye();
+  h.hello();
+  h.end_job();
+  REQUIRE(h.core.watching());
+  h.lose();
+  CHECK(h.noted("event=glue_lost container=payload-0 state=idle"));
+  CHECK(h.core.snapshot().containers[0].instance.empty());
+  h.hello();
+  CHECK_FALSE(h.core.watching());
+}
+
+TEST_CASE("proof: a container in doubt is not settled") {
+  Harness h;
+  h.ask(k_v1);
+  h.patched();
+  h.goodbye();
+  h.hello();
+  h.end_job();
+  h.runs_home(0);
+  CHECK(h.noted("event=doubtful"));
+  CHECK_FALSE(h.core.snapshot().containers[0].settled);
+}
+
+TEST_CASE("proof: a digest is learnt once") {
+  Harness h;
+  h.ask(k_v1);
+  h.switch_to(0, k_v1, k_digest_a);
+  h.end_job();
+  h.ask(k_v1, wire::Verb::exec, "bob");
+  h.switch_to(0, k_v1, k_digest_b);  // that of the content for one platform
+  CHECK(h.count<Launch>() == 2);
+  CHECK_FALSE(h.noted("digest=" + k_digest_b));
+}

@@ -262,3 +262,13 @@ TEST_CASE("pulls: a request whose time is over says what its image had") {
   h.pass(600s);
   CHECK(h.last<Fail>().message == "not ready in 600 s: dial tcp: i/o timeout");
 }
+
+TEST_CASE("pulls: a pilot that is to end takes its questions back") {
+  Beside h;
+  h.ask(k_image_a);
+  h.taken();
+  CHECK(h.noted("event=pull image=" + k_image_a + " by=wanted state=asked"));
+  h.core.drain(h.now);
+  h.take();
+  CHECK(h.images().empty());
+}

@@ -292,3 +292,134 @@ TEST_CASE("core: what a snapshot says") {
   CHECK(one.owner == "alice");
   CHECK(h.core.snapshot().to_string().find("container=payload-0 state=running") == 0);
 }
+
+TEST_CASE("core: every change of a container's state is told to whoever observes") {
+  Harness h;
+  std::vector<std::string> seen;
+  h.core.observe([&seen](const Container& container, const Transition& transition) {
+    seen.push_back(fmt::format("{} {} {}", container.name, name_of(transition.from), name_of(transition.to)));
+  });
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  CHECK(seen == std::vector<std::string>{"payload-0 idle switching", "payload-0 switching running"});
+}
+
+TEST_CASE("core: binds that failed are counted by whose fault it was, and probes are not") {
+  Harness h;
+  h.ask(k_image_a);
+  h.patch_failed(422, "denied request: registry");
+  CHECK(h.core.snapshot().binds.user == 1);
+  CHECK(h.core.snapshot().binds.infrastructure == 0);
+  h.ask(k_image_a);
+  h.patch_failed(500);
+  CHECK(h.core.snapshot().binds.user == 1);
+  CHECK(h.core.snapshot().binds.infrastructure == 1);
+  h.core.drain(h.now);
+  h.ask("");
+  CHECK(h.count<Fail>() == 3);
+  CHECK(h.core.snapshot().binds.user + h.core.snapshot().binds.infrastructure == 2);
+}
+
+TEST_CASE("core: the pod is learnt once, and a pod without containers is none") {
+  Harness h;
+  h.core.on_first_pod(h.pod, Core::Earlier::some, h.now);
+  h.take();
+  CHECK(h.state() == State::idle);
+  CHECK(h.count<Patch>() == 0);
+  Core core{Policy{}};
+  core.on_first_pod({}, Core::Earlier::none, h.now);
+  CHECK(core.take_actions().empty());
+}
+
+TEST_CASE("core: what the answer to a patch tells of other containers is heard") {
+  Harness h(2);
+  h.ask(k_image_a);
+  h.patched();
+  h.goodbye();
+  h.hello();
+  h.ask(k_image_b);
+  h.status(0).image = k_image_a;
+  h.status(0).image_id = "docker.io/library/a@" + k_digest_a;
+  h.status(0).container_id = "test://" + h.id(0);
+  h.patched();
+  CHECK(h.noted("event=digest image=" + k_image_a));
+}
+
+TEST_CASE("core: with credentials a bare refusal is not the image's fault") {
+  for (const bool credentials : {false, true}) {
+    Harness h(1, {}, 0, Core::Earlier::none, [&](kube::Pod& pod) { pod.pull_secrets = credentials; });
+    h.ask(k_image_a, wire::Verb::test);
+    h.patched();
+    h.goodbye();
+    h.waits(0, "ErrImagePull", "failed to pull " + k_image_a + ": unexpected status: 401 Unauthorized");
+    CHECK(h.count<Fail>() == (credentials ? 0 : 1));
+  }
+}
+
+TEST_CASE("pilot: one that is ending sends its containers nothing but its end") {
+  Harness h(2);
+  const ClientId lost = h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.lose();
+  h.patched();
+  SUBCASE("whose end is open is told at once") {
+    h.core.finish(h.now);
+    h.take();
+    CHECK(h.last<Fail>().client == lost);
+    h.over[0] = true;
+    h.hello();
+    h.tell();
+    CHECK(h.count<Clear>() == 0);
+  }
+  SUBCASE("whose glue goes with a job") {
+    h.ask(k_image_b, wire::Verb::exec, "bob", 20002);
+    h.switch_to(1, k_image_b, k_digest_b);
+    h.core.finish(h.now);
+    h.take();
+    const int patches = h.count<Patch>();
+    h.lose(1);
+    CHECK(h.count<Patch>() == patches);
+    CHECK(h.state(1) == State::running);
+  }
+}
+
+TEST_CASE("pilot: a container that is on its way home under its old glue is missing") {
+  Harness h;
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.end_job();
+  CHECK(h.core.missing().empty());
+  h.ask("", wire::Verb::exec, "uid:105", 105);
+  h.patched();
+  CHECK(h.core.snapshot().containers[0].step == "home by goodbye");
+  CHECK(h.core.missing() == std::vector<std::string>{"payload-0"});
+}
+
+TEST_CASE("pilot: the test switch is one at a time") {
+  Policy policy;
+  policy.first = Policy::First::prove;
+  Harness h(2, policy);
+  REQUIRE(h.count<Patch>() == 1);
+  h.now += 11s;
+  h.tell();
+  CHECK(h.count<Patch>() == 1);
+}
+
+TEST_CASE("pulse: each question has a number of its own, and none comes before its time") {
+  Harness h;
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.core.on_time(h.now + 19s);
+  h.take();
+  CHECK(h.count<SendBeat>() == 0);
+  h.pass(20s);
+  const std::uint64_t first = h.last<SendBeat>().number;
+  h.core.on_beat(h.glue[0], {first}, h.now);
+  h.core.on_beat(999, {first}, h.now);  // of nobody
+  h.core.on_started(999, h.last<Launch>().job, 1, h.now);
+  h.pass(20s);
+  CHECK(h.last<SendBeat>().number != first);
+  h.core.on_beat(h.glue[0], {first}, h.now);  // late
+  h.pass(90s);
+  CHECK(h.count<KillGlue>() == 1);
+}

@@ -137,7 +137,11 @@ TEST_CASE("core: few answers are kept") {
   run(h, "reg.example/x@" + digest(39));
   CHECK(h.count<AskImage>() == 40);
   h.end_job();
-  run(h, "reg.example/x@" + digest(0));
+  run(h, "reg.example/x@" + digest(8));
+  CHECK(h.count<AskImage>() == 40);
+  h.switch_to(0, "reg.example/x:1", digest(8));
+  h.end_job();
+  run(h, "reg.example/x@" + digest(7));
   CHECK(h.count<AskImage>() == 41);
 }
 
@@ -239,4 +243,15 @@ TEST_CASE("core: who asked may go, be signalled, wait too long, or see the pilot
     h.ask(k_image_a);
     CHECK(h.state() == State::running);
   }
+}
+
+TEST_CASE("core: whoever waits has the container of a run of which nothing is learnt") {
+  Harness h;
+  const ClientId client = run(h, k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  REQUIRE(h.state() == State::asking);
+  const ClientId next = h.ask(k_image_a);
+  CHECK(h.count<Launch>() == 0);
+  unknown(h, client);
+  CHECK(h.last<Launch>().client == next);
 }

@@ -188,3 +188,14 @@ TEST_CASE("sessions: what glue cannot start is told, and the job goes on") {
   h.take();
   CHECK(h.count<Answer>() == 0);
 }
+
+TEST_CASE("sessions: a visitor is told once, also where the job's end is still open") {
+  Sessions h;
+  h.run_job();
+  h.enter();
+  h.end_job(0, ExitStatus::signaled(15));
+  REQUIRE(h.state() == State::draining);
+  CHECK(h.count<Refuse>() == 1);
+  h.goodbye();
+  CHECK(h.count<Refuse>() == 1);
+}

@@ -162,3 +162,37 @@ TEST_CASE("spares: what the pod's annotation says is wanted is made ready, once 
   };
   CHECK((renewed(0) || renewed(1) || renewed(2)));
 }
+
+TEST_CASE("spares: what the queues want turns a pilot that has run something else") {
+  Scene s;
+  s.end_job();
+  s.switch_to(1, k_image_a, k_digest_a);
+  s.ask(k_image_b, wire::Verb::exec, "carol");
+  s.switch_to(s.last<Patch>().container.back() - '0', k_image_b, k_digest_b);
+  const int b = s.state(0) == State::running ? 0 : 1;
+  s.end_job(b);
+  for (int i = 0; i < 6; ++i) {
+    s.ask(k_image_a, wire::Verb::exec, "bob");
+    s.end_job(1 - b);
+  }
+  s.switch_to(b, k_image_a, k_digest_a);
+  const int before = s.patches();
+  s.tell();
+  CHECK(s.patches() == before);
+  s.pod.likely_images = R"([{"image": "docker.io/library/b:1", "share": 1000}])";
+  s.tell();
+  CHECK(s.patches() == before + 1);
+  CHECK(s.last<Patch>().image.ends_with("@" + k_digest_b));
+}
+
+TEST_CASE("spares: what the queues want is heard with the first word of the pod") {
+  Harness h(2, spares(1), 0, Core::Earlier::none, made_with(1, k_image_a));
+  h.runs(1, k_image_a, "docker.io/library/a@" + k_digest_a);
+  h.core = Core(spares(1));
+  h.hello(0);
+  h.hello(1);
+  h.pod.likely_images = R"([{"image": "docker.io/library/a:1", "share": 1000}])";
+  h.core.on_first_pod(h.pod, Core::Earlier::none, h.now);
+  h.take();
+  CHECK(h.noted("event=renew container=payload-0 image=" + k_image_a));
+}

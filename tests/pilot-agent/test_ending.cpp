@@ -88,6 +88,8 @@ TEST_CASE("ending: what facts mean") {
            Row{"SIGTERM, sent, glue lost", gone(sent(k_term, SIGTERM, 5s), 0s), Kind::ended},
            Row{"SIGKILL, sent", cleaning(sent(k_kill, SIGKILL, 5s), std::nullopt), Kind::ended},
            Row{"SIGKILL, sent, kills by the kernel", sent(k_kill, SIGKILL, 5s, 1), Kind::ended},
+           Row{"SIGTERM, sent as long ago as a vacate lasts, goodbye",
+               goodbye(sent(k_term, SIGTERM, 10min), 100ms), Kind::ended},
            // Not by another, too early or too late.
            Row{"SIGTERM, USR1 sent, goodbye", goodbye(sent(k_term, SIGUSR1, 1h), 100ms), Kind::lost},
            Row{"SIGTERM, sent an hour ago, goodbye", goodbye(sent(k_term, SIGTERM, 1h), 100ms), Kind::lost},
@@ -95,9 +97,12 @@ TEST_CASE("ending: what facts mean") {
            Row{"SIGKILL, USR2 sent, kills by the kernel", sent(k_kill, SIGUSR2, 1h, 1), Kind::out_of_memory},
            // HTCondor vacates it.
            Row{"SIGTERM, USR1 sent after a goodbye", goodbye(sent(k_term, SIGUSR1, 1s), -5s), Kind::ended},
+           Row{"SIGTERM, USR1 sent at the goodbye", goodbye(sent(k_term, SIGUSR1, 5s), -5s), Kind::ended},
+           Row{"SIGTERM, USR1 sent as it ended", goodbye(sent(k_term, SIGUSR1, 0s), -5s), Kind::ended},
            Row{"SIGTERM, USR1 sent before a goodbye", goodbye(sent(k_term, SIGUSR1, 9s), -5s), Kind::lost},
            // Nobody here sent it: what becomes of its container tells.
            Row{"SIGTERM after a goodbye", goodbye(said(k_term), -5s), Kind::lost},
+           Row{"SIGTERM as the goodbye comes", goodbye(said(k_term), 0s), Kind::lost},
            Row{"SIGTERM, goodbye within the doubt", goodbye(said(k_term), 199ms), Kind::lost},
            Row{"SIGTERM, goodbye while glue reaps", goodbye(cleaning(said(k_term), 8s), 3s), Kind::lost},
            Row{"SIGTERM, goodbye while glue reaps for ever", goodbye(cleaning(said(k_term), {}), 3s),
@@ -128,6 +133,16 @@ TEST_CASE("ending: what facts mean") {
            Row{"Error 137, close to the limit",
                with(silent("Error", 137), [](EndFacts& f) { f.last_seen_kib = 120 * 1024; }),
                Kind::out_of_memory},
+           Row{"Error 137, a tenth from the limit",
+               with(silent("Error", 137), [](EndFacts& f) { f.last_seen_kib = 128 * 1024 / 10 * 9; }),
+               Kind::out_of_memory},
+           Row{"Error 137, no limit known",
+               with(silent("Error", 137),
+                    [](EndFacts& f) {
+                      f.limit_kib = 0;
+                      f.last_seen_kib = 120 * 1024;
+                    }),
+               Kind::lost},
            Row{"the same, SIGTERM before",
                with(gone(cleaning(said(k_term), {}), 0s),
                     [](EndFacts& f) {
@@ -176,6 +191,7 @@ TEST_CASE("ending: what is not known yet, and until when") {
     const Verdict verdict = verdict_of(row.facts, row.now);
     CHECK(verdict.kind == Kind::open);
     CHECK(verdict.until == row.until);
+    if (row.until < Time::max()) CHECK(verdict_of(row.facts, row.until).kind != Kind::open);
   }
 }
 
@@ -193,6 +209,13 @@ TEST_CASE("ending: a hold for memory says limit, peak and request") {
   CHECK(
       verdict.sentence ==
       "Job has gone over memory limit of 128 megabytes. Consider resubmitting with a higher request_memory.");
+}
+
+TEST_CASE("ending: a hold for memory says nothing that is not known") {
+  EndFacts facts = silent("OOMKilled", 137);
+  facts.limit_kib = 0;
+  CHECK(verdict_of(facts, k_later).sentence ==
+        "Job has gone over memory limit. Consider resubmitting with a higher request_memory.");
 }
 
 TEST_CASE("ending: a hold for disk says limit, usage and request") {

@@ -151,3 +151,45 @@ TEST_CASE("likely: what the queues want weighs as much as ten jobs, whatever the
   for (const auto& one : with_queued({}, far_too_much)) weight += one.weight;
   CHECK(weight == doctest::Approx(10));
 }
+
+TEST_CASE("likely: a job counts a little less for each that came after it") {
+  CHECK(after({{"a", "alice"}, {"b", "bob"}}).all()[0].weight == doctest::Approx(0.995));
+  // Of one image, each owner by itself.
+  const Lately lately = after({{"a", "alice"}, {"a", "bob"}, {"a", "bob"}});
+  REQUIRE(lately.all().size() == 2);
+  CHECK(lately.all()[1].weight == doctest::Approx(1.995));
+}
+
+TEST_CASE("likely: of what ran, so much is kept, and the least gives way") {
+  Lately lately;
+  lately.ran("often", "alice");
+  lately.ran("often", "alice");
+  for (std::size_t i = 1; i < Lately::k_most; ++i) lately.ran(fmt::format("image-{}", i), "alice");
+  REQUIRE(lately.all().size() == Lately::k_most);
+  lately.ran("new", "alice");
+  CHECK(lately.all().size() == Lately::k_most);
+  CHECK(lately.all().front().image == "often");
+  CHECK(lately.all()[1].image == "image-2");
+  CHECK(lately.all().back().image == "new");
+}
+
+TEST_CASE("likely: nothing is made ready for less than a two-hundredth of all") {
+  const std::vector<Free> free = {{"a", "", true, true}, {"", "", true, false}};
+  const auto worth = [&](double weight) {
+    const std::vector<Lately::One> lately = {{"a", "", 100}, {"b", "", weight}};
+    return likeliest(lately, free, [](const std::string& image) { return image == "b"; }).has_value();
+  };
+  CHECK(worth(2));
+  CHECK_FALSE(worth(1));
+}
+
+TEST_CASE("likely: the same image anew for others costs its owner half as much again") {
+  const auto renewed = [](double of_others) {
+    const std::vector<Lately::One> lately = {{"a", "alice", 1}, {"a", "bob", of_others}};
+    const std::vector<Free> free = {{"a", "alice", true, false}};
+    return likeliest(lately, free, all).has_value();
+  };
+  // For bob it gains half of his weight, and alice, for whom it stays as good, counts a quarter against it.
+  CHECK(renewed(0.7));
+  CHECK_FALSE(renewed(0.3));
+}
