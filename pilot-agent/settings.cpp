@@ -20,23 +20,25 @@ void Settings::declare(Config& config) {
   const auto truth = [&config](const char* name, bool* target, const char* about) -> Config::Key& {
     return config.choice(name, target, {{"false", false}, {"true", true}}, about);
   };
-  config.text("exec_socket", &exec_socket, "where apptainer connects");
+  config.text("exec_socket", &exec_socket, "socket that apptainer connects to");
   config.text("agent_socket", &agent_socket,
-              "where glue connects, on the volume shared with the payload containers");
+              "socket that glue connects to, on the volume shared with the payload containers");
   truth("pilot_jobs", &pilot_jobs,
         "true: a job with GlidepodPilot = True has its own jobs run in the pod's other payload containers")
       .from("0.2.0");
-  config.text("pilot_socket", &pilot_socket, "where the apptainer of such jobs connects, beside agent_socket")
+  config
+      .text("pilot_socket", &pilot_socket,
+            "socket that the apptainer of such jobs connects to, beside agent_socket")
       .from("0.2.0");
   config.text("scratch", &scratch, "the folder of the job sandboxes, the same in every container");
   config.text("service_account", &service_account,
-              "folder with api.sock, or with token and ca.crt; and namespace");
+              "folder that has the file namespace, and api.sock or token and ca.crt");
   config.text("pod_name", &pod_name, "this pod's name; empty: the host name");
-  config.text("namespace", &pod_namespace, "this pod's namespace; empty: as the service account says");
+  config.text("namespace", &pod_namespace, "this pod's namespace; empty: that of service_account");
   config.text(
       "payload_containers", &payload_containers,
-      "their names, or their number N for payload-0 to payload-(N-1); empty: the pod's containers after the "
-      "first whose command is glue");
+      "names of the payload containers, or their number N for payload-0 to payload-(N-1); empty: the pod's "
+      "containers after the first whose command is glue");
   config.list("image_rule", &image_rules, "the image that stands for a path: PATH/{path} -> NAME/{path}",
               [](std::string_view rule) -> Result<void> {
                 const auto parsed = ImageRule::parse(rule);
@@ -46,25 +48,32 @@ void Settings::declare(Config& config) {
               "a path that is the same in payload containers; a bind of it is ignored");
   config.choice("reuse", &policy.reuse, {{"owner", Policy::Reuse::owner}, {"never", Policy::Reuse::never}},
                 "who may use a container after a job: its owner's next job, or nobody");
-  config.duration("bind_deadline", &policy.bind_deadline, "the longest time from a request to its launch");
+  config.duration("bind_deadline", &policy.bind_deadline,
+                  "how long a job may wait from its request for a container to its launch");
   config.duration("pull_patience", &policy.pull_patience,
-                  "with an image that cannot be pulled for a passing reason");
+                  "how long an image is waited for that cannot be pulled for a passing reason");
   config.duration("reservation", &policy.reservation, "how long a container is kept after `apptainer test`");
   config.duration("status_patience", &policy.status_patience,
-                  "with a pod status that has yet to tell what happened");
+                  "how long the pod's status may take to tell what has happened to a container");
   config
-      .duration("calm", &policy.calm,
-                "without a change, after which the kubelet has acted on all that it was told")
+      .duration(
+          "calm", &policy.calm,
+          "time without a change of a container after which the kubelet has surely acted on all patches")
       .from("0.2.0");
-  config.duration("beat", &policy.beat, "between two questions to a glue that has a job").from("0.2.0");
-  config.duration("beat_patience", &policy.beat_patience, "with a glue that does not answer").from("0.2.0");
+  config
+      .duration("beat", &policy.beat,
+                "time between two questions to the glue of a running job whether it still answers")
+      .from("0.2.0");
+  config.duration("beat_patience", &policy.beat_patience, "how long such a glue may leave them unanswered")
+      .from("0.2.0");
   config
       .duration("ending_patience", &policy.ending_patience,
-                "from a job's end, or the order to kill it, until glue has nothing left of it")
+                "how long glue may take to remove all that a job left, from its end or the order to kill it")
       .from("0.2.0");
   config
       .choice("first", &policy.first, {{"prove", Policy::First::prove}, {"use", Policy::First::use}},
-              "prove: a test switch of a payload container comes before the command is started")
+              "prove: the command starts once a payload container's image was switched as a test; use: "
+              "without it")
       .from("0.2.0");
   config
       .integer("give_up_after", &policy.give_up_after, 0, 1000,
@@ -76,11 +85,11 @@ void Settings::declare(Config& config) {
                "asked for")
       .from("0.2.0");
   truth("pullers", &policy.pullers,
-        "true: images that may not be on the node are pulled beside the pod, by the provisioner")
+        "true: the provisioner pulls images that may not be on the node, beside the pod")
       .from("0.2.0");
   config
       .duration("puller_answer", &policy.puller_answer,
-                "until the provisioner says that it is at it; then a payload container pulls")
+                "how long the provisioner may take to say that it pulls; then a payload container does")
       .from("0.2.0");
   truth("resize", &policy.resize,
         "true: a payload container gets the CPUs and memory of its job's slot, where the cluster serves "
@@ -88,35 +97,42 @@ void Settings::declare(Config& config) {
       .from("0.2.0");
   config
       .duration("resize_patience", &policy.resize_patience,
-                "until the kubelet has done so; then the job begins in what the container has")
+                "how long the kubelet may take to resize; then the job begins with what the container has")
       .from("0.2.0");
   config.duration("vacate_patience", &vacate_patience,
-                  "until a starter that was asked to give its job back is killed");
-  config.text("hold_command", &hold_command, "has a starter hold its job: ADDRESS_FILE CODE SUBCODE REASON")
-      .from("0.2.0");
-  config.text("starter_address", &starter_address, "where a starter writes its address; its number follows")
-      .from("0.2.0");
-  config.text("registry_auth", &registry_auth,
-              "docker config.json for what `apptainer run` asks of registries; need not exist");
-  config.text("insecure_registries", &insecure_registries,
-              "HOST[:PORT] ... that it speaks to by plain HTTP; all others by HTTPS");
-  config.text("command", &command, "what to run and watch over; none: nothing");
-  config.duration("start_wait", &start_wait,
-                  "for a first payload container and its test switch, before the pilot fails");
-  config.duration("shutdown_grace", &shutdown_grace,
-                  "from SIGTERM to the command to SIGQUIT; 5 s later SIGKILL; 0: 10 s less than the pod has");
-  config.text("trusted_user", &trusted_user, "besides root, whose .job.ad is believed");
-  config.text("termination_log", &termination_log, "file for the reason why the pilot ended");
-  config.text("failure_file", &failure_file, "where the command may say why it failed");
-  config.text("status_file", &status_file, "where `pilot-agent status` finds what it shows; empty: nowhere")
+                  "how long a starter may take to give its job back; then it is killed");
+  config
+      .text("hold_command", &hold_command,
+            "program that has a starter hold its job; called with ADDRESS_FILE CODE SUBCODE REASON")
       .from("0.2.0");
   config
+      .text("starter_address", &starter_address,
+            "file that a starter writes its address to, but for the starter's process number at its end")
+      .from("0.2.0");
+  config.text(
+      "registry_auth", &registry_auth,
+      "docker config.json with the credentials for asking registries what images run; need not exist");
+  config.text("insecure_registries", &insecure_registries,
+              "registries, HOST[:PORT] ..., that are asked by plain HTTP; all others by HTTPS");
+  config.text("command", &command, "command that the agent starts and watches over; none: no command");
+  config.duration("start_wait", &start_wait,
+                  "how long a first payload container and its test switch may take; then the pilot fails");
+  config.duration(
+      "shutdown_grace", &shutdown_grace,
+      "time from the command's SIGTERM to its SIGQUIT, 5 s before SIGKILL; 0: 10 s less than the pod has");
+  config.text("trusted_user", &trusted_user, "user whose .job.ad is believed, besides root");
+  config.text("termination_log", &termination_log,
+              "file that the agent writes the reason to why the pilot ended");
+  config.text("failure_file", &failure_file, "file that the command may write to why it failed");
+  config.text("status_file", &status_file, "file that `pilot-agent status` shows; empty: none").from("0.2.0");
+  config
       .text("slots_file", &slots_file,
-            "the same for the slots' ads, whence HTCondor takes it; empty: nowhere")
+            "file that HTCondor takes for the slots' ads what the agent says of them; empty: none")
       .from("0.2.0");
   config
       .text("trouble_config", &trouble_config,
-            "file for HTCondor's configuration once the pilot takes no more jobs or ends; empty: none")
+            "file of HTCondor's configuration that is written once the pilot takes no more jobs or ends; "
+            "empty: none")
       .from("0.2.0");
 }
 

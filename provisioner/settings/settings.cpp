@@ -75,7 +75,8 @@ class Table {
     integer("weight", &s.weight, 0,
             "share of the pods beside the other places; 0: only what they do not take", 1000)
         .from("0.2.0");
-    integer("max_pods", &s.max_pods, 0, "cap: pods in this place that have not ended; 0: none").from("0.2.0");
+    integer("max_pods", &s.max_pods, 0, "cap: pods in this place that have not ended; 0: no cap")
+        .from("0.2.0");
   }
 
  private:
@@ -237,7 +238,7 @@ class Table {
           return {};
         });
     text("gpu_type_label", &s.gpu_type_label, "node label that RequestGPUTypes is about; empty: ignored");
-    seconds("pod_lifetime", &s.pod_lifetime, "activeDeadlineSeconds of a pod; 0: none");
+    seconds("pod_lifetime", &s.pod_lifetime, "activeDeadlineSeconds of a pod; 0: no deadline");
     list("image_pull_secrets", &s.image_pull_secrets, "secrets for pulling the pilot image");
     config_
         .add("default_image", "",
@@ -258,7 +259,7 @@ class Table {
         .from("0.2.0");
     flag("pilot_jobs", &s.pilot_jobs, "pilots take jobs that are pilots themselves").from("0.2.0");
     flag("gpus_on_nodes", &s.gpus_on_nodes,
-         "no: GPUs come by DRA, and nodes do not list them: how many a node has is not asked")
+         "no: nodes do not list GPUs, as with DRA, so that how many a node has is not asked")
         .from("0.2.0");
     flag("gpu_jobs_only", &s.gpu_jobs_only, "pods with GPUs take only jobs that request GPUs").from("0.2.0");
     integer("least_fill", &s.least_fill, 0,
@@ -318,15 +319,18 @@ class Table {
     list("job_volume_folders", &s.job_volume_folders, "folders at or below which they may be mounted")
         .from("0.2.0");
     list("job_labels", &s.job_labels, "node labels that RequestLabels may name");
-    integer("ramp_up_per_group", &s.ramp_up_per_group, 0, "curb: new pods in a cycle, a group");
-    integer("ramp_up", &s.ramp_up, 0, "curb: new pods in a cycle, in all");
-    integer("max_idle_per_group", &s.max_idle_per_group, 0, "curb: waiting and unmatched pods, a group");
-    integer("max_idle", &s.max_idle, 0, "curb: waiting and unmatched pods, in all");
-    integer("max_running_per_group", &s.max_running_per_group, 0, "curb: pods that run or will, a group");
-    integer("max_running", &s.max_running, 0, "curb: pods that run or will, in all");
-    integer("max_pods_per_group", &s.max_pods_per_group, 0, "cap: pods that have not ended, a group");
-    integer("max_pods", &s.max_pods, 0, "cap: pods that have not ended, in all");
-    integer("max_pods_per_owner", &s.max_pods_per_owner, 0, "cap: pods for one job owner");
+    integer("ramp_up_per_group", &s.ramp_up_per_group, 0, "curb: new pods in a cycle, a group; 0: no curb");
+    integer("ramp_up", &s.ramp_up, 0, "curb: new pods in a cycle, in all; 0: no curb");
+    integer("max_idle_per_group", &s.max_idle_per_group, 0,
+            "curb: waiting and unmatched pods, a group; 0: no curb");
+    integer("max_idle", &s.max_idle, 0, "curb: waiting and unmatched pods, in all; 0: no curb");
+    integer("max_running_per_group", &s.max_running_per_group, 0,
+            "curb: pods that run or will, a group; 0: no curb");
+    integer("max_running", &s.max_running, 0, "curb: pods that run or will, in all; 0: no curb");
+    integer("max_pods_per_group", &s.max_pods_per_group, 0,
+            "cap: pods that have not ended, a group; 0: no cap");
+    integer("max_pods", &s.max_pods, 0, "cap: pods that have not ended, in all; 0: no cap");
+    integer("max_pods_per_owner", &s.max_pods_per_owner, 0, "cap: pods for one job owner; 0: no cap");
     flag("waste_feedback", &s.waste_feedback, "pilots that ended without a job lower the number of new pods");
     seconds("waste_window", &s.waste_window, "how long a pilot that ended without a job counts");
     flag("count_free_capacity", &s.count_free_capacity,

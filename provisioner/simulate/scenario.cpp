@@ -57,42 +57,46 @@ std::vector<ScenarioKey> scenario_keys(Scenario& s) {
 }
 
 std::vector<ScenarioKey> model_keys(Model& m, std::int64_t* seed) {
-  return {{"scheduling", "time to a node, where there is room", seconds(&m.scheduling)},
-          {"pull", "time to pull the images", seconds(&m.pull)},
-          {"registration", "time from the start to the pool", seconds(&m.registration)},
-          {"negotiation", "time between two rounds of matching", seconds(&m.negotiation)},
-          {"idle_limit", "a pilot without a job ends", seconds(&m.idle_limit)},
-          {"lifetime", "a pilot takes no more jobs; 0: it always does", seconds(&m.lifetime)},
-          {"room", "pods that the cluster holds; 0: any number", integer(&m.room)},
-          {"pull_failures", "share of image pulls that fail", real(&m.pull_failures, 1)},
-          {"silent", "share of pilots that never register", real(&m.silent, 1)},
-          {"pulls_fail_from", "every pull fails from here", seconds(&m.pulls_fail_from)},
-          {"pulls_fail_until", "to here", seconds(&m.pulls_fail_until)},
-          {"blind_from", "the pool cannot be asked from here", seconds(&m.blind_from)},
-          {"blind_until", "to here", seconds(&m.blind_until)},
-          {"seed", "another day", integer(seed)}};
+  return {
+      {"scheduling", "time to a node, where there is room", seconds(&m.scheduling)},
+      {"pull", "time to pull the images", seconds(&m.pull)},
+      {"registration", "time from the start to the pool", seconds(&m.registration)},
+      {"negotiation", "time between two rounds of matching", seconds(&m.negotiation)},
+      {"idle_limit", "time after which a pilot without a job ends", seconds(&m.idle_limit)},
+      {"lifetime", "time after which a pilot takes no more jobs; 0: it always does", seconds(&m.lifetime)},
+      {"room", "pods that the cluster holds; 0: any number", integer(&m.room)},
+      {"pull_failures", "share of image pulls that fail", real(&m.pull_failures, 1)},
+      {"silent", "share of pilots that never register", real(&m.silent, 1)},
+      {"pulls_fail_from", "every pull fails from here", seconds(&m.pulls_fail_from)},
+      {"pulls_fail_until", "every pull fails until here", seconds(&m.pulls_fail_until)},
+      {"blind_from", "the pool cannot be asked from here", seconds(&m.blind_from)},
+      {"blind_until", "the pool cannot be asked until here", seconds(&m.blind_until)},
+      {"seed", "number that the random draws begin with: another one, another day", integer(seed)}};
 }
 
 std::vector<ScenarioKey> place_keys(PlacePolicy& policy, ModelPlace& model) {
   return {{"weight", "its share of the pods; 0: what the others do not take", integer(&policy.weight)},
-          {"max_pods", "cap: pods that have not ended; 0: none", integer(&policy.max_pods)},
+          {"max_pods", "cap: pods that have not ended; 0: no cap", integer(&policy.max_pods)},
           {"max_pods_per_cluster", "most waiting pods of a group", integer(&policy.max_pods_per_cluster)},
           {"max_submit_pods_per_cluster", "a group with this many pods gets no more",
            integer(&policy.max_submit_pods_per_cluster)},
           {"room", "pods that it holds; 0: any number", integer(&model.room)},
           {"down_from", "its API does not answer from here", seconds(&model.down_from)},
-          {"down_until", "to here", seconds(&model.down_until)}};
+          {"down_until", "its API does not answer until here", seconds(&model.down_until)}};
 }
 
 std::vector<ScenarioKey> node_keys(NodeKind& n) {
-  return {{"count", "so many alike", integer(&n.count)},
-          {"cpus", "of each; 0: any number", integer(&n.cpus)},
-          {"memory", "in MB; 0: any", integer(&n.memory_mb)},
-          {"pods", "that a node takes; 0: any number", integer(&n.pods)},
-          {"down_every", "a node goes down, with its pods; 0: never", seconds(&n.down_every)},
-          {"down_for", "so long", seconds(&n.down_for)},
-          {"breaks_every", "a node breaks the pilots that start there; 0: never", seconds(&n.breaks_every)},
-          {"breaks_for", "so long", seconds(&n.breaks_for)}};
+  return {
+      {"count", "nodes of this kind", integer(&n.count)},
+      {"cpus", "CPUs of each; 0: any number", integer(&n.cpus)},
+      {"memory", "memory of each in MB; 0: any", integer(&n.memory_mb)},
+      {"pods", "pods that each takes; 0: any number", integer(&n.pods)},
+      {"down_every", "time between two failures of a node, with its pods; 0: it never fails",
+       seconds(&n.down_every)},
+      {"down_for", "how long it is down", seconds(&n.down_for)},
+      {"breaks_every", "time between two spells in which a node breaks the pilots that start there; 0: never",
+       seconds(&n.breaks_every)},
+      {"breaks_for", "how long such a spell lasts", seconds(&n.breaks_for)}};
 }
 
 // One [jobs NAME]: the stream, and how many like it.
@@ -123,29 +127,30 @@ Setter integers(std::vector<std::int64_t>* target) {
 
 std::vector<ScenarioKey> stream_keys(Streams& streams) {
   auto& j = streams.one;
-  return {{"groups", "so many like this one", integer(&streams.groups)},
-          {"cpus", "of each job; several: the groups in turn", integers(&streams.cpus)},
-          {"memory", "in MB", integer(&j.group.memory_mb)},
-          {"memory_step", "more for each further group", integer(&streams.memory_step)},
-          {"owners", "so many have the groups in turn, NAME-0 the first", integer(&streams.owners)},
-          {"disk", "in kB", integer(&j.group.disk_kb)},
-          {"gpus", "", integer(&j.group.gpus)},
-          {"owner", "whose jobs",
-           [&j](const std::string& value) -> Result<void> {
-             j.owner = value;
-             return {};
-           }},
-          {"start", "when the first come", seconds(&j.start)},
-          {"until", "when the last come; 0: they never end", seconds(&j.until)},
-          {"burst", "jobs at the start, of each group", integer(&j.burst)},
-          {"per_hour", "then evenly, of each group", real(&j.per_hour, 1e6)},
-          {"runtime", "mean", seconds(&j.runtime)},
-          {"leave", "those that still wait leave the queue; 0: never", seconds(&j.leave)},
-          {"fits", "no: no node holds a pod for them", [&j](const std::string& value) -> Result<void> {
-             if (value != "yes" && value != "no") return error("must be one of: yes, no");
-             j.fits = value == "yes";
-             return {};
-           }}};
+  return {
+      {"groups", "groups like this one", integer(&streams.groups)},
+      {"cpus", "CPUs of each job; several numbers: the groups have them in turn", integers(&streams.cpus)},
+      {"memory", "memory of each job in MB", integer(&j.group.memory_mb)},
+      {"memory_step", "MB that each further group asks for more", integer(&streams.memory_step)},
+      {"owners", "owners that the groups have in turn; NAME-0 is the first", integer(&streams.owners)},
+      {"disk", "disk of each job in kB", integer(&j.group.disk_kb)},
+      {"gpus", "GPUs of each job", integer(&j.group.gpus)},
+      {"owner", "owner of the jobs",
+       [&j](const std::string& value) -> Result<void> {
+         j.owner = value;
+         return {};
+       }},
+      {"start", "when the first jobs come", seconds(&j.start)},
+      {"until", "when the last jobs come; 0: they always come", seconds(&j.until)},
+      {"burst", "jobs at the start, of each group", integer(&j.burst)},
+      {"per_hour", "jobs that come evenly after that, of each group", real(&j.per_hour, 1e6)},
+      {"runtime", "mean run time of a job", seconds(&j.runtime)},
+      {"leave", "when jobs that still wait leave the queue; 0: never", seconds(&j.leave)},
+      {"fits", "no: no node is large enough for their pods", [&j](const std::string& value) -> Result<void> {
+         if (value != "yes" && value != "no") return error("must be one of: yes, no");
+         j.fits = value == "yes";
+         return {};
+       }}};
 }
 
 Result<void> read(const Ini& ini, const std::string& section, const std::vector<std::string>& names,
