@@ -124,7 +124,8 @@ Result<void> check_launch(const wire::Launch& launch, std::size_t fds) {
     return error("the launch marker is not an absolute path");
   for (const auto& limit : launch.limits)
     if (limit.resource < 0 || limit.resource >= RLIM_NLIMITS || limit.soft > limit.hard)
-      return error("limit {} of {} to {} makes no sense", limit.resource, limit.soft, limit.hard);
+      return error("resource limit {}: {} (soft) and {} (hard) are no valid pair", limit.resource, limit.soft,
+                   limit.hard);
   if (std::ranges::any_of(launch.argv, has_nul) || std::ranges::any_of(launch.environment, has_nul) ||
       has_nul(launch.cwd) || has_nul(launch.launched_marker))
     return error("a launch with a NUL byte in a text");

@@ -62,7 +62,8 @@ Result<void> check_link(const wire::Link& link, const std::string& scratch) {
       is_inside(link.path, scratch) || std::ranges::any_of(k_forbidden, [&](std::string_view folder) {
         return is_inside(link.path, std::string(folder));
       });
-  if (forbidden) return error("link {}: not allowed there", link.path);
+  if (forbidden)
+    return error("link {}: a link there could change what the image runs; name another path", link.path);
   return {};
 }
 

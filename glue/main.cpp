@@ -32,11 +32,11 @@ constexpr std::string_view k_help =
     "  glue --install DIR   copy this program to DIR/bin/glue and make DIR/run and DIR/scratch\n"
     "  glue --help, glue --version\n"
     "\n"
-    "The environment, which is the image's, has no meaning to it. A job has 600 s to end after SIGTERM.\n"
+    "glue reads no environment variables: they are the image's. A job has 600 s to end after SIGTERM.\n"
     "Needs Linux 5.6 or newer and, but for --unprivileged, root with CAP_SETUID, CAP_SETGID, CAP_KILL.\n"
-    "Exit codes: 0 the pilot is done, or done as told; 1 failure; 2 usage; 143 ended by SIGTERM or "
-    "another\n"
-    "signal that an image may name as its STOPSIGNAL, a running job having been ended first.\n";
+    "Exit codes: 0 the pilot has ended, or what an option asked for is done; 1 failure; 2 usage; 143 ended\n"
+    "by SIGTERM or another signal that an image may name as its STOPSIGNAL, a running job having been ended\n"
+    "first.\n";
 
 struct Arguments {
   enum class What : std::uint8_t { nothing, help, version, install, serve };

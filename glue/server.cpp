@@ -101,7 +101,8 @@ void Server::on_frame(wire::Frame frame) {
     case wire::Type::finish:
       return on_finish();
     default:
-      return link_.drop(fmt::format("a message of type {}", static_cast<std::uint32_t>(frame.type)));
+      return link_.drop(
+          fmt::format("its message has the unknown type {}", static_cast<std::uint32_t>(frame.type)));
   }
 }
 
@@ -116,7 +117,7 @@ void Server::take_on(wire::Launch launch, std::vector<Fd> fds) {
   if (job_ && job_->stage >= Job::Stage::ending)
     return refused("what the job before this one left is still being removed");
   if (job_) return refused("another job runs in this container");
-  if (unclean_) return refused("an earlier job could not be cleaned up here");
+  if (unclean_) return refused("what an earlier job left in this container cannot be removed");
   job_.emplace();
   job_->launch = std::move(launch);
   job_->account.job = job_->launch.job;
@@ -182,8 +183,8 @@ void Server::on_report() {
 }
 
 void Server::on_launch_overdue() {
-  job_->failure = error("the job's process did not come to its program within {} s",
-                        options_.launch_limit.count() / 1000);
+  job_->failure =
+      error("the job's process did not start its program within {} s", options_.launch_limit.count() / 1000);
   begin_end();
 }
 

@@ -68,7 +68,7 @@ void Server::end_some() {
   job_->account.clean = children_ == Children::none;
   if (job_->report) {  // it hangs in the kernel, before its program
     close_report();
-    job_->failure = Error("the job's process could not be started, nor ended");
+    job_->failure = Error("the job's process hangs in the kernel: it neither starts its program nor ends");
   }
   begin_cleaning();
 }

@@ -119,8 +119,9 @@ void Agent::get_first_pod() {
       others_ = core_.others(*pod);
       if (!others_.empty())
         spdlog::info(
-            "event=beside containers={} reason=\"this pod has them too: when the pilot has ended, it "
-            "has the kubelet end them\"",
+            "event=beside containers={} reason=\"the pod has these beside pilot and payload containers: when "
+            "the "
+            "pilot has ended, it has the kubelet end them\"",
             fmt::join(others_, ","));
     } else {
       spdlog::error("event=api_failed what=\"get this pod\" reason={}", quoted(pod.error().message()));
@@ -208,14 +209,19 @@ void Agent::glue_frame(GlueId glue, const wire::Frame& frame) {
   pump();
 }
 
+Result<void> Agent::check_protocol(std::uint32_t theirs) {
+  if (theirs == wire::k_protocol) return {};
+  return error("it speaks protocol {}, the pilot's agent {}: take both from one image", theirs,
+               wire::k_protocol);
+}
+
 Result<void> Agent::take_glue_frame(GlueId glue, const wire::Frame& frame) {
   const auto link = glues_.find(glue);
   if (link == glues_.end()) return {};
   if (!link->second.said_hello) {
-    if (frame.type != wire::Type::hello) return error("the first message is no hello");
+    if (frame.type != wire::Type::hello) return error("its first message is not Hello");
     const auto hello = TRY(frame.decode<wire::Hello>());
-    if (hello.protocol != wire::k_protocol)
-      return error("protocol {} instead of {}", hello.protocol, wire::k_protocol);
+    TRY(check_protocol(hello.protocol));
     link->second.said_hello = true;
     core_.on_hello(glue, hello.container, link->second.instance, now());
     return {};
@@ -265,14 +271,14 @@ void Agent::client_frame(ClientId client, wire::Frame frame) {
 Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
   ClientLink& link = clients_.at(client);
   const auto bind = TRY(frame.decode<wire::Bind>());
-  if (bind.protocol != wire::k_protocol)
-    return error("protocol {} instead of {}", bind.protocol, wire::k_protocol);
-  if (frame.fds.size() != (bind.program_attached ? 4 : 3)) return error("standard streams are missing");
+  TRY(check_protocol(bind.protocol));
+  if (frame.fds.size() != (bind.program_attached ? 4 : 3))
+    return error("the request came without its standard streams");
   const uid_t uid = link.peer.uid;
   // It runs in whichever container is idle, a warm one of somebody's included, so it must be HTCondor's
   // probe.
   if (bind.program_attached && uid != trusted_uid_ && uid != ::geteuid())
-    return error("only {} may bring a program along", settings_.trusted_user);
+    return error("only user {} may run a program of an image that is a folder", settings_.trusted_user);
   link.launch = TRY(plan_launch(
       bind, {uid, link.peer.gid, {link.peer.groups.begin(), link.peer.groups.end()}, user_name(uid)},
       shared_));

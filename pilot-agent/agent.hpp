@@ -137,6 +137,7 @@ class Agent {
   void open_link(Fd socket, wire::Peer peer, PeerProcess process, std::string instance);
   void glue_frame(GlueId glue, const wire::Frame& frame);
   void client_frame(ClientId client, wire::Frame frame);
+  static Result<void> check_protocol(std::uint32_t theirs);
   Result<void> take_glue_frame(GlueId glue, const wire::Frame& frame);
   Result<void> take_bind(ClientId client, wire::Frame frame);
   // agent_sessions.cpp

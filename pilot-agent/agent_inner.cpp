@@ -37,7 +37,8 @@ void find_our_programs(std::vector<std::string>& environment) {
 
 Result<void> Agent::listen_to_pilots() {
   if (::geteuid() != 0)
-    return error("pilot_jobs: their jobs need users of their own, so this pilot must run as root");
+    return error(
+        "pilot_jobs=true needs a pilot that runs as root: jobs of pilot jobs have users of their own");
   // So that pilot jobs can reach the one socket in it that is opened to them; glue's is root's alone.
   const auto folder = std::filesystem::path(settings_.pilot_socket).parent_path().string();
   TRY(set_mode(TRY(open_file(folder, O_RDONLY | O_DIRECTORY)), 0711).in(folder));
@@ -72,9 +73,9 @@ void Agent::accept_pilot() {
 Result<void> Agent::take_inner_bind(ClientId client, wire::Frame frame) {
   ClientLink& link = clients_.at(client);
   auto bind = TRY(frame.decode<wire::Bind>());
-  if (bind.protocol != wire::k_protocol)
-    return error("protocol {} instead of {}", bind.protocol, wire::k_protocol);
-  if (bind.program_attached || frame.fds.size() != 3) return error("standard streams are missing");
+  TRY(check_protocol(bind.protocol));
+  if (bind.program_attached || frame.fds.size() != 3)
+    return error("the request came without its standard streams");
   const auto pilot = core_.pilot_in(link.instance, link.peer.uid);
   if (!pilot) return error("the pilot job that asks has ended");
   while (bind.work_directory.ends_with('/')) bind.work_directory.pop_back();

@@ -18,10 +18,10 @@ std::vector<int> numbers(const std::vector<Fd>& fds) {
 Result<void> Agent::take_enter(ClientId client, wire::Frame frame) {
   ClientLink& link = clients_.at(client);
   auto enter = TRY(frame.decode<wire::Enter>());
-  if (enter.protocol != wire::k_protocol)
-    return error("protocol {} instead of {}", enter.protocol, wire::k_protocol);
+  TRY(check_protocol(enter.protocol));
   const bool needs_fds = enter.what == wire::Enter::What::session && !enter.request.terminal;
-  if (frame.fds.size() != (needs_fds ? 3U : 0U)) return error("standard streams are missing");
+  if (frame.fds.size() != (needs_fds ? 3U : 0U))
+    return error("the request came without its standard streams");
   TRY(judge(link, frame.fds, enter.sandbox));
   link.fds = std::move(frame.fds);
   link.session = std::move(enter.request);

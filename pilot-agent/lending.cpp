@@ -58,7 +58,7 @@ Result<void> each_below(const Fd& folder, const Visit& visit, int depth, int& en
   while (const dirent* entry = ::readdir(list.get())) {
     const std::string_view name = entry->d_name;
     if (name == "." || name == "..") continue;
-    if (++entries > k_most_entries) return error("more than {} files", k_most_entries);
+    if (++entries > k_most_entries) return error("it holds more than {} files and folders", k_most_entries);
     const auto held = hold(folder, entry->d_name);
     if (!held) continue;
     const auto info = TRY(look(*held));
@@ -76,10 +76,10 @@ Result<Fd> walk(const Lent& lent, const Visit& above) {
   std::string path = lent.scratch;
   for (const std::string& part : split(lent.folder.substr(lent.scratch.size()), '/')) {
     if (part.empty() || part == ".") continue;
-    if (part == "..") return error("folder '{}' goes up", lent.folder);
+    if (part == "..") return error("folder '{}' has a '..' in it", lent.folder);
     if (path.size() >= lent.sandbox.size()) TRY(above({folder, TRY(look(folder))}));
     folder = TRY(hold(folder, part).in(path));
-    if (!S_ISDIR(TRY(look(folder)).st_mode)) return error("{} in {} is no folder", part, path);
+    if (!S_ISDIR(TRY(look(folder)).st_mode)) return error("{} in {} is not a folder", part, path);
     path += "/" + part;
   }
   if (path == lent.sandbox) return error("the pilot job's own folder {} cannot be lent", lent.sandbox);

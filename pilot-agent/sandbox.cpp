@@ -21,7 +21,7 @@ Result<std::string> read_ad(const Fd& folder, const std::string& name, uid_t tru
   if (!file) return Error::system("open {}", name);
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) return Error::system("stat {}", name);
-  if (!S_ISREG(info.st_mode)) return error("{} is no plain file", name);
+  if (!S_ISREG(info.st_mode)) return error("{} is not a regular file", name);
   if (info.st_uid != 0 && info.st_uid != trusted) return error("{} belongs to user {}", name, info.st_uid);
   return read_all(file, name, k_longest_ad);
 }
@@ -44,7 +44,7 @@ Result<SandboxJob> read_job(const std::string& scratch, const std::string& sandb
   if (sandbox.empty() || !inside(sandbox, scratch))
     return error("sandbox '{}' is not inside {}", sandbox, scratch);
   const auto parts = split(sandbox.substr(scratch.size()), '/');
-  if (std::ranges::find(parts, "..") != parts.end()) return error("sandbox '{}' goes up", sandbox);
+  if (std::ranges::find(parts, "..") != parts.end()) return error("sandbox '{}' has a '..' in it", sandbox);
   const Fd root = TRY(open_file(scratch, O_PATH | O_DIRECTORY));
   const Fd folder = open_beneath(root, "." + sandbox.substr(scratch.size()), O_PATH | O_DIRECTORY);
   if (!folder) return Error::system("open {}", sandbox);

@@ -22,7 +22,8 @@ Result<std::set<User>> parse(std::string_view text) {
     if (words.size() != 2 && !clearing) return Error("a line is not `UID GID` or `UID GID clearing`");
     const auto uid = TRY(parse_integer(words[0])), gid = TRY(parse_integer(words[1]));
     // What is root's is nobody's leavings.
-    if (uid < 1 || gid < 0 || uid >= UINT32_MAX || gid >= UINT32_MAX) return Error("a number is no user's");
+    if (uid < 1 || gid < 0 || uid >= UINT32_MAX || gid >= UINT32_MAX)
+      return Error("a line has a number that no job's user or group has");
     users.insert({static_cast<uid_t>(uid), static_cast<gid_t>(gid), clearing});
   }
   return users;

@@ -216,7 +216,7 @@ Result<void> run_daemon(const Options& options) {
   };
   // Nobody is served before podman has told what runs.
   const auto begin = [&](Result<Found>& found) {
-    if (!found) return fail(found.error().in("take over the pods of before"));
+    if (!found) return fail(found.error().in("take over the pods of the podhost before this one"));
     pods.adopt(std::move(found).value());
     if (const auto listening = listen(); !listening) return fail(listening.error());
     if (options.stop_pods) {

@@ -29,7 +29,7 @@ int main(int argc, char** argv) try {
   app.add_option("--state-dir", options.state_dir, "where pods, volumes and logs are kept");
   app.add_option("--socket", options.socket, "the API's Unix socket, root only");
   app.add_option("--port", options.port,
-                 "also listen on 127.0.0.1:PORT, with a token; 0 takes any free port; -1 does not")
+                 "also listen on 127.0.0.1:PORT, with a token; 0: any free port; -1: the socket only")
       ->check(CLI::Range(-1, 65535));
   app.add_option("--token-file", options.token_file,
                  "the token for --port, made if missing (STATE_DIR/token)");

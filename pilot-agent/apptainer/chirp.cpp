@@ -30,9 +30,9 @@ struct Server {
 // "ADDRESS PORT COOKIE", as IOProxy::init writes it.
 Result<Server> parse_server(std::string_view text) {
   const auto words = split(trim(text), ' ');
-  if (words.size() != 3) return error("it names no server");
+  if (words.size() != 3) return error("it is not of the form ADDRESS PORT COOKIE");
   const auto port = TRY(parse_integer(words[1]));
-  if (port <= 0 || port > 65535) return error("{} is no port", port);
+  if (port <= 0 || port > 65535) return error("{} is not a port", port);
   Server server;
   const std::string& host = words[0];
   sockaddr_in v4{};
@@ -92,7 +92,9 @@ std::string commands(const Server& server, const wire::Ran& ran, std::string_vie
     result +=
         fmt::format("set_job_attr_delayed ChirpGlidepodSetAside {}\n", as_word(condor::quote(set_aside)));
     // Into the job's log, where the job may do that itself (+WantIOProxy); else the starter refuses it.
-    result += fmt::format("ulog {}\n", as_word(fmt::format("set aside, no file: {}", set_aside)));
+    result += fmt::format(
+        "ulog {}\n",
+        as_word(fmt::format("not brought back (pipes, sockets, devices or links to them): {}", set_aside)));
   }
   return result;
 }

@@ -203,7 +203,7 @@ class Parser {
   }
 
   Error unknown(std::string_view shown, Where where) const {
-    return error("option {} is not understood{}; these are: {}", shown,
+    return error("option {} is not understood{}; understood are: {}", shown,
                  where == Where::verb ? "" : " before the command", understood_options());
   }
 

@@ -33,9 +33,10 @@ class Visit {
     TRY(loop_.on_signals(
         signals, [this](const signalfd_siginfo& info) { on_signal(static_cast<int>(info.ssi_signo)); }));
     Fd connection = TRY(wire::connect_to(socket));
-    channel_ = TRY(wire::Channel::create(loop_, std::move(connection),
-                                         {[this](wire::Frame frame) { on_frame(std::move(frame)); },
-                                          [this](const Error&) { end(error("lost the pilot's agent")); }}));
+    channel_ = TRY(wire::Channel::create(
+        loop_, std::move(connection),
+        {[this](wire::Frame frame) { on_frame(std::move(frame)); },
+         [this](const Error&) { end(error("lost the connection to the pilot's agent")); }}));
     // Without a terminal sshd ends, when its user is cut off, and tells nobody.
     ::prctl(PR_SET_PDEATHSIG, SIGHUP);
     const std::vector<int> fds{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
@@ -100,7 +101,7 @@ Result<ShellCall> parse_shell_call(const std::vector<std::string>& arguments,
                                    const std::vector<std::string>& environment) {
   // As the user's shell: -c "job-shell SANDBOX". Called by another shell: SANDBOX.
   const bool as_shell = arguments.size() == 2 && arguments[0] == "-c";
-  if (!as_shell && arguments.size() != 1) return error("this is for condor_ssh_to_job's sshd only");
+  if (!as_shell && arguments.size() != 1) return error("only condor_ssh_to_job's sshd may call job-shell");
   const std::string& words = arguments.back();
   ShellCall call;
   call.sandbox = words.substr(words.rfind(' ') + 1);

@@ -44,7 +44,7 @@ class Handover {
     auto connected = wire::connect_to(options_.socket);
     if (!connected && !options_.stands_for_job) return connected.error();
     if (!connected) {
-      lose("no pilot agent: " + connected.error().message());
+      lose("cannot reach the pilot's agent: " + connected.error().message());
       TRY(loop_.run());
       return *outcome_;
     }
@@ -89,7 +89,7 @@ class Handover {
     channel_.reset();
     if (outcome_) return;
     std::string why = send_failure_ ? send_failure_->message() : reason.message();
-    lose("lost the agent before the job ended" + (why.empty() ? "" : ": " + why));
+    lose("lost the connection to the pilot's agent before the job ended" + (why.empty() ? "" : ": " + why));
     // A request that never got through started nothing: there is no end to protect but the job's own.
     if (send_failure_ && !options_.stands_for_job) fail(*lost_);
   }
@@ -134,7 +134,9 @@ void leave_in_order(const std::string& sandbox, const wire::Ran& ran, Millisecon
   if (!names.empty()) {
     const Fd errors(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
     // Nobody is left to tell if this fails.
-    (void)write_all(errors, fmt::format("apptainer: not brought back, being no files: {}\n", names));
+    (void)write_all(
+        errors,
+        fmt::format("apptainer: not brought back (pipes, sockets, devices or links to them): {}\n", names));
   }
   if (!ran.container.empty() || !names.empty()) (void)tell_job_ad(sandbox, ran, names, limit);
 }

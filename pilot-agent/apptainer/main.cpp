@@ -107,7 +107,7 @@ int run(const std::vector<std::string>& arguments) {
   options.stands_for_job = line->verb != wire::Verb::test;
   const auto outcome = hand_over(request.value(), options);
   if (!outcome)
-    return fail(line->verb, line->image, "no pilot agent: " + outcome.error().message(),
+    return fail(line->verb, line->image, "cannot reach the pilot's agent: " + outcome.error().message(),
                 k_infrastructure_fault);
   if (const auto* failed = std::get_if<wire::Failed>(&outcome.value()))
     return fail(line->verb, line->image, failed->message,
@@ -139,6 +139,6 @@ int main(int argc, char** argv) {
     case Role::nothing:
       break;
   }
-  print(STDERR_FILENO, "condor_ssh_to_job does not come this way\n");
+  print(STDERR_FILENO, "condor_ssh_to_job enters a job by sshd, not by this program\n");
   return k_infrastructure_fault;
 }

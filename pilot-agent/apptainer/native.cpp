@@ -33,12 +33,13 @@ std::span<const NativeAttribute> native_attributes() {
 Result<void> check_native(const condor::JobAttributes& job) {
   const auto universe = job.find("JobUniverse");
   if (universe == job.end() || universe->second != k_vanilla)
-    return error("only jobs of the vanilla universe, in containers, run here");
+    return error("only jobs of the universes vanilla and container run here");
   for (const NativeAttribute& attribute : k_native) {
     const auto found = job.find(attribute.name);
     if (found == job.end() || same(found->second, "undefined")) continue;
     if (!attribute.harmless.empty() && same(found->second, attribute.harmless)) continue;
-    return error("{} is refused here: programs of a job run only in its container", attribute.name);
+    return error("{} is refused here: programs of a job run only in its container. Submit the job without it",
+                 attribute.name);
   }
   return {};
 }

@@ -116,7 +116,7 @@ Result<std::string> evaluate_image(const std::string& ad, const std::string& mac
   if (::lseek(output.get(), 0, SEEK_SET) != 0) return Error::system("rewind");
   const auto said = TRY(read_all(output, k_condor_q, k_longest_ad));
   const auto image = condor::string_literal(trim(said));
-  if (!image) return error("it is {}", one_line(trim(said)));
+  if (!image) return error("its value is {}", one_line(trim(said)));
   return *image;
 }
 
@@ -125,9 +125,10 @@ Result<std::string> job_image(const std::string& ad, const EvaluateImage& evalua
   if (auto image = plain_string(job, "SingularityImage")) return *std::move(image);
   if (!job.contains("SingularityImage")) {
     if (auto image = plain_string(job, "ContainerImage")) return *std::move(image);
-    if (!job.contains("ContainerImage")) return evaluate(ad).in("the job names no image");
+    if (!job.contains("ContainerImage"))
+      return evaluate(ad).in("the job names no image (container_image = docker://NAME does)");
   }
-  return evaluate(ad).in("the job's image is no string");
+  return evaluate(ad).in("the job's image is not a string");
 }
 
 std::string bind_answer(const std::string& ad, const std::string& image, const Result<Outcome>& outcome) {
@@ -136,16 +137,17 @@ std::string bind_answer(const std::string& ad, const std::string& image, const R
     return "SingularityImage = " + condor::quote(image) + "\n";
   const auto* failed = outcome ? std::get_if<wire::Failed>(&outcome.value()) : nullptr;
   const auto why = failed != nullptr ? failure_line(wire::Verb::test, image, failed->message)
-                                     : "no pilot agent: " + outcome.error().message();
+                                     : "cannot reach the pilot's agent: " + outcome.error().message();
   if (failed != nullptr && failed->fault == wire::Fault::user) return hook_answer(k_hold, why);
   // A job that pilot after pilot cannot start says so in its log: each start counts in NumShadowStarts, this
   // one included, and only one that came to run in NumJobStarts.
   const auto job = condor::parse_attributes(ad);
   const auto in_vain = number(job, "NumShadowStarts") - number(job, "NumJobStarts");
-  return hook_answer(k_run_elsewhere,
-                     in_vain < k_many_in_vain
-                         ? why
-                         : fmt::format("{} starts of this job have come to nothing: {}", in_vain, why));
+  return hook_answer(
+      k_run_elsewhere,
+      in_vain < k_many_in_vain
+          ? why
+          : fmt::format("{} starts of this job have failed, the last one by this: {}", in_vain, why));
 }
 
 int check_job() {

@@ -52,14 +52,14 @@ std::string Message::packet() const {
 }
 
 Result<std::int32_t> Reader::number() {
-  if (bytes_.size() - at_ < 8) return error("a number is missing");
+  if (bytes_.size() - at_ < 8) return error("the starter's message lacks a number");
   at_ += 8;
   return static_cast<std::int32_t>(big_endian(std::string_view(bytes_).substr(at_ - 4, 4)));
 }
 
 Result<std::string> Reader::text() {
   const auto end = bytes_.find('\0', at_);
-  if (end == std::string::npos) return error("a string has no end");
+  if (end == std::string::npos) return error("the starter's message has a string without end");
   std::string value = bytes_.substr(at_, end - at_);
   at_ = end + 1;
   return value;
@@ -81,10 +81,11 @@ Result<Address> parse_address(std::string_view line) {
   auto text = line.substr(begin == std::string_view::npos ? line.size() : begin + 1);
   text = text.substr(0, text.find_first_of("?>"));
   const auto colon = text.rfind(':');
-  if (colon == std::string_view::npos || colon == 0) return error("no address: '{}'", one_line(line, 100));
+  if (colon == std::string_view::npos || colon == 0)
+    return error("'{}' is not a starter's address", one_line(line, 100));
   Address address;
   const std::int64_t port = TRY(parse_integer(text.substr(colon + 1)));
-  if (port <= 0 || port > 65535) return error("no port: '{}'", one_line(line, 100));
+  if (port <= 0 || port > 65535) return error("'{}' has no valid port", one_line(line, 100));
   address.port = static_cast<std::uint16_t>(port);
   address.host = text.substr(0, colon);
   if (address.host.front() == '[' && address.host.back() == ']')
@@ -109,7 +110,7 @@ Result<Connection> Connection::open(const Address& address, int seconds) {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found) != 0)
-    return error("not an address: {}", address.host);
+    return error("'{}' is not an IP address", address.host);
   Fd socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const timeval limit{seconds, 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
@@ -149,7 +150,7 @@ Result<Reader> Connection::receive() {
     TRY(fill(header));
     last = header.front() != 0;
     const std::size_t length = big_endian(std::string_view(header.data(), header.size()).substr(1));
-    if (bytes.size() + length > k_longest) return error("a message is too long");
+    if (bytes.size() + length > k_longest) return error("the starter's message is too long");
     const std::size_t before = bytes.size();
     bytes.resize(before + length);
     TRY(fill(std::span(bytes).subspan(before)));

@@ -55,7 +55,7 @@ cedar::Message opening(std::string_view version) {
 Result<void> authenticate(cedar::Connection& connection) {
   TRY(connection.send(cedar::Message().number(k_file_system)));
   if (TRY(TRY(connection.receive()).number()) != k_file_system)
-    return error("the starter does not accept FS");
+    return error("the starter does not accept the authentication method FS");
   const std::string folder = TRY(TRY(connection.receive()).text());
   if (!cedar::is_proof_folder(folder)) {
     (void)connection.send(cedar::Message().number(-1));
@@ -70,7 +70,7 @@ Result<void> authenticate(cedar::Connection& connection) {
   }();
   if (made) ::rmdir(folder.c_str());
   if (!made) return failure;
-  if (TRY(answer) != 0) return error("the starter did not believe the folder {}", folder);
+  if (TRY(answer) != 0) return error("the starter does not accept the folder {} as proof", folder);
   // A key for the session, which ends with this connection and is not used.
   if (TRY(TRY(connection.receive()).number()) != 0) TRY(connection.receive());
   return {};
@@ -86,7 +86,8 @@ Result<void> hold(const std::string& file, std::int32_t code, std::int32_t subco
   const auto session = TRY(TRY(connection.receive()).ad());
   const auto verdict = session.find("ReturnCode");
   if (verdict == session.end() || verdict->second != "\"AUTHORIZED\"")
-    return error("the starter refuses: {}", verdict == session.end() ? "no answer" : verdict->second);
+    return error("the starter refuses to hold the job: {}",
+                 verdict == session.end() ? "no reason given" : verdict->second);
   // Not softly: the job is over, or is to be.
   TRY(connection.send(cedar::Message().text(reason).number(code).number(subcode).number(0)));
   if (TRY(TRY(connection.receive()).number()) != 1) return error("the starter did not put the job on hold");

@@ -96,17 +96,19 @@ TEST_CASE("apptainer: with no agent it says so and starts nothing") {
   agent.start({.environment = {"TEST_STAY_MS=0"}});
   auto ran = agent.ran();
   CHECK(ran.status == ExitStatus::exited(125));
-  CHECK(one_line_with(ran.err, "docker://image: no pilot agent: connect to " + agent.folder()));
+  CHECK(
+      one_line_with(ran.err, "docker://image: cannot reach the pilot's agent: connect to " + agent.folder()));
   CHECK(one_line_with(ran.err, "Connection refused"));
   agent.start({.arguments = {"test", "docker://image"}, .environment = {"TEST_EXEC_SOCKET=/none"}});
   ran = agent.ran();
   CHECK(ran.status == ExitStatus::exited(125));
-  CHECK(ran.out == "docker://image: no pilot agent: connect to /none: No such file or directory\n");
+  CHECK(ran.out ==
+        "docker://image: cannot reach the pilot's agent: connect to /none: No such file or directory\n");
 }
 
 TEST_CASE("apptainer: an agent that vanishes is told apart from a job that ended") {
   const Strings leave_at_once{"TEST_STAY_MS=0"};
-  const std::string lost = "docker://image: lost the agent before the job ended";
+  const std::string lost = "docker://image: lost the connection to the pilot's agent before the job ended";
   SmallAgent agent;
   SUBCASE("before it read anything") {
     agent.start({.environment = leave_at_once});
@@ -144,7 +146,7 @@ TEST_CASE("apptainer: without its agent it stays until it is told to go") {
   REQUIRE(agent.child().signal(SIGTERM).ok());
   const auto ran = agent.ran();
   CHECK((ran.status == ExitStatus::exited(125)));
-  CHECK(one_line_with(ran.err, "lost the agent before the job ended"));
+  CHECK(one_line_with(ran.err, "lost the connection to the pilot's agent before the job ended"));
 }
 
 // Its end at once would be taken for the job's: the starter outlives the agent for a moment.

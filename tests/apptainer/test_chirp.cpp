@@ -125,5 +125,6 @@ TEST_CASE("chirp: what was set aside is told also where nothing is known of the 
         "cookie c00k1e\n"
         "set_job_attr_delayed ChirpGlidepodHow \"warm\"\n"
         "set_job_attr_delayed ChirpGlidepodSetAside \"my\\ fifo,\\ a\\\\\\\\x0ab\"\n"
-        "ulog set\\ aside,\\ no\\ file:\\ my\\ fifo,\\ a\\\\x0ab\n");
+        "ulog not\\ brought\\ back\\ (pipes,\\ sockets,\\ devices\\ or\\ links\\ to\\ them):\\ my\\ fifo,\\ "
+        "a\\\\x0ab\n");
 }

@@ -65,10 +65,13 @@ TEST_CASE("prepare: a job's image, as HTCondor reads its ad") {
 }
 
 TEST_CASE("prepare: what HTCondor cannot evaluate is told") {
-  const auto undefined = [](const std::string&) -> Result<std::string> { return error("it is undefined"); };
+  const auto undefined = [](const std::string&) -> Result<std::string> {
+    return error("its value is undefined");
+  };
   CHECK(job_image("SingularityImage = error\n", undefined).error().message() ==
-        "the job's image is no string: it is undefined");
-  CHECK(job_image("Cmd = \"a\"\n", undefined).error().message() == "the job names no image: it is undefined");
+        "the job's image is not a string: its value is undefined");
+  CHECK(job_image("Cmd = \"a\"\n", undefined).error().message() ==
+        "the job names no image (container_image = docker://NAME does): its value is undefined");
 }
 
 TEST_CASE("prepare: the slot's ad is beneath the job's and its TARGET") {
@@ -91,12 +94,12 @@ TEST_CASE(
   CHECK(bind_answer("NumShadowStarts = 2\n", image, passing) ==
         "HookStatusCode = 300\nHookStatusMessage = \"docker://a:1: no route\"\n");
   CHECK(bind_answer(third, image, passing) ==
-        "HookStatusCode = 300\nHookStatusMessage = \"3 starts of this job have come to nothing: "
+        "HookStatusCode = 300\nHookStatusMessage = \"3 starts of this job have failed, the last one by this: "
         "docker://a:1: no route\"\n");
   CHECK(bind_answer(third, image, users) ==
         "HookStatusCode = 1\nHookStatusMessage = \"docker://a:1: manifest unknown\"\n");
   CHECK(bind_answer("", image, error("connection refused")) ==
-        "HookStatusCode = 300\nHookStatusMessage = \"no pilot agent: connection refused\"\n");
+        "HookStatusCode = 300\nHookStatusMessage = \"cannot reach the pilot's agent: connection refused\"\n");
 }
 
 TEST_CASE("native: a job that would have a program run beside the starter is refused, however it says so") {
@@ -137,7 +140,7 @@ TEST_CASE("native: a job that would have a program run beside the starter is ref
   for (const std::string line : {"", "JobUniverse = 7", "JobUniverse = 10\nZ = \"\nJobUniverse = 5\n\"",
                                  "JobUniverse = 11", "JobUniverse = 2 + 3"}) {
     CAPTURE(line);
-    CHECK(refusal_of(line + "\n") == "only jobs of the vanilla universe, in containers, run here");
+    CHECK(refusal_of(line + "\n") == "only jobs of the universes vanilla and container run here");
   }
 }
 

@@ -118,7 +118,7 @@ TEST_CASE("cleanup: other mounts are not entered, and what cannot be removed is 
   CHECK_FALSE(ended.clean);
   CHECK(read_file("/elsewhere/file").value() == "kept");
   CHECK(session.agent.fail(launch_of({"/job", "exit", "0"})).message ==
-        "an earlier job could not be cleaned up here");
+        "what an earlier job left in this container cannot be removed");
   REQUIRE(::umount("/tmp/mount") == 0);
   std::filesystem::remove_all("/tmp/mount");
   std::filesystem::remove_all("/elsewhere");

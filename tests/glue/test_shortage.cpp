@@ -114,7 +114,7 @@ TEST_CASE("shortage: a child that hangs before its program is ended") {
                    .limits = [](glue::ServerOptions& options) { options.launch_limit = Milliseconds(500); }});
   const auto failed = session.agent.fail(launch_of({"/job", "exit", "0"}));
   CHECK(failed.fault == wire::Fault::infrastructure);
-  CHECK(failed.message == "the job's process did not come to its program within 0 s");
+  CHECK(failed.message == "the job's process did not start its program within 0 s");
   session.agent.beat();
   const auto stopped = launch_of({"/job", "exit", "0"});
   session.agent.send_launch(stopped);

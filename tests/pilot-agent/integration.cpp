@@ -236,7 +236,8 @@ TEST_CASE("agent: a glue of another build, with another protocol, is refused, an
                   .value();
   REQUIRE(glue->send(hello).ok());
   CHECK(c.until([&] { return closed; }));
-  CHECK(c.logged(fmt::format("protocol {} instead of {}", wire::k_protocol - 1, wire::k_protocol)));
+  CHECK(c.logged(
+      fmt::format("it speaks protocol {}, the pilot's agent {}", wire::k_protocol - 1, wire::k_protocol)));
   CHECK(c.run({k_a, {"/bin/true"}}).status.success());
 }
 
@@ -257,7 +258,7 @@ TEST_CASE("agent: only HTCondor's own user brings programs along, not the user o
   probe.uid = 29002;
   auto ran = c.run(probe);
   CHECK(ran.status == ExitStatus::exited(255));
-  CHECK(ran.out.find("only nobody may bring a program along") != std::string::npos);
+  CHECK(ran.out.find("only user nobody may run a program of an image that is a folder") != std::string::npos);
   CHECK_FALSE(c.logged("how=any"));
   probe.uid = 65534;
   ran = c.run(probe);

@@ -73,7 +73,8 @@ void Glue::take_launch(JobId job, ClientId client) {
     return;
   }
   if (unclean_)
-    return refuse(job, wire::Fault::infrastructure, "an earlier job could not be cleaned up here");
+    return refuse(job, wire::Fault::infrastructure,
+                  "what an earlier job left in this container cannot be removed");
   Client& about = world_.starters.client(client);
   if (about.cannot_start) {
     world_.properties.launch_failed(client);
