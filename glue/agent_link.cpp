@@ -19,7 +19,8 @@ constexpr int k_most_doublings = 5;
 // Where nothing tells that the agent's socket has appeared.
 constexpr auto k_look_again = std::chrono::seconds(1);
 
-// Instances and watches of inotify are counted for each user of a node, and root is one on all of it.
+// The kernel limits inotify's instances and watches for each user of a node, and all containers' root is one
+// user.
 bool is_shortage(int code) {
   return code == EMFILE || code == ENFILE || code == ENOSPC || code == ENOMEM;
 }

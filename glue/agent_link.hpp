@@ -70,7 +70,7 @@ class AgentLink {
   SteadyTime connected_at_;
   Loop::TimerId retry_ = 0;
   int short_connections_ = 0;
-  bool waiting_ = false;  // it was said
+  bool waiting_ = false;  // the log says already that it waits
   bool held_ = false;     // lost, and not to be looked for yet
 };
 

@@ -29,7 +29,7 @@ bool Counting::begin(SteadyTime now) {
 bool Counting::ended(pid_t pid, SteadyTime now) {
   if (pid != worker_.pid()) return false;
   next_ = now + std::max<SteadyTime::duration>(limits_.age, k_rest * (now - begun_));
-  // Of one that was killed nothing is known.
+  // A count that was killed has told nothing.
   result_ = worker_.ended<Counted>().value_or(Counted{result_.kib, false});
   return true;
 }

@@ -13,9 +13,9 @@ namespace glidepod::glue {
 // and is counted as that.
 inline const std::vector<std::string> k_disk_folders = {"/tmp", "/var/tmp"};
 
-// When it is counted what a user has on disk below the folders: when asked for, unless the last count is
-// recent or was long, and one at a time. Whoever drives it reaps the child, and kills it when it takes longer
-// than limits().hung.
+// Counts what a user has on disk below the folders: when asked to, unless the last count is recent or was
+// long, and one count at a time. Whoever drives it reaps the child, and kills it when it takes longer than
+// limits().hung.
 class Counting {
  public:
   struct Limits {
@@ -26,9 +26,9 @@ class Counting {
   Counting(User user, Limits limits, std::vector<std::string> folders = k_disk_folders);
 
   const Limits& limits() const { return limits_; }
-  // As of the last count.
+  // What the last count has found.
   const Counted& result() const { return result_; }
-  // True: a child of this process is at it from now on.
+  // True: a child of this process counts from now on.
   bool begin(SteadyTime now);
   // A child of this process was reaped. True if it was this one.
   bool ended(pid_t pid, SteadyTime now);

@@ -43,7 +43,7 @@ int see_as(const User& user) {
   if (::setgroups(user.groups.size(), user.groups.data()) != 0) return errno;
   ::setfsgid(user.gid);
   ::setfsuid(user.uid);
-  // They say nothing of success, but what was before: -1 changes nothing.
+  // Both calls return the id of before, not whether they succeeded; with -1 they change nothing.
   const bool changed = ::setfsgid(static_cast<gid_t>(-1)) == static_cast<int>(user.gid) &&
                        ::setfsuid(static_cast<uid_t>(-1)) == static_cast<int>(user.uid);
   return changed ? drop_capabilities() : EPERM;

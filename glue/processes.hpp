@@ -50,7 +50,7 @@ bool send_signal(const Fd& process, int number);
 // Called for every process that was reaped, with wait(2)'s status.
 using Reaped = std::function<void(pid_t pid, int status, const rusage& usage)>;
 
-// How many at a time leave a loop with time for the rest.
+// How many processes are reaped at a time, so that a loop has time for the rest.
 inline constexpr std::size_t k_reaped_at_once = 256;
 
 // What this process has for children after reaping.

@@ -65,7 +65,8 @@ class Builder {
     check(seccomp_attr_set(context_.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS)));
     check(seccomp_attr_set(context_.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2));
     for (const char* name : k_denied) deny(name, EPERM);
-    // Its flags are behind a pointer; on ENOSYS the C library takes clone.
+    // The flags of clone3 are behind a pointer, where no filter can look; on ENOSYS the C library takes
+    // clone.
     deny("clone3", ENOSYS);
     for (const auto flag : k_namespace_flags)
       deny("clone", EPERM, SCMP_A0_64(SCMP_CMP_MASKED_EQ, flag, flag));

@@ -16,9 +16,10 @@ namespace glidepod::glue {
 
 namespace {
 
-// A suspended job's processes are looked for so long.
+// How long a suspended job's processes are looked for.
 constexpr Milliseconds k_signal_limit = std::chrono::seconds(2);
-// With an agent that has HTCondor send the job's own signal when its container is stopped.
+// How long the agent is waited for, which has HTCondor send the job's own signal when its container is
+// stopped.
 constexpr Milliseconds k_agent_limit = std::chrono::seconds(2);
 constexpr int k_exit_terminated = 143;
 
@@ -54,7 +55,7 @@ Result<int> Server::run() {
   signals.push_back(SIGCHLD);
   TRY(loop_.on_signals(signals, [this](const signalfd_siginfo& info) { on_process_signal(info); }));
   TRY(clear_own_shm());
-  // After Hello: the agent has enough to do meanwhile.
+  // Built after Hello was sent: meanwhile the agent has enough to do.
   filter_ = TRY(Filter::build());
   control_group_.emplace();
   ::malloc_trim(0);
@@ -194,7 +195,7 @@ void Server::close_report() {
 }
 
 void Server::on_signal(const wire::Signal& signal) {
-  // Of a job that has just ended, or is being ended anyway.
+  // The signal is for a job that has just ended, or is being ended anyway.
   if (!job_ || job_->launch.job != signal.job || job_->stage >= Job::Stage::ending) return;
   if (signal.number <= 0 || signal.number >= NSIG) return;
   say("event=signal {} number={}", name_of(job_->launch), signal.number);

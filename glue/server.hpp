@@ -58,9 +58,9 @@ struct Job {
   bool suspended = false;
   bool told = false;  // the agent has sent it a signal that is its owner's or HTCondor's word to end
   std::optional<ExitStatus> status;  // the main process has ended
-  std::optional<Error> failure;      // it was no job: to be told when the child is gone
+  std::optional<Error> failure;      // why the launch failed; told once the child is gone
   wire::JobEnded account;            // what is known so far
-  MemoryState memory;                // before it
+  MemoryState memory;                // of the container, before the job
   std::map<std::uint64_t, OpenedSession> sessions;
   std::optional<Pursuit> pursuit;  // a signal on its way to every process
   SteadyTime pursuit_until;

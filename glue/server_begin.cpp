@@ -9,7 +9,7 @@
 namespace glidepod::glue {
 
 namespace {
-// After a try that has removed nothing.
+// The pause after a try that has removed nothing.
 constexpr Milliseconds k_shm_pause = std::chrono::seconds(10);
 }  // namespace
 

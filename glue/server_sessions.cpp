@@ -86,7 +86,7 @@ void Server::on_close_session(const wire::CloseSession& message) {
     signal_child(session->second.supervisor, SIGTERM);
 }
 
-// They end with the job, whose end is told.
+// Sessions end with the job, whose end is told.
 void Server::forget_sessions() {
   for (const auto& [id, session] : job_->sessions) loop_.forget(session.report.get());
   job_->sessions.clear();

@@ -40,7 +40,7 @@ Fd open_master(const User& user) {
   Fd master(::open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC));
   const int code = errno;
   ::setfsuid(::geteuid());
-  // A change of user put the machine's default here, which may be anything.
+  // The change of user has set this to the machine's default, which may be anything.
   ::prctl(PR_SET_DUMPABLE, dumpable == 1 ? 1 : 0);
   errno = code;
   return master;

@@ -13,9 +13,9 @@ namespace glidepod::glue {
 // by the pod's manifest. Both outlive the container.
 inline const std::string k_shm = "/dev/shm";
 
-// By the init container, which has the pod's: writes into the folder which one that is.
+// Called by the init container, which has the pod's /dev/shm: writes into the folder which one that is.
 Result<void> note_pod_shm(const std::string& folder);
-// By what was noted there. False too where nothing was.
+// Whether this container has one of its own, by what was noted in the folder; false where nothing was noted.
 bool has_own_shm(const std::string& folder);
 
 // Whose something in the folder is, root aside; nothing where all is root's. No symbolic link is followed.

@@ -21,7 +21,8 @@ namespace glidepod::glue {
 
 namespace {
 
-// Rounds over one folder. Others may put the user's files there as fast as they are removed: hard links.
+// Most rounds over one folder: others may put the user's files there, by hard links, as fast as they are
+// removed.
 constexpr int k_most_rounds = 16;
 // A /dev/shm that the containers of a pod share, as pods of older templates have it, holds folders of other
 // users, where this one may have files. They are looked into no deeper, and no longer than the caller says:
@@ -36,7 +37,7 @@ Fd open_folder(int parent, const char* name, int flags = O_RDONLY) {
   return open_beneath(parent, name, flags | O_DIRECTORY);
 }
 
-// What lies there is memory, and counted as that.
+// What lies in such a folder is memory, and counted as that.
 bool is_memory(const Fd& folder) {
   struct statfs info {};
   return ::fstatfs(folder.get(), &info) == 0 && info.f_type == TMPFS_MAGIC;

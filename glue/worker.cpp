@@ -13,11 +13,11 @@ namespace glidepod::glue {
 
 namespace {
 
-// What is looked at without a child: a fraction of a millisecond's work.
+// Most entries that are looked at without a child: a fraction of a millisecond's work.
 constexpr std::size_t k_most_looked_at = 256;
-// Beside a job that uses its processors, a tenth of one.
+// A child gets a tenth of a processor beside a job that uses all of its own.
 constexpr int k_nice = 10;
-// Of a cleaner's time, for what other users have.
+// One part in so many of a cleaner's time goes to folders of other users.
 constexpr int k_foreign_part = 8;
 
 // Others of the same user must not look into this process, nor may it outlive glue; both are forgotten at a

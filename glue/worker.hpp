@@ -20,7 +20,7 @@ namespace glidepod::glue {
 // Short looks, without a child. True: something below the folders is the user's, or there is too much to
 // tell.
 bool may_have_files(const User& user, const std::vector<std::string>& folders);
-// The same of System V IPC too.
+// The same, with the user's System V IPC objects.
 bool may_have_left(const User& user, const std::vector<std::string>& folders);
 
 // A child of glue's own that works on a user's files and reports once, unless it is killed. Whoever drives it

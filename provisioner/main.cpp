@@ -188,7 +188,7 @@ void add_service_options(CLI::App& command, Arguments& arguments) {
           "--config", arguments.service.files,
           "settings, in PRP's form; may stand several times, later files win (default: those of PRP that "
           "exist: pod.conf, then osg_provisioner.conf or lancium_provisioner.conf)")
-      // What stands behind it is not another file but, for why, the job.
+      // Each --config takes one file: a word behind it is, for why, the job.
       ->allow_extra_args(false);
 }
 

@@ -22,7 +22,7 @@ struct Seen {
   std::map<std::string, std::string> unseen = {};
 };
 
-// Something of a pod that its cluster shall say too.
+// An Event of a pod, for its cluster to show.
 struct PodEvent {
   std::string pod, reason, message;  // the reason is one word
   bool warning = false;
@@ -46,7 +46,7 @@ class Backend {
   // Removes one pod, if it still is what it was seen to be.
   virtual void remove(const std::string& name, std::function<void(Result<void>)> done) = 0;
 
-  // As well as it can: nobody waits for it, and nothing is decided by it.
+  // Has the cluster show the event, if that works: nobody waits for it, and nothing is decided by it.
   virtual void tell(const PodEvent&, Time) {}
 
   // Nothing is tried again any more; what is under way is waited for.

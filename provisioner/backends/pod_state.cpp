@@ -17,7 +17,7 @@ namespace glidepod::provisioner {
 
 namespace {
 
-// So many starts of a pilot in one pod, and it is not given more time after each.
+// After so many starts in one pod a pilot gets no more time for each.
 constexpr std::int64_t k_crash_loop = 5;
 
 // The container that the provisioner's settings are about.
@@ -101,7 +101,7 @@ bool ended_well(const Json& status, const Json& pilot) {
          code.get<std::int64_t>() == 0;
 }
 
-// Whose doing the end is of a pod that has ended.
+// Whose doing it is that a pod has ended.
 PodEnd end_of(const Json& pod, const Json& pilot) {
   const auto &metadata = member(pod, "metadata"), &status = member(pod, "status");
   // Drained, preempted or deleted by hand; what ends by itself has no such time while it is looked at first.

@@ -51,7 +51,7 @@ Result<void> check_template(const Json& pod) {
   return {};
 }
 
-// Of a template: an API server would refuse it too.
+// The error of a template that an API server would refuse too.
 Error of_another_type(const Json::exception& problem) {
   return error("pod template: a field is of another type than in a pod ({})", problem.what());
 }
@@ -155,7 +155,7 @@ Result<Json> PodMaker::make(const Group& group, const std::string& name) const t
   close_devices(pod);
   set_placement(pod, group);
   TRY(set_volumes(pod, group));
-  // Of all but its name: pods that wait and would now be made otherwise are told by it.
+  // The hash of all but the pod's name: by it pods are told that wait and would now be made otherwise.
   auto& metadata = pod["metadata"];
   metadata["annotations"][k_made_as] = fmt::format("{:016x}", stable_hash(json_text(pod)));
   metadata["name"] = name;

@@ -82,7 +82,7 @@ void Pullers::wind_up() {
   calls_.wind_up();
 }
 
-// Once for all that has come at a time.
+// Looks once at all that has come at the same time.
 void Pullers::soon() {
   if (std::exchange(soon_, true) || winding_up_) return;
   calls_.later([this] { act(); });

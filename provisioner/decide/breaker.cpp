@@ -18,7 +18,7 @@ BreakerSays consult(Breaker& breaker, const GroupSupply& supply, const PolicySet
     if (works) breaker = {.open = false, .opened = {}, .closed = now, .next_canary = {}, .pause = {}};
   }
   if (!breaker.open) {
-    // What failed before it last closed has had its say.
+    // What failed before the breaker last closed counts no more.
     std::vector<Time> failed;
     for (const Outcome& o : supply.failures)
       if (o.at > breaker.closed) failed.push_back(o.at);

@@ -33,7 +33,7 @@ Counted counted_jobs(const Demand& demand, const Supply& supply, std::int64_t ca
     if (accounted == demand.priorities.group_of.end()) return jobs;
     auto& cores = quotas[accounted->second];
     const auto weight = static_cast<double>(group.cpus);
-    // Of two numbers that fit: a quota may be any.
+    // The minimum is taken as a double: a quota may be larger than any whole number here.
     const auto taken = static_cast<std::int64_t>(std::min(static_cast<double>(jobs), cores / weight));
     cores -= static_cast<double>(taken) * weight;
     if (taken < jobs) result.quota[group] = accounted->second;
@@ -59,7 +59,7 @@ Counted counted_jobs(const Demand& demand, const Supply& supply, std::int64_t ca
   return result;
 }
 
-// PRP's law, and what makes its number smaller. steps: told what had a say.
+// PRP's law, and what makes its number smaller. steps gets each rule that had a say.
 std::int64_t target_of(std::int64_t jobs, const GroupSupply& supply, const Policy& policy, bool no_node,
                        Time now, std::vector<Step>* steps) {
   const auto say = [steps](Step step) {
@@ -69,7 +69,7 @@ std::int64_t target_of(std::int64_t jobs, const GroupSupply& supply, const Polic
   say({Rule::law, {jobs, target}});
   if (policy.settings.waste_feedback && supply.wasted > 0 && target > 1) {
     const auto good = supply.used + supply.claimed + 1;
-    // To the nearest: one of many that was wasted takes nothing from a small target.
+    // Rounded to the nearest: one wasted pilot among many takes nothing from a small target.
     const auto all = good + supply.wasted;
     const auto lowered = std::max<std::int64_t>((2 * target * good + all) / (2 * all), 1);
     if (lowered < target) say({Rule::waste, {supply.wasted, supply.used + supply.claimed, target, lowered}});

@@ -133,7 +133,7 @@ struct Plan {
   std::optional<std::string> equal_shares;
   History history;  // for the next time
   std::int64_t submissions() const;
-  // Of the decision's group, with its image now, or in one of the named places.
+  // Whether the breaker of the decision's group is open, for its image now or in one of the named places.
   bool breaker_open(const Decision& decision) const;
 };
 

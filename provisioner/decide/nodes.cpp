@@ -8,7 +8,7 @@ namespace glidepod::provisioner {
 
 namespace {
 
-// How one pilot fared on a node, at last.
+// How one pilot fared on a node in the end.
 struct Fared {
   Time at;
   bool failed = false;
@@ -21,7 +21,7 @@ std::map<std::string, OnNode> all_fared(const Supply& supply) {
   for (const auto& [key, group] : supply.groups) {
     for (const auto& good : group.registrations)
       if (!good.node.empty()) result[good.node].try_emplace(good.pod, Fared{good.at, false, &group});
-    // That it joined the pool before says nothing any more.
+    // Of a pilot that failed, it says nothing any more that it had joined the pool.
     for (const auto* list : {&group.failures, &group.crashes, &group.refusals})
       for (const auto& bad : *list)
         if (!bad.node.empty()) result[bad.node].insert_or_assign(bad.pod, Fared{bad.at, true, &group});
@@ -50,7 +50,7 @@ std::vector<Fared> in_order(const OnNode& pilots) {
 
 void judge_nodes(std::map<std::string, NodeMemory>& nodes, const Supply& supply,
                  const PolicySettings& settings, Time now) {
-  // What has been left alone for so long is as good as any other.
+  // A node that was left alone for so long is as good as any other.
   std::erase_if(nodes, [&](const auto& entry) {
     return settings.node_failures == 0 || entry.second.until + settings.breaker_longest_pause < now;
   });

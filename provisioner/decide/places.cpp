@@ -139,7 +139,7 @@ bool Placing::take(const Group& group) {
   std::size_t best = places_.size();
   const auto before = [](const Place& a, const Place& b) {
     const auto wa = a.policy->weight, wb = b.policy->weight;
-    // One without a weight has only what the others do not take.
+    // A place without a weight has only what the others do not take.
     if (wa == 0 || wb == 0) return wa != wb ? wa > wb : a.live < b.live;
     return a.live * wb != b.live * wa ? a.live * wb < b.live * wa : wa > wb;
   };

@@ -30,7 +30,7 @@ class Limits {
     if (s.max_pods > 0) limits_.push_back({Rule::max_pods, s.max_pods - live});
   }
   bool any() const { return !limits_.empty() || quota_ || placing_; }
-  // Takes one pod of the group from them, or says which has none left.
+  // Takes one pod of the group from all limits, or says which of them has none left.
   std::optional<Rule> take(const Group& group) {
     const auto limit = std::ranges::find_if(limits_, [](const Limit& l) { return l.left <= 0; });
     if (limit != limits_.end()) return limit->rule;
@@ -100,12 +100,12 @@ struct Turn {
   }
 };
 
-// A tenth is told; what is beyond any priority is not.
+// Priorities are told in tenths, and none above what any owner can have.
 std::int64_t tenths(double priority) {
   return std::llround(std::clamp(priority, 0.0, 1e15) * 10);
 }
 
-// That others come first, where a limit has made it less.
+// Says that others come first, where a limit has lowered what the group gets.
 void tell_priorities(Decision& decision, const std::map<std::string, Owner>& owners, double best) {
   auto own = std::numeric_limits<double>::max();
   for (const auto& [name, count] : decision.demand.owners)

@@ -59,11 +59,11 @@ struct Step {
   std::string place = {};  // empty: of all together
 };
 
-// The only wording of rules; the second without the name of the place.
+// The only place where rules are put into words; text_there() leaves the place's name out.
 std::string text(const Step& step);
 std::string text_there(const Step& step);
 
-// One word for programs and files, which stays what it is.
+// The rule as one word, for programs and files; it never changes.
 std::string_view key(Rule rule);
 std::optional<Rule> rule_named(std::string_view key);
 

@@ -11,7 +11,7 @@ namespace glidepod::provisioner {
 // take of that, so that nobody's jobs keep another's from being read.
 class AnswerBudget {
  public:
-  // Of this thread.
+  // What this thread has used.
   static std::chrono::nanoseconds processor_time();
   using Clock = std::function<std::chrono::nanoseconds()>;
   explicit AnswerBudget(Clock clock = processor_time) : clock_(std::move(clock)) {}

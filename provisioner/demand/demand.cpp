@@ -201,7 +201,7 @@ CondorDemand::CondorDemand(condor::CommandRunner& runner, HtcondorSettings setti
                 settings_.force_namespace_matching == NamespaceMatching::pattern),
       query_(job_query(settings_, name_space, matching, taken)) {}
 
-// Of one schedd.
+// What one schedd has answered.
 struct CondorDemand::Groups {
   std::map<Group, GroupDemand> demand;
   std::map<Group, ImageTally> images;
@@ -258,7 +258,7 @@ void CondorDemand::fetch(std::function<void(Demand)> done) {
                          !end ? end.error().in("list of schedds").message() : query_.error().message();
                      return fetch->finish();
                    }
-                   // The same order in every cycle; asked from the back.
+                   // Sorted, so that every cycle has the same order; schedds are asked from the back.
                    std::sort(fetch->schedds.begin(), fetch->schedds.end(), std::greater<>());
                    fetch->schedds.erase(std::unique(fetch->schedds.begin(), fetch->schedds.end()),
                                         fetch->schedds.end());

@@ -46,7 +46,7 @@ class DemandSource {
   virtual ~DemandSource() = default;
   // Calls done once, from the loop. Not to be called again before that.
   virtual void fetch(std::function<void(Demand)> done) = 0;
-  // Of what was fetched last something was decided, which is now carried out.
+  // Called once something was decided by the last fetch, and is now carried out.
   virtual void follow_up(std::chrono::sys_seconds) {}
 };
 
@@ -59,7 +59,7 @@ class CondorDemand : public DemandSource {
   CondorDemand(condor::CommandRunner& runner, HtcondorSettings settings, PolicySettings policy,
                const std::string& name_space, Namespace matching, const std::string& taken = {});
   void fetch(std::function<void(Demand)> done) override;
-  // Goes on from which schedds another one has seen, as far as they still count.
+  // Takes over which schedds the other one has seen, as far as they still count.
   void inherit(const CondorDemand& other);
   void set_clock(std::function<SteadyTime()> clock) { clock_ = std::move(clock); }  // for tests
 
@@ -98,7 +98,8 @@ struct QueryPart {
   enum class From : std::uint8_t { status, universe, name_space, pilots, settings };
   From from;
   std::string expression;
-  std::string asked = {};  // of a schedd, where that is more: what comes back and does not meet it is told
+  // What a schedd is asked for, where that is more: jobs that come back and do not meet expression are told.
+  std::string asked = {};
 };
 std::vector<QueryPart> query_parts(const HtcondorSettings& settings, const std::string& name_space,
                                    CondorDemand::Namespace matching, const std::string& taken = {});

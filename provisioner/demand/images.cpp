@@ -29,7 +29,7 @@ void ImageTally::add(const std::string& owner, const std::string& image, std::in
     counts[image] += jobs;
     return;
   }
-  // There is no place: all lose what the least has, and so does this one.
+  // No place is free: all images lose what the least has, and so does this one.
   const auto of = [](const auto& entry) { return entry.second; };
   const auto least = std::min(jobs, of(*std::ranges::min_element(counts, {}, of)));
   for (auto& entry : counts) entry.second -= least;
@@ -49,7 +49,7 @@ std::vector<ImageDemand> ImageTally::most_wanted() const {
   std::vector<ImageDemand> result;
   result.reserve(all.size());
   for (const auto& [image, idle] : all) result.push_back({image, idle});
-  // In the order of their names by now.
+  // So far they are in the order of their names, which equal counts keep.
   std::ranges::stable_sort(result, std::greater<>(), &ImageDemand::idle);
   if (result.size() > k_most_images) result.resize(k_most_images);
   return result;

@@ -33,7 +33,7 @@ bool is_namespace_pattern(std::string_view text) {
 std::string asks_for_namespace(const std::string& name_space, NamespaceMatching matching) {
   if (matching != NamespaceMatching::pattern)
     return fmt::format("RequestK8SNamespace =?= {}", condor::quote(name_space));
-  // Of ifThenElse only one branch is evaluated, of which regexp() gets no pattern that was not looked at.
+  // ifThenElse evaluates one branch only, so that regexp() gets no pattern that was not looked at.
   return fmt::format(
       R"(ifThenElse({}, regexp(strcat("^(?:", RequestK8SNamespace, ")$"), {}), false) =?= true)",
       may_be_matched(), condor::quote(name_space));

@@ -25,10 +25,10 @@ struct Priorities {
   std::map<std::string, std::string> group_of;
 };
 
-// Reads them, an ad after the other.
+// Reads priorities and quotas, an ad after the other.
 class PrioritiesReader {
  public:
-  // Ads that are none of it change nothing.
+  // Ads of another kind change nothing.
   void read(const condor::Ad& ad);
   Priorities result() const;
 

@@ -4,7 +4,7 @@
 
 namespace glidepod::provisioner {
 
-// Of what nobody limits: more than there can be.
+// Stands for what nobody limits: more than there can be.
 inline constexpr std::int64_t k_unlimited = std::int64_t{1} << 60;
 
 // What a pod asks a cluster for, a job asks a pod for, or either has left. pods: jobs, where a pod is meant.

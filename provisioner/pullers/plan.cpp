@@ -40,7 +40,7 @@ class Planner {
       if (puller.node != key.node || puller.image != key.image)  // as good as impossible by chance
         return {wanted, State::lost, "Taken", {}};
       wanted_.insert(name);
-      // One that is on its way out was of nobody any more: a new one comes after it.
+      // A puller that is being deleted was nobody's any more: a new one comes after it.
       if (puller.ending) return {wanted, State::pulling, {}, {}};
       return {wanted, puller.state, puller.reason, puller.message};
     }

@@ -102,7 +102,7 @@ Puller read_puller(const Json& pod) {
     if (!member(state, "running").is_null() || !text_view(container, "imageID").empty())
       result.state = State::ready;
     if (const Json& ended = member(state, "terminated"); !ended.is_null())
-      // A kubelet that never began it says so, too.
+      // This is also what a kubelet says that never began the container.
       result.state = text_view(ended, "reason") == "ContainerStatusUnknown" ? State::lost : State::ready;
     switch (kube::waiting_of(text_view(waiting, "reason"))) {
       case kube::Waiting::pull:

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int k_parallel_actions = 4;
 constexpr std::size_t k_longest_refusal = 300;
-// So long the last priorities count where the negotiator's ads are gone.
+// How long the last priorities count once the negotiator's ads are gone.
 constexpr Seconds k_believed_after{600};
 // Priorities move with usage over a day.
 constexpr Seconds k_priorities_last{180};

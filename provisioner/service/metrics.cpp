@@ -141,7 +141,7 @@ void Metrics::decided(const Observation& seen, const Plan& plan) {
     ++decisions_[index_of(decision.verdict)];
     idle += decision.demand.idle;
   }
-  // Not those of images that are not used any more.
+  // Without breakers of images that are not used any more.
   const auto open = std::ranges::count_if(
       plan.decisions, [&plan](const Decision& decision) { return plan.breaker_open(decision); });
   single(text, "groups", "gauge", "Groups of jobs and pods", plan.decisions.size());

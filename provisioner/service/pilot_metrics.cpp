@@ -60,7 +60,7 @@ void PilotMetrics::saw(const Observation& seen) {
       if (before != last_.end()) last.insert(*before);
       continue;
     }
-    // What there was before the first look another one may have counted.
+    // Another instance may have counted what there was before the first look.
     if (before != last_.end() || looked_)
       add_difference(binds_, *now->second, before == last_.end() ? BindCounts{} : before->second);
     last[pod.name] = *now->second;

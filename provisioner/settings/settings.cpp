@@ -386,7 +386,7 @@ const char* used_instead(std::string_view section, std::string_view key) {
   return of_backend ? "that of [k8s] is" : nullptr;
 }
 
-// In place of a secret: another number for another value, which says nothing of either.
+// Shown in place of a secret: a number, another one for each value, that says nothing of it.
 std::string hidden(const std::string& value) {
   static std::map<std::string, std::size_t> numbers;
   return fmt::format("(hidden, {})", numbers.emplace(value, numbers.size() + 1).first->second);
@@ -444,7 +444,7 @@ class Reading {
     for (const auto& [section, names] : all)
       for (const auto& name : names) {
         write_down(ini, section, name);
-        // PRP's files say the same in both places.
+        // PRP's files have such a key in both places, with the same value: that needs no note.
         const auto* instead = used_instead(section, name);
         if (instead && same(ini.get(section, name), ini.get("k8s", name))) continue;
         if (instead) note(section, name, fmt::format("'{}' in [{}] is not used: {}", name, section, instead));
@@ -515,7 +515,7 @@ class Reading {
   static std::string at(const Place* place, const std::string& text) {
     return place ? fmt::format("{}: {}", place->where, text) : text;
   }
-  // One a line: what stands in [DEFAULT] is wrong for each section that sees it.
+  // One problem a line: what stands in [DEFAULT] is wrong for each section that sees it.
   void problem(const Place* place, std::string text) {
     const auto where = place ? place->where : "";
     const auto told = [&where](const Problem& other) { return !where.empty() && other.where == where; };

@@ -6,7 +6,7 @@ namespace glidepod::provisioner {
 
 namespace {
 
-// How long a change of what comes may be felt.
+// How long a change in the jobs that come may be felt.
 constexpr Seconds k_settling{2 * 3600};
 
 // What each gets if nobody can have more without somebody who has no more than that having less.

@@ -19,7 +19,7 @@ class World {
   void create(const Group& group, std::int64_t count, std::size_t place = 0);
   // Pods are kept from these nodes from now on.
   void avoid(std::vector<std::string> nodes);
-  // Only pods that supply told of.
+  // To be called for pods of the supply only.
   void remove(const std::string& name);
 
   Demand demand() const;

@@ -52,7 +52,7 @@ std::vector<Finding> findings(const Scene& scene) {
   const auto stops = [](const Finding& finding) { return finding.weight == Finding::Weight::stops; };
   if (idle && std::ranges::none_of(result, stops)) {
     auto more = of_pods_with_any_status(scene);
-    // Said as a reason, they are no note as well.
+    // Requirements that are told as a reason are not told as a note again.
     const auto unmet = [&stops](const Finding& finding) {
       return finding.key == "requirements" && stops(finding);
     };

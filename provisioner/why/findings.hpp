@@ -59,13 +59,14 @@ struct Scene {
 // The first reason first. Never empty.
 std::vector<Finding> findings(const Scene& scene);
 
-// Their parts. Of the job and the rules for it alone: once something here stops it, the rest has no say.
+// The parts of findings(). of_job: the job and the rules for it alone; once something here stops it, the rest
+// has no say.
 std::vector<Finding> of_job(const Scene& scene);
-// Of an idle job that pilots take: whether somebody decides, what, and what became of it. Throws where the
-// status is none.
+// of_pods: for an idle job that pilots take, whether somebody decides, what, and what became of it. Throws
+// where the status is none.
 std::vector<Finding> of_pods(const Scene& scene);
-// Of these, whether somebody decides, and what. coming: pods are on their way to the job, so that a rule that
-// holds others back is no reason.
+// of_decision: the part of of_pods on whether somebody decides, and what. coming: pods are on their way to
+// the job, so that a rule that holds others back is no reason.
 std::vector<Finding> of_decision(const Scene& scene, bool coming);
 // How much of a free pod of this group the job fills in percent: of its CPUs or memory, whichever is more.
 double fill_of(const condor::Ad& job, const Group& pod);

@@ -50,7 +50,7 @@ Finding gone(const Ad& job) {
           .change = "nothing; to run it again, submit it again"};
 }
 
-// What a job that is not idle does; none of an idle one.
+// What a job that is not idle does; nothing for an idle one.
 std::vector<Finding> of_status(const Ad& job) {
   const auto status = job.evaluate("JobStatus").integer;
   const auto note = [](std::string key, std::string what, std::string seen) {
@@ -87,7 +87,7 @@ void add_ignored(const Scene& scene, std::vector<Finding>& result) {
     }
 }
 
-// As what the pilots' START compares.
+// A number of the job, as the pilots' START compares it.
 double number(const Ad& job, std::string_view name) {
   const auto value = job.evaluate(name);
   return value.is(condor::Value::Type::integer) ? static_cast<double>(value.integer) : value.real;
