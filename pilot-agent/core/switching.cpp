@@ -332,9 +332,11 @@ void Core::check_switch(Container& container, Time now) {
     const bool silent = step.trouble.kind == Trouble::Kind::none;
     const std::string why = silent ? std::string("no answer from the node") : step.trouble.message;
     // A node that meanwhile started another container is well: it is this image that it says nothing of.
-    // (podman opens an image's /etc/passwd, and waits there for ever if that is a FIFO.)
-    if (silent && step.leg == Leg::target && step.answered && node_worked_ > step.answered_at)
-      step.trouble = {Trouble::Kind::unknown, why, false, true};
+    // (podman opens an image's /etc/passwd, and waits there for ever if that is a FIFO.) Nobody is held for
+    // it: a large image may just take as long.
+    if (silent && container.glue == 0 && step.leg == Leg::target && step.answered &&
+        node_worked_ > step.answered_at)
+      step.trouble = {Trouble::Kind::unknown, why, false, false};
     const bool untouched = (step.leg == Leg::calm || step.leg == Leg::size) && container.glue != 0;
     return fail_switch(container, wire::Fault::infrastructure,
                        fmt::format("not ready in {} s: {}", policy_.bind_deadline.count(), why),

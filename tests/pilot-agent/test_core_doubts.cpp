@@ -146,7 +146,7 @@ TEST_CASE("doubts: the kubelet's own limit on pulls is nobody's fault, and is wa
   CHECK(h.last<Launch>().client == client);
 }
 
-TEST_CASE("doubts: where the node starts others and says nothing of an image, the image is in doubt") {
+TEST_CASE("doubts: where the node starts others and says nothing of an image, the pilot is not at fault") {
   for (const bool another : {true, false}) {
     Harness h(2);
     const ClientId silent = h.ask(k_doubted, wire::Verb::test);
@@ -160,7 +160,8 @@ TEST_CASE("doubts: where the node starts others and says nothing of an image, th
     h.pass(540s);
     CHECK(h.last<Fail>().client == silent);
     CHECK(h.last<Fail>().message == "not ready in 600 s: no answer from the node");
-    CHECK(h.last<Fail>().fault == (another ? wire::Fault::doubt : wire::Fault::infrastructure));
+    CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+    CHECK(h.core.snapshot().doubts.size() == (another ? 1 : 0));
     CHECK(h.core.snapshot().failures == (another ? 0 : 1));
   }
 }

@@ -16,7 +16,7 @@ Policy beside() {
 }
 
 struct Beside : Harness {
-  explicit Beside(int count = 1, Policy policy = beside()) : Harness(count, policy) {}
+  explicit Beside(int count = 1, const Policy& policy = beside()) : Harness(count, policy) {}
   std::vector<WantedImage> wanted() const { return kube::read_wanted(last<Want>().text); }
   std::vector<std::string> images() const {
     std::vector<std::string> result;

@@ -20,7 +20,7 @@ constexpr Time k_later{2000s};
 // The main process has ended at k_exit, and nothing was left of the job then.
 EndFacts said(ExitStatus status, std::uint32_t oom_kills = 0) {
   EndFacts facts;
-  facts.exited = wire::Exited{1, status, 0, oom_kills, 128 * 1024, 127 * 1024 + 1};
+  facts.exited = wire::Exited{1, status, 0, oom_kills, 128L * 1024, 127L * 1024 + 1};
   facts.exited_at = k_exit;
   facts.ended_at = k_exit;
   facts.request_mib = 64;
@@ -33,7 +33,7 @@ EndFacts silent(const char* reason, int code) {
   facts.gone_at = k_exit;
   facts.container_by = k_exit + 10s;
   facts.container = kube::Termination{reason, "", code, 0, {}};
-  facts.limit_kib = 128 * 1024;
+  facts.limit_kib = 128L * 1024;
   return facts;
 }
 
@@ -129,31 +129,31 @@ TEST_CASE("ending: what facts mean") {
            Row{"OOMKilled after a goodbye", goodbye(silent("OOMKilled", 137), -30s), Kind::lost},
            Row{"Error 137", silent("Error", 137), Kind::lost},
            Row{"Error 137, far from the limit",
-               with(silent("Error", 137), [](EndFacts& f) { f.last_seen_kib = 100 * 1024; }), Kind::lost},
+               with(silent("Error", 137), [](EndFacts& f) { f.last_seen_kib = 100L * 1024; }), Kind::lost},
            Row{"Error 137, close to the limit",
-               with(silent("Error", 137), [](EndFacts& f) { f.last_seen_kib = 120 * 1024; }),
+               with(silent("Error", 137), [](EndFacts& f) { f.last_seen_kib = 120L * 1024; }),
                Kind::out_of_memory},
            Row{"Error 137, a tenth from the limit",
-               with(silent("Error", 137), [](EndFacts& f) { f.last_seen_kib = 128 * 1024 / 10 * 9; }),
+               with(silent("Error", 137), [](EndFacts& f) { f.last_seen_kib = 128L * 1024 / 10 * 9; }),
                Kind::out_of_memory},
            Row{"Error 137, no limit known",
                with(silent("Error", 137),
                     [](EndFacts& f) {
                       f.limit_kib = 0;
-                      f.last_seen_kib = 120 * 1024;
+                      f.last_seen_kib = 120L * 1024;
                     }),
                Kind::lost},
            Row{"the same, SIGTERM before",
                with(gone(cleaning(said(k_term), {}), 0s),
                     [](EndFacts& f) {
                       f.container = kube::Termination{"Error", "", 137, 0, {}};
-                      f.limit_kib = f.last_seen_kib = 128 * 1024;
+                      f.limit_kib = f.last_seen_kib = 128L * 1024;
                     }),
                Kind::lost},
            Row{"the same, by the agent itself",
                with(silent("Error", 137),
                     [](EndFacts& f) {
-                      f.last_seen_kib = 120 * 1024;
+                      f.last_seen_kib = 120L * 1024;
                       f.given_up = true;
                     }),
                Kind::lost},

@@ -59,6 +59,7 @@ TEST_CASE("likely: it comes to rest, whatever there is") {
     lately.ran(fmt::format("image-{}", i * i % 23), fmt::format("owner-{}", i % 7));
   CHECK(lately.all().size() <= Lately::k_most);
   std::vector<Free> free;
+  free.reserve(24);
   for (int i = 0; i < 24; ++i)
     free.push_back({fmt::format("image-{}", i % 5), i % 3 == 0 ? "" : fmt::format("owner-{}", i % 7),
                     i % 4 != 0, false});
