@@ -81,16 +81,13 @@ Result<Address> parse_address(std::string_view line) {
   auto text = line.substr(begin == std::string_view::npos ? line.size() : begin + 1);
   text = text.substr(0, text.find_first_of("?>"));
   const auto colon = text.rfind(':');
-  if (colon == std::string_view::npos || colon == 0)
+  auto host = text.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (colon == std::string_view::npos || host.empty())
     return error("'{}' is not a starter's address", one_line(line, 100));
-  Address address;
   const std::int64_t port = TRY(parse_integer(text.substr(colon + 1)));
   if (port <= 0 || port > 65535) return error("'{}' has no valid port", one_line(line, 100));
-  address.port = static_cast<std::uint16_t>(port);
-  address.host = text.substr(0, colon);
-  if (address.host.front() == '[' && address.host.back() == ']')
-    address.host = address.host.substr(1, address.host.size() - 2);
-  return address;
+  return Address{std::string(host), static_cast<std::uint16_t>(port)};
 }
 
 bool is_proof_folder(std::string_view path) {

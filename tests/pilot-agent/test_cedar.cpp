@@ -36,7 +36,8 @@ TEST_CASE("cedar: a daemon's address, as its address file has it") {
   CHECK(address.value().host == "10.1.2.3");
   CHECK(address.value().port == 4567);
   CHECK(parse_address("<[fd00::1]:9618>").value().host == "fd00::1");
-  for (const auto* wrong : {"", "<>", "10.1.2.3:4567", "<10.1.2.3>", "<10.1.2.3:0>", "<:1>", "<a:99999>"})
+  for (const auto* wrong :
+       {"", "<>", "10.1.2.3:4567", "<10.1.2.3>", "<10.1.2.3:0>", "<:1>", "<[]:1>", "<a:99999>"})
     CHECK(!parse_address(wrong));
 }
 
