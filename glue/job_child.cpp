@@ -130,7 +130,7 @@ class JobChild {
   }
 
   // Read by the job's own rights. The kernel takes the same blanks and the same length (fs/binfmt_script.c).
-  static void read_interpreter(const char* file, std::array<char, 128>& interpreter) {
+  static void read_interpreter(const char* file, decltype(ChildReport::interpreter)& interpreter) {
     std::array<char, 256> line{};
     const int fd = ::open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     const ssize_t got = fd < 0 ? -1 : ::read(fd, line.data(), line.size());

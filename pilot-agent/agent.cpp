@@ -119,9 +119,8 @@ void Agent::get_first_pod() {
       others_ = core_.others(*pod);
       if (!others_.empty())
         spdlog::info(
-            "event=beside containers={} reason=\"the pod has these beside pilot and payload containers: when "
-            "the "
-            "pilot has ended, it has the kubelet end them\"",
+            "event=beside containers={} reason=\"the pod has these beside pilot and payload "
+            "containers: when the pilot has ended, it has the kubelet end them\"",
             fmt::join(others_, ","));
     } else {
       spdlog::error("event=api_failed what=\"get this pod\" reason={}", quoted(pod.error().message()));
