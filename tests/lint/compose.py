@@ -62,6 +62,7 @@ def add(objects, more):
     for value in more:
         if identity(value) in there:
             raise Problem(f"{identity(value)} stands twice")
+        there.add(identity(value))
         objects.append(value)
 
 
@@ -204,6 +205,7 @@ def move(objects, namespace):
             value["metadata"]["name"] = namespace
         elif value["kind"] not in CLUSTER_WIDE:
             value["metadata"]["namespace"] = namespace
+    add([], objects)
 
 
 def replace_image(objects, image):
