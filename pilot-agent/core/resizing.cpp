@@ -102,6 +102,7 @@ void Core::begin_sizing(Container& container, Time now) {
   step.answered = false;
   step.pull_deadline.reset();
   step.unclear_until.reset();
+  step.mute_until.reset();
   const Amount slot = step.waiting->request.slot_size;
   sizing_ = Sizing{container.name, slot, now + policy_.resize_patience / 3, now + policy_.resize_patience};
   container.last_used = now;

@@ -20,9 +20,10 @@ Policy sized() {
 
 // A pod of two payload containers that share four CPUs and 4 GiB; each may have all.
 struct Sized : Harness {
-  explicit Sized(const Policy& policy = sized(), Core::Earlier earlier = Core::Earlier::none)
-      : Harness(2, policy, 0, earlier, [](kube::Pod& made) {
-          for (std::size_t i : {1U, 2U}) made.containers[i].size = made.statuses[i].size = {k_half, k_all};
+  explicit Sized(const Policy& policy = sized(), Core::Earlier earlier = Core::Earlier::none,
+                 const Amount& limit = k_all)
+      : Harness(2, policy, 0, earlier, [&limit](kube::Pod& made) {
+          for (std::size_t i : {1U, 2U}) made.containers[i].size = made.statuses[i].size = {k_half, limit};
           made.payload_size = Size{k_all, {8000, 8 * k_whole_gib}};
         }) {
     slot_size = k_half;
@@ -363,4 +364,229 @@ TEST_CASE("core: after an earlier agent, nobody knows what was asked") {
   CHECK(h.core.watching());
   h.pass(90s);
   CHECK(*h.core.next_deadline() > h.now);
+}
+
+TEST_CASE("core: a slot of which half is not known asks for no size") {
+  for (const Amount& slot : {Amount{0, k_whole_gib}, Amount{1000, 0}}) {
+    Sized h;
+    h.slot_size = slot;
+    h.ask(k_image_a);
+    CHECK(h.count<SendBeat>() == 0);
+    CHECK(h.count<Patch>() == 1);
+  }
+}
+
+TEST_CASE("core: a container without a limit is large enough for any slot") {
+  Harness h(1, sized());
+  h.slot_size = k_all;
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  CHECK(h.count<Launch>() == 1);
+}
+
+TEST_CASE("core: what a pod was made with is enough for its jobs, what an earlier agent has left is not") {
+  for (const auto earlier : {Core::Earlier::none, Core::Earlier::some}) {
+    Sized h(sized(), earlier, k_quarter);
+    if (earlier == Core::Earlier::some) {
+      for (int i = 0; i < 2; ++i) {
+        h.patched_attempt(static_cast<std::uint64_t>(i) + 1);
+        h.goodbye(i);
+        h.hello(i);
+        h.runs_home(i);
+      }
+      h.pass(90s);
+    }
+    h.ask(k_image_a);
+    h.used();
+    h.resize_failed(404);
+    CHECK(h.count<Fail>() == (earlier == Core::Earlier::some ? 1 : 0));
+    if (earlier == Core::Earlier::none) continue;
+    // So it is of what is asked for later, whether the container has it or would be given it.
+    const int patches = h.count<Patch>();
+    for (const char* image : {"reg.example/pilot:1", "docker.io/library/b:1"}) h.ask(image);
+    CHECK(h.count<Fail>() == 3);
+    CHECK(h.last<Fail>().message == "its payload container cannot be given its slot's memory");
+    CHECK(h.count<Patch>() == patches);
+    CHECK(h.core.snapshot().failures == 3);
+  }
+}
+
+TEST_CASE("core: a container that is told its image before anybody can size it gets its size after that") {
+  Sized h;
+  h.slot_size = {};
+  h.ask(k_image_b, wire::Verb::exec, "bob", 20002);
+  h.switch_to(0, k_image_b, k_digest_b);
+  h.ask(k_image_a);
+  h.patch_failed(0);    // no answer
+  h.patch_failed(403);  // and the way home is refused
+  REQUIRE(h.state(1) == State::broken);
+  h.slot_size = k_half;
+  h.ask(k_image_a);
+  CHECK(h.count<SendBeat>() == 0);
+  h.patched();
+  h.goodbye(1);
+  h.hello(1);
+  h.runs(1, k_image_a, "docker.io/library/a@" + k_digest_a);
+  CHECK(h.count<Launch>() == 1);
+  CHECK(h.count<SendBeat>() == 1);
+  h.tell();
+  CHECK_FALSE(h.core.watching());  // glue is asked, and not the API
+  h.used();
+  CHECK(h.size_asked(1) == Size{k_half, k_half});
+  h.resize_taken();
+  h.in_force();
+  CHECK(h.count<Launch>() == 2);
+  CHECK(h.noted("how=switched"));
+}
+
+TEST_CASE("core: a job whose time is over while its container gets its size has done nothing to that") {
+  Policy policy = sized();
+  policy.bind_deadline = 5s;
+  Sized h(policy);
+  h.ask(k_image_a);
+  h.used();
+  h.resize_taken();
+  h.pass(5s);
+  CHECK(h.count<Fail>() == 1);
+  CHECK(h.state() == State::idle);
+  h.pass(5s);
+  CHECK(h.count<Patch>() == 0);
+  h.ask(k_image_a);
+  CHECK(h.count<Resize>() == 1);  // what was asked for may yet come about
+  CHECK(h.count<Patch>() == 1);
+}
+
+TEST_CASE("core: how long an image took to start limits nothing while the container gets its size") {
+  Policy policy = sized();
+  policy.spares = 1;
+  Sized h(policy);
+  h.slot_size = {};
+  h.ask(k_image_a, wire::Verb::exec, "bob", 20002);
+  h.switch_to(0, k_image_a, k_digest_a);
+  REQUIRE(h.state(1) == State::switching);  // made ready for others
+  h.answer(h.last<Patch>(), {});
+  h.goodbye(1);
+  h.runs(1, k_image_a, "docker.io/library/a@" + k_digest_a);
+  h.end_job(0);
+  h.slot_size = k_half;
+  h.ask(k_image_a);
+  h.pass(29s);
+  h.hello(1);
+  CHECK(h.count<SendBeat>() > 0);
+  h.pass(1s);  // then a silent glue would have been given up
+  CHECK(h.count<Fail>() == 0);
+  h.used();
+  h.resize_taken();
+  h.in_force();
+  CHECK(h.count<Launch>() == 2);
+}
+
+TEST_CASE("core: what the API refuses for now changes no size, and whoever waits goes on") {
+  Sized h;
+  h.ask(k_image_a);
+  h.used();
+  h.slot_size = {};
+  h.ask(k_image_b, wire::Verb::exec, "bob", 20002);
+  CHECK(h.count<Patch>() == 0);
+  h.resize_failed(429);
+  CHECK(h.count<Patch>() == 2);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.used();  // it is tried once more
+  h.resize_failed(429);
+  h.end_job();
+  const int beats = h.count<SendBeat>();
+  h.slot_size = k_all;  // as it was made
+  h.ask(k_image_a);
+  CHECK(h.state(0) == State::running);
+  CHECK(h.count<SendBeat>() == beats);
+}
+
+TEST_CASE("core: an answer from an API server that is behind does not delay what the status has shown") {
+  Sized h;
+  h.ask(k_image_a);
+  h.used();
+  h.slot_size = {};
+  h.ask(k_image_b, wire::Verb::exec, "bob", 20002);
+  const Resize question = h.last<Resize>();
+  for (const auto& change : question.changes)
+    for (std::size_t i : {1U, 2U})
+      if (h.pod.containers[i].name == change.container)
+        h.pod.containers[i].size = h.pod.statuses[i].size = change.size;
+  h.pod.generation = h.pod.observed_generation = 5;
+  h.pod.resource_version = "9";
+  h.tell();
+  CHECK(h.count<Patch>() == 0);
+  h.pod.resource_version = "8";
+  h.core.on_resized(question.attempt, h.pod, h.now);
+  h.take();
+  CHECK(h.count<Patch>() == 2);
+}
+
+TEST_CASE("core: one reason why a container was not resized is said once") {
+  Sized h;
+  const auto said = [&h] {
+    return std::ranges::count_if(h.all, [](const Action& action) {
+      const auto* note = std::get_if<Note>(&action);
+      return note != nullptr && note->text.starts_with("event=not_resized");
+    });
+  };
+  for (const int status : {429, 429, 503}) {
+    h.ask(k_image_a, wire::Verb::test);
+    h.used();
+    h.resize_failed(status);
+    h.patch_failed(422, "denied request: registry");
+    h.pass(90s);
+  }
+  CHECK(said() == 2);
+}
+
+TEST_CASE("core: a warm container whose glue does not say what it has in use is made anew") {
+  Sized h;
+  h.first_job();
+  h.end_job();
+  h.slot_size = k_quarter;
+  h.ask(k_image_a);
+  const int patches = h.count<Patch>();
+  h.pass(3s);
+  CHECK(h.count<Launch>() == 1);
+  CHECK(h.count<Patch>() == patches + 1);
+}
+
+TEST_CASE("core: a warm container that turns out to run something else gets its image after its size") {
+  Sized h;
+  h.slot_size = {};
+  h.ask(k_image_a);
+  h.patched();
+  h.goodbye();
+  h.hello();
+  h.end_job();
+  h.slot_size = k_quarter;
+  h.ask(k_image_a);
+  REQUIRE(h.state() == State::switching);
+  h.runs_home(0);
+  CHECK(h.noted("event=doubtful"));
+  const int patches = h.count<Patch>();
+  h.used();
+  h.resize_taken();
+  h.in_force();
+  h.resize_taken();
+  h.in_force();
+  CHECK(h.count<Launch>() == 1);
+  CHECK(h.count<Patch>() == patches + 1);
+}
+
+TEST_CASE("core: a container whose job is gone before it has its size is free once it has it") {
+  Sized h;
+  h.first_job();
+  h.end_job();
+  h.slot_size = k_quarter;
+  const ClientId client = h.ask(k_image_a);
+  h.used();
+  h.core.on_client_gone(client, h.now);
+  for (int round = 0; round < 2; ++round) {
+    h.resize_taken();
+    h.in_force();
+  }
+  CHECK(h.state() == State::idle);
+  CHECK(h.count<Launch>() == 1);
 }
