@@ -106,6 +106,7 @@ struct Harness {
     request.job = "1.0";
     request.any_image = image.empty();
     request.disk_kib = disk_kib;
+    request.slot = slot;
     request.slot_size = slot_size;
     request.memory_mib = memory_mib;
     core.on_bind(request, now);
@@ -226,6 +227,7 @@ struct Harness {
   bool ids_known;
   std::int64_t disk_kib = 0;    // of the slots
   std::int64_t memory_mib = 0;  // that jobs ask for
+  std::string slot;             // its name
   kube::Amount slot_size;
   std::uint64_t last_id = 0;
   std::vector<Action> all;

@@ -118,7 +118,9 @@ TEST_CASE("core: what a container ran is learnt after its next switch has begun,
   h.hello();
   h.end_job();
   const std::string of_a = "test://" + h.id(0);
+  CHECK(h.core.watching());
   h.ask(k_image_b);
+  CHECK_FALSE(h.core.watching());  // the API has to answer first
   h.patched();
   const auto told = [&](const std::string& id, const std::string& image) {
     h.status(0).state = ContainerStatus::State::running;
@@ -444,4 +446,62 @@ TEST_CASE("core: a reservation ends when its slot asks for something else") {
     h.ask("", wire::Verb::exec, "uid:0");
     CHECK(h.state(0) == State::reserved);
   }
+}
+
+TEST_CASE("core: a reservation ends by a request of its own slot alone, as far as slots are known") {
+  struct Row {
+    const char *reserved, *asks;
+    bool stays;
+  };
+  for (const Row& row : {Row{"slot1", "slot1", false}, Row{"slot1", "slot2", true}, Row{"slot1", "", false},
+                         Row{"", "slot2", false}}) {
+    CAPTURE(row.reserved);
+    CAPTURE(row.asks);
+    Harness h(2);
+    h.slot = row.reserved;
+    h.ask(k_image_a, wire::Verb::test);
+    h.switch_to(0, k_image_a, k_digest_a);
+    REQUIRE(h.state(0) == State::reserved);
+    h.slot = row.asks;
+    h.ask(k_image_b, wire::Verb::test);
+    CHECK(h.state(0) == (row.stays ? State::reserved : State::idle));
+  }
+}
+
+TEST_CASE("core: of two containers that have the image, a job has the one that the kubelet is done with") {
+  for (const int settled : {0, 1}) {
+    CAPTURE(settled);
+    Harness h(2);
+    for (int i = 0; i < 2; ++i) {
+      h.ask(k_image_a, wire::Verb::exec, i == 0 ? "alice" : "bob");
+      h.switch_to(i, k_image_a, k_digest_a);
+      h.end_job(i);
+    }
+    h.goodbye(1 - settled);
+    h.hello(1 - settled);
+    h.runs(1 - settled, k_image_a, "docker.io/library/a@" + k_digest_a);
+    h.lose(settled);
+    h.hello(settled);
+    for (int i = 0; i < 2; ++i) {
+      REQUIRE(h.state(i) == State::idle);
+      REQUIRE(h.core.snapshot().containers[static_cast<std::size_t>(i)].settled == (i == settled));
+    }
+    h.ask(k_image_a);
+    CHECK(h.state(settled) == State::running);
+  }
+}
+
+TEST_CASE("core: of two containers that have the image and are as good, a job has the first") {
+  Harness h(2);
+  for (int i = 0; i < 2; ++i) {
+    h.ask(k_image_a, wire::Verb::exec, i == 0 ? "alice" : "bob");
+    h.switch_to(i, k_image_a, k_digest_a);
+    h.end_job(i);
+  }
+  for (int i = 0; i < 2; ++i) {
+    h.lose(i);
+    h.hello(i);
+  }
+  h.ask(k_image_a);
+  CHECK(h.state(0) == State::running);
 }

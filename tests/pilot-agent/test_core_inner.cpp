@@ -138,6 +138,13 @@ TEST_CASE("pilot jobs: they have the smallest container, and leave their jobs th
   CHECK(h.last<Patch>().container == "payload-0");
 }
 
+TEST_CASE("pilot jobs: a container without a limit is none of the small ones") {
+  Harness h(2, {}, 0, Core::Earlier::none,
+            [](kube::Pod& pod) { pod.containers[2].size.limit.memory = std::int64_t{8} << 30; });
+  ask_with(h, be_pilot);
+  CHECK(h.last<Patch>().container == "payload-1");
+}
+
 TEST_CASE("pilot jobs: no more jobs than there are containers") {
   Pilots h;
   h.ask_inner();

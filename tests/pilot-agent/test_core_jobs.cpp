@@ -260,3 +260,23 @@ TEST_CASE("jobs: a hold says what was asked for and last seen, also where glue i
           std::string::npos);
   }
 }
+
+TEST_CASE("jobs: where no id can be told the next end that the status shows is the job's") {
+  Harness h = Harness::without_ids();
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.lose();
+  const kube::Termination end{"OOMKilled", "", 137, 0, {}};
+  SUBCASE("as the end of what the status is of") {
+    h.status(0).state = ContainerStatus::State::terminated;
+    h.status(0).terminated = end;
+    h.tell();
+  }
+  SUBCASE("as the last one, while the next is held back") {
+    h.waits(0, "CrashLoopBackOff", "back-off");
+    CHECK(h.count<Hold>() + h.count<Fail>() == 0);
+    h.status(0).last_terminated = end;
+    h.tell();
+  }
+  CHECK(h.count<Hold>() == 1);
+}

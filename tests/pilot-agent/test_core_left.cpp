@@ -255,7 +255,7 @@ TEST_CASE("left: no job begins while a glue of before may yet remove what its us
   SUBCASE("its container does not end, and glue gives up in time") {
     h.pass(29s);
     CHECK(h.count<Patch>() == patches);
-    h.pass(2s);
+    h.pass(1s);
   }
   CHECK(h.last<Patch>().image == k_image_a);
 }

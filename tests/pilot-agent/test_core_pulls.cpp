@@ -258,7 +258,14 @@ TEST_CASE("pulls: a request whose time is over says what its image had") {
   h.ask(k_image_a);
   h.taken();
   h.failing("dial tcp: i/o timeout");
-  CHECK(h.core.snapshot().to_string().find("state=failing") != std::string::npos);
+  const Snapshot snapshot = h.core.snapshot();
+  CHECK(snapshot.to_string().find("state=failing") != std::string::npos);
+  REQUIRE(snapshot.pulls.size() == 1);
+  CHECK(snapshot.pulls[0].image == k_image_a);
+  CHECK(snapshot.pulls[0].trouble == "dial tcp: i/o timeout");
+  REQUIRE(snapshot.waiting.size() == 1);
+  CHECK(snapshot.waiting[0].pulling);
+  CHECK(snapshot.waiting[0].trouble == "dial tcp: i/o timeout");
   h.pass(600s);
   CHECK(h.last<Fail>().message == "not ready in 600 s: dial tcp: i/o timeout");
 }
@@ -271,4 +278,92 @@ TEST_CASE("pulls: a pilot that is to end takes its questions back") {
   h.core.drain(h.now);
   h.take();
   CHECK(h.images().empty());
+}
+
+TEST_CASE("pulls: the kubelet's own limit on pulls, and what is no trouble, are waited for as a pull") {
+  for (const auto& [reason, message] :
+       {std::pair{"ErrImagePull", "pull QPS exceeded"}, std::pair{"ContainerCreating", ""}}) {
+    CAPTURE(reason);
+    Beside h;
+    h.ask(k_image_a);
+    h.taken();
+    h.told(Told::failed, reason, message);
+    CHECK(h.core.snapshot().to_string().find("state=pulling") != std::string::npos);
+    h.pass(200s);
+    CHECK(h.count<Fail>() == 0);
+    h.told(Told::ready);
+    CHECK(h.count<Patch>() == 1);
+  }
+}
+
+TEST_CASE("pulls: while the kubelet waits before its next try, the words of the last one count") {
+  Beside h;
+  h.ask(k_image_a);
+  h.taken();
+  h.failing("something that nobody has seen yet");
+  h.told(Told::failed, "ImagePullBackOff", "Back-off pulling image");
+  h.pass(30s);
+  CHECK(h.last<Fail>().message == "something that nobody has seen yet");
+  CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+  CHECK(h.count<Patch>() == 0);
+
+  Beside pause;  // where nothing else was told before, it is all that is known
+  pause.ask(k_image_a);
+  pause.taken();
+  pause.told(Told::failed, "ImagePullBackOff", "Back-off pulling image");
+  CHECK(pause.core.snapshot().to_string().find("state=failing") != std::string::npos);
+}
+
+namespace {
+void refuse(Beside& h, int status) {
+  kube::Failure failure;
+  failure.kind = status == 0 ? kube::Failure::Kind::transport : kube::Failure::Kind::status;
+  failure.status = status;
+  failure.message = "no";
+  h.core.on_wanted(failure, h.now);
+  h.take();
+}
+}  // namespace
+
+TEST_CASE("pulls: after a refusal the annotation says what it said before, and is not written again") {
+  Beside h(2);
+  h.ask(k_image_b);
+  h.taken();
+  h.told(Told::pulling);
+  h.ask(k_image_a);
+  CHECK(h.count<Want>() == 2);
+  refuse(h, 403);
+  CHECK(h.noted("event=pull image=" + k_image_a + " by=refused state=silent reason=\"403: no\""));
+  h.pass(61s);
+  h.tell();
+  CHECK(h.count<Want>() == 2);
+}
+
+TEST_CASE("pulls: where nobody has answered, either text may stand there, and it is written again") {
+  Beside h;
+  const ClientId client = h.ask(k_image_a);
+  h.taken();
+  h.told(Told::pulling);
+  h.core.on_client_gone(client, h.now);  // it is taken back
+  h.take();
+  CHECK(h.count<Want>() == 2);
+  refuse(h, 0);
+  h.now += 59s;
+  h.tell();
+  CHECK(h.count<Want>() == 2);
+  h.now += 1s;
+  h.tell();
+  CHECK(h.count<Want>() == 3);
+  CHECK(h.images().empty());
+}
+
+TEST_CASE("pulls: who waits for a container, not for an image, is not said to wait for a pull") {
+  Beside h;
+  h.ask(k_image_a);
+  h.pass(20s);  // nobody has answered: the only container pulls
+  h.ask(k_image_a, wire::Verb::exec, "bob", 20002);
+  h.ask("");
+  const Snapshot snapshot = h.core.snapshot();
+  REQUIRE(snapshot.waiting.size() == 2);
+  for (const auto& waiting : snapshot.waiting) CHECK_FALSE(waiting.pulling);
 }

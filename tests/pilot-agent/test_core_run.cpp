@@ -226,7 +226,7 @@ TEST_CASE("core: who asked may go, be signalled, wait too long, or see the pilot
         h.core.on_client_signal(client, SIGTERM, h.now);
         break;
       case What::late:
-        h.pass(601s);
+        h.pass(600s);
         break;
       case What::finished:
         h.core.finish(h.now);
@@ -254,4 +254,20 @@ TEST_CASE("core: whoever waits has the container of a run of which nothing is le
   CHECK(h.count<Launch>() == 0);
   unknown(h, client);
   CHECK(h.last<Launch>().client == next);
+}
+
+TEST_CASE("core: what is known to run nothing fails at once, and its switch goes on without it") {
+  Harness h;
+  const std::string image = "reg.example/x@" + k_digest_a;
+  known(h, run(h, image), {});
+  h.switch_to(0, "reg.example/x:1", k_digest_a);
+  h.ask(k_image_b);
+  h.switch_to(0, k_image_b, k_digest_b);
+  h.end_job();
+  run(h, image);
+  CHECK(h.count<Fail>() == 2);
+  CHECK(h.count<AskImage>() == 1);
+  CHECK(h.state() == State::switching);
+  h.switch_to(0, "reg.example/x:1", k_digest_a);
+  CHECK(h.state() == State::idle);
 }

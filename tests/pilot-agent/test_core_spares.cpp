@@ -129,7 +129,7 @@ TEST_CASE("spares: one that cannot be had is left alone for a while, and is no f
   CHECK(s.patches() == 2);
   s.pass(599s);
   CHECK(s.patches() == 2);
-  s.pass(2s);
+  s.pass(1s);
   CHECK(s.patches() == 3);
 }
 
@@ -195,4 +195,59 @@ TEST_CASE("spares: what the queues want is heard with the first word of the pod"
   h.core.on_first_pod(h.pod, Core::Earlier::none, h.now);
   h.take();
   CHECK(h.noted("event=renew container=payload-0 image=" + k_image_a));
+}
+
+TEST_CASE("spares: the pilot's own image is what jobs want that name it") {
+  Harness h(2, spares(1));
+  h.pod.likely_images = R"([{"image": "reg.example/pilot:1", "share": 1000}])";
+  h.tell();
+  h.ask(k_image_a, wire::Verb::exec, "bob");
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.end_job();
+  CHECK(h.count<Patch>() == 1);  // the other stays at home
+  h.ask(k_image_b, wire::Verb::exec, "carol");
+  CHECK(h.last<Patch>().container == "payload-0");
+}
+
+TEST_CASE("spares: of those that nobody misses a job takes the one that was used longest ago") {
+  Harness h(2, spares(1));
+  h.ask("");
+  h.end_job();
+  h.ask(k_image_a);
+  CHECK(h.last<Patch>().container == "payload-1");
+}
+
+TEST_CASE("spares: a job that joins a switch has all of its own time") {
+  Scene s;
+  REQUIRE(s.state(1) == State::switching);
+  s.now += 300s;
+  const ClientId client = s.ask(k_image_a, wire::Verb::exec, "alice", 20002);
+  const auto told = [&] {
+    return std::ranges::any_of(s.all, [&](const Action& action) {
+      const auto* fail = std::get_if<Fail>(&action);
+      return fail != nullptr && fail->client == client;
+    });
+  };
+  s.core.on_time(s.now + 599s);
+  s.take();
+  CHECK_FALSE(told());
+  s.core.on_time(s.now + 600s);
+  s.take();
+  CHECK(told());
+}
+
+TEST_CASE("spares: a run that fails as it joins a switch has nothing more to do with it") {
+  Scene s(3, 2);
+  REQUIRE(s.state(1) == State::switching);
+  REQUIRE(s.state(2) == State::switching);
+  const ClientId first = s.ask(k_image_a, wire::Verb::run, "alice", 20002);
+  s.core.on_image_known(first, {}, s.now);  // it runs nothing by itself
+  s.take();
+  CHECK(s.count<Fail>() == 1);
+  s.ask(k_image_a, wire::Verb::run, "alice", 20002);
+  CHECK(s.count<Fail>() == 2);
+  for (const int i : {1, 2}) {
+    s.switch_to(i, k_image_a, k_digest_a);
+    CHECK(s.state(i) == State::idle);
+  }
 }

@@ -194,3 +194,11 @@ TEST_CASE("likely: the same image anew for others costs its owner half as much a
   CHECK(renewed(0.7));
   CHECK_FALSE(renewed(0.3));
 }
+
+TEST_CASE("likely: by the same image anew the others gain half of their weight, and no more") {
+  const std::vector<Lately::One> lately = {{"a", "alice", 1}, {"a", "bob", 0.7}, {"b", "", 1.3}};
+  const std::vector<Free> free = {{"a", "alice", true, false}};
+  const auto renewal = likeliest(lately, free, all);
+  REQUIRE(renewal);
+  CHECK(renewal->image == "b");
+}
