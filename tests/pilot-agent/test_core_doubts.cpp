@@ -166,6 +166,20 @@ TEST_CASE("doubts: where the node starts others and says nothing of an image, th
   }
 }
 
+TEST_CASE("doubts: a node that worked before it was asked for an image may have stopped since") {
+  Harness h;
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.end_job();
+  h.ask(k_doubted, wire::Verb::test);
+  h.patched();
+  h.goodbye();
+  h.pass(600s);
+  CHECK(h.last<Fail>().message == "not ready in 600 s: no answer from the node");
+  CHECK(h.core.snapshot().doubts.empty());
+  CHECK(h.core.snapshot().failures == 1);
+}
+
 TEST_CASE("doubts: unknown words are not waited for as long as those that are known to pass") {
   Harness h;
   h.ask(k_doubted);
@@ -341,6 +355,7 @@ TEST_CASE("doubts: words of a start are those of the image that the status tells
 TEST_CASE("doubts: words that blame an image, and are never told with its name, hold no slot for long") {
   Harness h;
   const ClientId client = asks_after_a_failure(h);
+  h.tell();  // once more
   h.waits(0, "ImagePullBackOff", "Back-off pulling image");
   h.pass(1s);
   CHECK(h.last<Fail>().client == client);

@@ -63,6 +63,17 @@ TEST_CASE("home: where only its name is known, a used container is made fresh by
   CHECK(h.count<Patch>() == 1);
 }
 
+TEST_CASE("home: where only its name is known, a container that has it still need not be stopped for it") {
+  Bare h;
+  h.ask(k_image_a);
+  h.patch_failed(0);  // it may have been taken: home
+  CHECK(h.last<Patch>().image == k_home);
+  h.patched();  // which changes nothing
+  h.runs(0, k_home, k_digest_home);
+  CHECK(h.count<KillGlue>() == 0);
+  CHECK(h.state() == State::idle);
+}
+
 TEST_CASE("home: an earlier agent's container of that name is ended before its first use") {
   Bare h(Core::Earlier::some);
   CHECK(h.state() == State::switching);

@@ -293,6 +293,67 @@ TEST_CASE("core: what a snapshot says") {
   CHECK(h.core.snapshot().to_string().find("container=payload-0 state=running") == 0);
 }
 
+TEST_CASE("core: a snapshot says whose each container is, whatever it does, and who waits") {
+  Harness h;
+  h.slot = "slot1_2";
+  const auto one = [&h] { return h.core.snapshot().containers.at(0); };
+  const auto is_of_alice = [&one] {
+    return one().job == "1.0" && one().owner == "alice" && one().slot == "slot1_2";
+  };
+  CHECK(one().name == "payload-0");
+  CHECK(one().instance == "payload-0");
+  CHECK(one().job.empty());
+  h.ask(k_image_a, wire::Verb::test);
+  CHECK(is_of_alice());
+  CHECK(one().how.empty());
+  h.now += 3s;
+  h.switch_to(0, k_image_a, k_digest_a);
+  CHECK(one().state == State::reserved);
+  CHECK(is_of_alice());
+  CHECK(one().image == k_image_a);
+  CHECK(one().how == "switched");
+  CHECK(one().bound_in == 3s);
+  const ClientId client = h.ask(k_image_a, wire::Verb::run);
+  CHECK(one().state == State::asking);
+  CHECK(is_of_alice());
+  h.ask(k_image_b, wire::Verb::exec, "bob", 20002);
+  const Snapshot snapshot = h.core.snapshot();
+  REQUIRE(snapshot.waiting.size() == 1);
+  CHECK(snapshot.waiting[0].owner == "bob");
+  CHECK(snapshot.waiting[0].slot == "slot1_2");
+  CHECK(snapshot.waiting[0].image == k_image_b);
+  CHECK_FALSE(snapshot.waiting[0].pulling);
+  h.core.on_image_known(client, {{"/run"}, {}}, h.now);
+  h.take();
+  CHECK(one().state == State::running);
+  CHECK(is_of_alice());
+  CHECK(one().how == "switched");
+  CHECK(one().bound_in == 3s);
+}
+
+TEST_CASE("core: a snapshot in words") {
+  Policy policy;
+  policy.give_up_after = 1;
+  Harness h(1, policy);
+  CHECK(h.core.snapshot().to_string() ==
+        "container=payload-0 state=idle id=payload-0 image=- digest=- settled=yes job=- owner=- wanted=- "
+        "step=- "
+        "trouble=-\nwaiting=0 failures=0 given_up=no\n");
+  h.ask(k_image_a);
+  h.patch_failed(0);
+  CHECK(h.core.snapshot().given_up);
+  const std::string text = h.core.snapshot().to_string();
+  CHECK(text.find("settled=no") != std::string::npos);
+  CHECK(text.find("failures=1 given_up=yes") != std::string::npos);
+}
+
+TEST_CASE("core: a snapshot names no image for HTCondor's probe") {
+  Harness h;
+  h.core.on_bind({.client = 1, .any_image = true, .image = "/var/lib/condor/exit_37"}, h.now);
+  REQUIRE(h.state() == State::running);
+  CHECK(h.core.snapshot().containers[0].image.empty());
+}
+
 TEST_CASE("core: every change of a container's state is told to whoever observes") {
   Harness h;
   std::vector<std::string> seen;
@@ -422,4 +483,30 @@ TEST_CASE("pulse: each question has a number of its own, and none comes before i
   h.core.on_beat(h.glue[0], {first}, h.now);  // late
   h.pass(90s);
   CHECK(h.count<KillGlue>() == 1);
+}
+
+TEST_CASE("pilot: one that is ending waits for nothing") {
+  Harness h(2);
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.goodbye(1);
+  h.core.finish(h.now);
+  h.take();
+  CHECK_FALSE(h.core.next_deadline().has_value());
+  const auto before = h.all.size();
+  h.core.on_time(h.now + 1h);
+  h.take();
+  CHECK(h.all.size() == before);
+}
+
+TEST_CASE("pilot: while no container is there the test switch is not tried") {
+  Policy policy;
+  policy.first = Policy::First::prove;
+  Harness h(1, policy);
+  h.patch_failed(403);
+  h.lose();
+  for (int i = 0; i < 4; ++i) h.pass(10s);
+  CHECK(h.count<Patch>() == 1);
+  h.hello();
+  CHECK(h.count<Patch>() == 2);
 }

@@ -169,6 +169,10 @@ TEST_CASE("sessions: whoever leaves ends theirs and no other") {
   h.core.on_client_gone(h.enter(20001, k_sandbox, wire::Enter::What::watch), h.now);
   h.take();
   CHECK(h.count<CloseSession>() == 2);
+  // Who has left is told nothing any more.
+  h.end_job();
+  CHECK(h.count<Answer>() == 1);
+  CHECK(h.count<Refuse>() == 0);
 }
 
 TEST_CASE("sessions: what glue cannot start is told, and the job goes on") {

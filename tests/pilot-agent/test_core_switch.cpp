@@ -511,3 +511,88 @@ TEST_CASE("switch: an idle container that starts again is of the same image, and
   h.ask(k_image_a, wire::Verb::exec, "bob");
   CHECK(h.noted("how=warm"));
 }
+
+TEST_CASE("switch: of a container that starts by itself the status may come before the Hello") {
+  Harness h;
+  h.goodbye();
+  h.runs_home(0);
+  CHECK(h.state() == State::absent);
+  h.hello();
+  CHECK(h.state() == State::idle);
+}
+
+TEST_CASE("switch: a container that starts by itself and shows another image is told the pilot's own") {
+  Harness h;
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.end_job();
+  h.goodbye();
+  h.hello();
+  h.runs(0, k_image_b, "docker.io/library/b@" + k_digest_b);
+  CHECK(h.state() == State::switching);
+  h.pass(10s);
+  CHECK(h.last<Patch>().image.starts_with(k_home_tag));
+  h.patched();
+  h.goodbye();
+  h.hello();
+  h.runs_home(0);
+  CHECK(h.state() == State::idle);
+}
+
+TEST_CASE("switch: what the API refuses half-way leaves the container at home") {
+  Harness h;
+  h.ask(k_image_a);
+  h.patched("mirror.example/a:1");  // whose names teach nothing
+  h.goodbye();
+  h.hello();
+  h.runs(0, "other.example/a:1", "other.example/a@" + k_digest_a);
+  h.end_job();
+  h.ask(k_image_a, wire::Verb::exec, "bob");
+  CHECK(h.last<Patch>().image.starts_with(k_home_tag));
+  h.patched();
+  h.goodbye();
+  h.hello();
+  REQUIRE(h.last<Patch>().image == k_image_a);
+  const int patches = h.count<Patch>();
+  h.patch_failed(403);
+  CHECK(h.state() == State::idle);
+  CHECK(h.count<Patch>() == patches);
+}
+
+TEST_CASE("switch: an answer from an API server that is behind does not delay what the status has proven") {
+  Harness h;
+  h.ask(k_image_a);
+  h.goodbye();
+  h.hello();
+  h.pod.resource_version = "9";
+  h.runs(0, k_image_a, "docker.io/library/a@" + k_digest_a);
+  CHECK(h.count<Launch>() == 0);
+  h.pod.resource_version = "8";
+  h.patched();
+  CHECK(h.count<Launch>() == 1);
+}
+
+TEST_CASE("switch: trouble that is over limits nothing, and trouble anew begins anew") {
+  Harness h;
+  const ClientId client = h.ask(k_image_a);
+  h.patched();
+  h.goodbye();
+  h.waits(0, "ErrImagePull", "dial tcp: i/o timeout");
+  CHECK(h.noted("event=trouble container=payload-0 image=" + k_image_a +
+                " job=1.0 reason=\"dial tcp: i/o timeout\""));
+  h.pass(110s);
+  h.runs(0, k_image_a, "docker.io/library/a@" + k_digest_a);  // its glue has yet to be heard
+  h.pass(20s);
+  CHECK(h.count<Fail>() == 0);
+  SUBCASE("it comes") {
+    h.hello();
+    CHECK(h.last<Launch>().client == client);
+  }
+  SUBCASE("it has ended again") {
+    h.waits(0, "ErrImagePull", "dial tcp: i/o timeout");
+    h.pass(119s);
+    CHECK(h.count<Fail>() == 0);
+    h.pass(1s);
+    CHECK(h.last<Fail>().client == client);
+  }
+}

@@ -67,3 +67,10 @@ TEST_CASE("trouble: what is known to pass is waited for longer than what nobody 
   CHECK(patience_with({Kind::passing, "", false, false}, policy) == policy.pull_patience);
   CHECK(patience_with({Kind::unknown, "", false, false}, policy) < policy.pull_patience);
 }
+
+TEST_CASE("trouble: where nothing else is said the reason is what people are told") {
+  for (const char* reason : {"ErrImagePull", "InvalidImageName", "CreateContainerError"}) {
+    CHECK(trouble_of(waiting(reason, "")).message == reason);
+    CHECK(trouble_of(waiting(reason, "its words\nand more")).message == "its words");
+  }
+}
