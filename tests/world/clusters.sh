@@ -58,7 +58,8 @@ minor_of() { env_kubectl version -o json 2>/dev/null | jq -r '.serverVersion.min
 
 cluster_case() {  # NAME
     local name=$1 expected key minor result
-    expected=$(cases has "clusters/$name" expect)
+    expected=$(cases has "clusters/$name" "expect $where")
+    [[ -n $expected ]] || expected=$(cases has "clusters/$name" expect)
     for key in webhook deleter containerd loaded manifest image; do
         [[ -z $(cases has "clusters/$name" $key) ]] || { skip_test "a cluster of its own is wanted"; return; }
     done
