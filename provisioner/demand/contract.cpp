@@ -21,7 +21,7 @@ std::vector<JobClause> container_jobs() {
       {JobRule::no_debugger, "(StarterWaitForDebug =?= undefined || StarterWaitForDebug =?= 0)"},
       {JobRule::no_starter_debug, "(JobStarterDebug =?= undefined || JobStarterDebug =?= false)"},
       {JobRule::image,
-       R"x(regexp("^(docker://|/cvmfs/(singularity[.]opensciencegrid[.]org|unpacked[.]cern[.]ch)/)x"
+       R"x(regexp("^([$][$][(]|docker://|/cvmfs/(singularity[.]opensciencegrid[.]org|unpacked[.]cern[.]ch)/)x"
        R"x((?![.]images/|.*[.]sif/*$))", )x"
        R"x((isString(SingularityImage) ? SingularityImage : )x"
        R"((ContainerImage =!= undefined ? ContainerImage : GlidepodDefaultImage))) =?= True)"},
