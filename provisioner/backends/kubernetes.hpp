@@ -42,7 +42,7 @@ class Kubernetes : public Backend {
   std::string slot_pod_attribute() const override { return "K8SPodName"; }
   std::vector<JobClause> jobs_taken() const override {
     if (!maker_.has_payloads()) return {};
-    return container_jobs(settings_.default_image, settings_.pilot_jobs);
+    return container_jobs(settings_.default_image, settings_.pilot_jobs, settings_.pod_lifetime);
   }
 
  private:

@@ -167,7 +167,21 @@ std::string Places::place_of_slot(const condor::Ad& slot) const {
 }
 
 std::vector<JobClause> Places::jobs_taken() const {
-  return places_.front().backend->jobs_taken();
+  auto jobs = places_.front().backend->jobs_taken();
+  const auto of_time = [](std::vector<JobClause>& clauses) {
+    return std::ranges::find(clauses, JobRule::time, &JobClause::rule);
+  };
+  // A job that one of them has time for counts.
+  for (const auto& place : places_) {
+    const auto time = of_time(jobs);
+    if (time == jobs.end()) break;
+    auto others = place.backend->jobs_taken();
+    if (const auto other = of_time(others); other == others.end())
+      jobs.erase(time);
+    else if (other->limit > time->limit)
+      *time = *other;
+  }
+  return jobs;
 }
 
 }  // namespace glidepod::provisioner

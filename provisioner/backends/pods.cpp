@@ -243,6 +243,8 @@ void PodMaker::set_environment(Json& pod, const Group& group) const {
   if (s.pilot_jobs) all.emplace_back("GLIDEPOD_PILOT_JOBS", "true");
   if (!s.gpu_jobs_only) all.emplace_back("GLIDEPOD_GPU_JOBS_ONLY", "no");
   if (s.least_fill > 0) all.emplace_back("GLIDEPOD_LEAST_FILL", std::to_string(s.least_fill));
+  if (!payloads_.empty() && s.pod_lifetime > Seconds(0))
+    all.emplace_back("GLIDEPOD_POD_LIFETIME", std::to_string(s.pod_lifetime.count()));
   if (!s.force_namespace_matching.empty())
     all.emplace_back("FORCE_K8SNAMESPACE_MATCHING", s.force_namespace_matching);
   if (!s.additional_requirements.empty())

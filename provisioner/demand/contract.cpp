@@ -1,5 +1,8 @@
 #include "provisioner/demand/contract.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <string_view>
 
 #include "lib/condor/job_ad.hpp"
@@ -33,15 +36,37 @@ std::vector<JobClause> container_jobs() {
   };
 }
 
-std::vector<JobClause> container_jobs(const std::string& default_image, bool pilot_jobs) {
+namespace {
+
+// Of a pod's life, before its pilot takes a job: images are pulled, and the pool is joined. Then what START
+// keeps for the start of each job.
+constexpr std::chrono::seconds k_to_join{600}, k_to_start{300};
+
+// Of several declarations the least holds. What is no number declares nothing.
+JobClause in_time(std::chrono::seconds limit) {
+  std::string declared, fits;
+  for (const auto& [attribute, seconds] : k_declared_times) {
+    declared += fmt::format("{}{} > 0", declared.empty() ? "" : " || ", attribute);
+    const auto unit = seconds == 1 ? "" : fmt::format(" * {}", seconds);
+    fits += fmt::format(" || ({}{} <= {}) =?= True", attribute, unit, limit.count());
+  }
+  return {JobRule::time, fmt::format("(({}) =!= True{})", declared, fits), limit};
+}
+
+}  // namespace
+
+std::vector<JobClause> container_jobs(const std::string& default_image, bool pilot_jobs,
+                                      std::chrono::seconds pod_lifetime) {
   auto jobs = container_jobs();
   const auto set = [&jobs](JobRule rule, std::string_view attribute, const std::string& value) {
-    for (auto& [of, expression] : jobs)
-      if (of == rule) expression.replace(expression.find(attribute), attribute.size(), value);
+    for (auto& job : jobs)
+      if (job.rule == rule) job.expression.replace(job.expression.find(attribute), attribute.size(), value);
   };
   set(JobRule::no_pilot, "GlidepodPilotJobs", pilot_jobs ? "True" : "False");
   set(JobRule::image, "GlidepodDefaultImage",
       default_image.empty() ? "undefined" : condor::quote(default_image));
+  if (pod_lifetime > std::chrono::seconds(0))
+    jobs.push_back(in_time(std::max(pod_lifetime - k_to_join - k_to_start, std::chrono::seconds(0))));
   return jobs;
 }
 

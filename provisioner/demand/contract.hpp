@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,10 +23,12 @@ enum class JobRule : std::uint8_t {
   image,
   no_pilot,
   no_gpu_properties,
+  time,
 };
 struct JobClause {
   JobRule rule;
-  std::string expression;  // over the job
+  std::string expression;         // over the job
+  std::chrono::seconds limit{0};  // of time: how much a job may declare
   bool operator==(const JobClause&) const = default;
 };
 
@@ -34,9 +37,20 @@ struct JobClause {
 // GlidepodDefaultImage and GlidepodPilotJobs. A test compares the two, so that what is counted and what is
 // taken are the same.
 std::vector<JobClause> container_jobs();
-// The same of pilots with this image for jobs that name none (empty: they have none), and that take jobs
-// which are pilots, or do not.
-std::vector<JobClause> container_jobs(const std::string& default_image, bool pilot_jobs);
+// The same of pilots with this image for jobs that name none (empty: they have none), that take jobs which
+// are pilots, or do not, and whose pods end after so long (0: never): a job may then declare no more time
+// than a new pod has for it, as GLIDEPOD_START_TIME says it of a pod of any age.
+std::vector<JobClause> container_jobs(const std::string& default_image, bool pilot_jobs,
+                                      std::chrono::seconds pod_lifetime = std::chrono::seconds(0));
+// The attributes by which a job declares its time, with the seconds of a unit.
+struct DeclaredTime {
+  const char* attribute;
+  std::int64_t seconds;
+};
+constexpr DeclaredTime k_declared_times[] = {{"AllowedJobDuration", 1},
+                                             {"AllowedExecuteDuration", 1},
+                                             {"MaxWallTimeMins", 60},
+                                             {"JOB_EXPECTED_MAX_LIFETIME", 1}};
 // All of them as one expression; none: empty.
 std::string joined(const std::vector<JobClause>& clauses);
 

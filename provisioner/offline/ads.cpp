@@ -23,7 +23,8 @@ bool is_own(std::string_view name) {
       "lastupdate",         "machinelastmatchtime",   "machinematchcount",
       "monitorselfage",     "mycurrenttime",          "numdynamicslots",
       "offlinematches",     "privatenetworkname",     "publicnetworkipaddr"};
-  static constexpr std::string_view k_kept[] = {"glidepod", "glidepodpayloadcontainers", "glidepodversion"};
+  static constexpr std::string_view k_kept[] = {"glidepod", "glidepodendsat", "glidepodpayloadcontainers",
+                                                "glidepodpodlifetime", "glidepodversion"};
   if (name.starts_with("glidepod")) return std::ranges::find(k_kept, name) == std::end(k_kept);
   return std::ranges::find(k_own, name) != std::end(k_own) || name.starts_with("child") ||
          name.starts_with("updates") || name.starts_with("recent") || name.starts_with("monitorself");
@@ -84,6 +85,9 @@ std::string offline_ad(const condor::Ad& pilot, const Group& group, std::int64_t
   ad.set("Activity", Value::of(std::string("Idle")));
   if (const auto start = pilot.written("Start"); start != "undefined")
     ad.set_expression("Start", ageless(start));
+  // Its life is before it, but for the time until it has joined the pool (60-start.config).
+  if (number_in(pilot, "GlidepodPodLifetime") > 0)
+    ad.set_expression("GlidepodEndsAt", "time() + GlidepodPodLifetime - 600");
   // Below any slot that is there: the pre-job rank has ten million times this, and less than a hundred
   // thousand for each CPU.
   ad.set("Rank", Value::of(-1000 - number));

@@ -54,7 +54,7 @@ std::vector<Clause> clauses_of(const JobRules& rules, const Ad& job) {
   for (const auto& part : rules.query)
     if (part.from == QueryPart::From::pilots) {
       for (const auto& clause : rules.taken)
-        result.push_back({From::pilots, condor::conjuncts(clause.expression).front(), true, {}, clause.rule});
+        result.push_back({From::pilots, condor::conjuncts(clause.expression).front(), true, {}, clause});
     } else if (part.from != QueryPart::From::status) {
       for (auto& expression : condor::conjuncts(part.expression))
         result.push_back({from_of(part.from), std::move(expression), true, {}});

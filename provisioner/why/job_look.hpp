@@ -23,9 +23,9 @@ struct Clause {
   };
   From from;
   std::string expression;
-  bool of_job = true;                // over the job alone; else only HTCondor can tell, with a slot at hand
-  std::optional<bool> holds;         // none: nobody told
-  std::optional<JobRule> rule = {};  // of the pilots' contract
+  bool of_job = true;         // over the job alone; else only HTCondor can tell, with a slot at hand
+  std::optional<bool> holds;  // none: nobody told
+  std::optional<JobClause> of_pilots = {};  // their contract's
 };
 
 // The rules for jobs that are not the job's own.

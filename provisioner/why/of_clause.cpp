@@ -63,8 +63,17 @@ Finding not_taken(std::string what, std::string_view change) {
           .who = Who::owner};
 }
 
-Finding of_contract(JobRule rule, const Ad& job) {
-  switch (rule) {
+// What it declares of its time, as the job has it.
+std::string declared_times(const Ad& job) {
+  std::vector<std::string> all;
+  for (const auto& [attribute, seconds] : k_declared_times)
+    if (const auto written = job.written(attribute); written != "undefined")
+      all.push_back(fmt::format("{} = {}", attribute, one_line(written, 200)));
+  return fmt::format("{}", fmt::join(all, ", "));
+}
+
+Finding of_contract(const JobClause& clause, const Ad& job) {
+  switch (clause.rule) {
     case JobRule::universe:
       return {.key = "not-taken", .what = "pilots do not take such jobs", .who = Who::owner};
     case JobRule::no_pre_cmd:
@@ -103,6 +112,15 @@ Finding of_contract(JobRule rule, const Ad& job) {
                   "leave require_gpus out; for kinds +RequestGPUTypes = \"NVIDIA-L40\", as the nodes' label "
                   "nvidia.com/gpu.product has them",
               .who = Who::owner};
+    case JobRule::time:
+      return {
+          .key = "time",
+          .what = "it declares more time than a pod lives for",
+          .seen = fmt::format("{}; a new pod has {} s for a job", declared_times(job), clause.limit.count()),
+          .change =
+              "declare less, and save work on the way (docs/submit.md); or the operator's [k8s] "
+              "pod_lifetime",
+          .who = Who::owner};
   }
   return {};
 }
@@ -162,7 +180,7 @@ Finding by_origin(const Clause& clause, const Ad& job) {
                   "force_k8s_namespace_matching=no, or pattern where it asks by a pattern",
               .who = Who::owner};
     case From::pilots:
-      return of_contract(*clause.rule, job);
+      return of_contract(*clause.of_pilots, job);
     case From::settings:
       return {.key = "query",
               .what = "the site's [htcondor] additional_requirements leave it out",

@@ -295,9 +295,10 @@ TEST_CASE("kubernetes: its pilots' ads, and which jobs they take") {
   KubernetesSettings with_default;
   with_default.default_image = "docker://a:1";
   with_default.pilot_jobs = true;
+  with_default.pod_lifetime = Seconds(7200);
   auto maker = PodMaker::create(with_default, &pod).value();
   CHECK(Kubernetes(*scene.client, with_default, maker, PodFeed::Mode::once).jobs_taken() ==
-        container_jobs("docker://a:1", true));
+        container_jobs("docker://a:1", true, Seconds(7200)));
   CHECK(scene.kubernetes->slot_constraint() ==
         "(K8SProvisionerType =?= \"PRPHTCondorProvisioner\") && (K8SProvisionerName =?= \"wn\") && "
         "(K8SNamespace =?= \"ns\") && (K8SDomain =?= \"optiputer.net\")");

@@ -20,6 +20,7 @@ class FakePlace : public Backend {
   int looks = 0;
   std::function<void(Seen)> waiting;
   std::vector<std::string> avoided, created, removed, told;
+  Seconds lifetime{0};
 
   void look(Time, std::function<void(Seen)> done) override {
     ++looks;
@@ -43,6 +44,7 @@ class FakePlace : public Backend {
   const std::string& image() const override { return image_; }
   std::string slot_constraint() const override { return "Mine"; }
   std::string slot_pod_attribute() const override { return "K8SPodName"; }
+  std::vector<JobClause> jobs_taken() const override { return container_jobs("", false, lifetime); }
 
  private:
   std::string image_ = "img";
@@ -129,6 +131,21 @@ TEST_CASE("places: slots are told apart by namespace and domain") {
   CHECK(of("east.org") == "east");
   CHECK(of("west.org") == "west");
   CHECK(of("north.org").empty());
+}
+
+TEST_CASE("places: a job counts whose time one of them has") {
+  Scene scene;
+  const auto limit = [&scene] {
+    const auto jobs = scene.places->jobs_taken();
+    return jobs.back().rule == JobRule::time ? jobs.back().limit : Seconds(-1);
+  };
+  CHECK(limit() == Seconds(-1));
+  scene.east->lifetime = Seconds(7200);
+  CHECK(limit() == Seconds(-1));
+  scene.west->lifetime = Seconds(20700);
+  CHECK(limit() == Seconds(19800));
+  std::swap(scene.east->lifetime, scene.west->lifetime);
+  CHECK(limit() == Seconds(19800));
 }
 
 TEST_CASE("places: what jobs need is asked of each") {

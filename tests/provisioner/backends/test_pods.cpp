@@ -254,9 +254,12 @@ TEST_CASE(
   CHECK(told(made, "GLIDEPOD_LEAST_FILL") == "none");
   CHECK(told(made, "GLIDEPOD_DEFAULT_IMAGE") == "none");
   CHECK(told(made, "GLIDEPOD_PILOT_JOBS") == "none");
-  const auto set = pod("[k8s]\ngpu_jobs_only=no\nleast_fill=50\ndefault_image=docker://a:1\npilot_jobs=yes\n",
+  CHECK(told(made, "GLIDEPOD_POD_LIFETIME") == "none");
+  const auto set = pod("[k8s]\ngpu_jobs_only=no\nleast_fill=50\ndefault_image=docker://a:1\npilot_jobs=yes\n"
+                       "pod_lifetime=7200\n",
                        group, &from_template)
                        .value();
+  CHECK(told(set, "GLIDEPOD_POD_LIFETIME") == "7200");
   CHECK(told(set, "GLIDEPOD_DEFAULT_IMAGE") == "docker://a:1");
   CHECK(told(set, "GLIDEPOD_GPU_JOBS_ONLY") == "no");
   CHECK(told(set, "GLIDEPOD_PILOT_JOBS") == "true");

@@ -202,7 +202,7 @@ TEST_CASE("demand: what is counted for pilots with payload containers is what th
         "$(GLIDEPOD_START_NATIVE) && $(GLIDEPOD_START_IMAGE) && $(GLIDEPOD_START_PILOT) && "
         "$(GLIDEPOD_START_WHOLE) && $(GLIDEPOD_START_CONTAINER) && $(GLIDEPOD_START_DOUBT) && "
         "$(GLIDEPOD_START_LIFETIME) && "
-        "$(GLIDEPOD_START_NAMESPACE) && $(GLIDEPOD_START_GPUS) && "
+        "$(GLIDEPOD_START_TIME) && $(GLIDEPOD_START_NAMESPACE) && $(GLIDEPOD_START_GPUS) && "
         "$(GLIDEPOD_START_FILL) && $(GLIDEPOD_START_HEARD) && ($ENV(ADDITIONAL_REQUIREMENTS:True))");
   const auto jobs = joined(container_jobs("", false));
   CHECK(jobs.find("? ContainerImage : undefined)") != std::string::npos);
@@ -218,6 +218,38 @@ TEST_CASE("demand: what is counted for pilots with payload containers is what th
   CHECK(with_default.find(R"(? ContainerImage : "docker://a/b:1"))") != std::string::npos);
   CHECK(with_default.find("GlidepodDefaultImage") == std::string::npos);
   CHECK(job_query({}, "ns", CondorDemand::Namespace::ignored, with_default).value().second == query.second);
+}
+
+TEST_CASE("demand: a job that declares more time than a pod has is not counted, and not taken") {
+  const auto clauses = container_jobs("", false, Seconds(20700));
+  const auto& time = clauses.back();
+  CHECK(time.rule == JobRule::time);
+  CHECK(time.limit == Seconds(19800));
+  // START has the same of what a pod has left.
+  auto start = read_macros(GLIDEPOD_PILOT_CONFIG "/60-start.config").at("GLIDEPOD_START_TIME");
+  for (const std::string left : {"TARGET.", "$(GLIDEPOD_TIME_LEFT)"})
+    for (auto at = start.find(left); at != std::string::npos; at = start.find(left))
+      start.replace(at, left.size(), left == "TARGET." ? "" : "19800");
+  CHECK(start == time.expression);
+
+  const auto counts = [&time](std::string_view job) {
+    return condor::ad_from_json(job).value().evaluate_expression(time.expression).to_string() == "true";
+  };
+  CHECK(counts("{}"));
+  for (const auto& unit : k_declared_times) {
+    CAPTURE(unit.attribute);
+    CHECK(counts(fmt::format(R"({{"{}": {}}})", unit.attribute, 19800 / unit.seconds)));
+    CHECK_FALSE(counts(fmt::format(R"({{"{}": {}}})", unit.attribute, 19860 / unit.seconds)));
+  }
+  // Of several the least holds; what is no number declares nothing; an expression of the job is looked into.
+  CHECK(counts(R"({"AllowedExecuteDuration": 86400, "MaxWallTimeMins": 60})"));
+  CHECK_FALSE(counts(R"({"AllowedExecuteDuration": 86400, "MaxWallTimeMins": 600})"));
+  CHECK(counts(R"({"MaxWallTimeMins": "long"})"));
+  CHECK(counts(R"({"AllowedJobDuration": 0})"));
+  CHECK_FALSE(counts(R"x({"MaxWallTimeMins": "/Expr(60 * RequestCpus)/", "RequestCpus": 8})x"));
+  // Pods that live for ever have time for all, those of ten minutes for none that says how much.
+  CHECK(container_jobs("", false, Seconds(0)) == container_jobs("", false));
+  CHECK(container_jobs("", false, Seconds(600)).back().limit == Seconds(0));
 }
 
 // What START says of how a job and a pod fit, for a pilot with this environment. The slot is part of the

@@ -100,6 +100,18 @@ TEST_CASE("offline ads: of START only what is of the pilot's age is left out") {
   CHECK(line(condor::parse_attributes(offline_ad(real, wide(), 0, Seconds(1200))), "Start") == "true");
 }
 
+TEST_CASE("offline ads: a pod to be made has its life before it") {
+  auto real = pilot();
+  CHECK(line(condor::parse_attributes(offline_ad(real, wide(), 0, Seconds(1200))), "GlidepodEndsAt") ==
+        "(none)");
+  real.set("GlidepodPodLifetime", condor::Value::of(std::int64_t{20700}));
+  real.set("GlidepodEndsAt", condor::Value::of(std::int64_t{1795598104}));
+  const auto text = offline_ad(real, wide(), 0, Seconds(1200));
+  const auto ad = condor::parse_attributes(text);
+  CHECK(line(ad, "GlidepodEndsAt") == "time() + GlidepodPodLifetime - 600");
+  CHECK(line(ad, "GlidepodPodLifetime") == "20700");
+}
+
 TEST_CASE("offline ads: a copy of a copy is the same") {
   const auto once = offline_ad(pilot(), wide(), 5, Seconds(1200));
   condor::Ad copy;

@@ -31,6 +31,7 @@ struct World {
   std::string start, name_space;
   bool gpu_jobs_only = true;
   std::int64_t least_fill = 0;
+  Seconds pod_lifetime{0};
   Policy policy;
   std::vector<Pod> pods;
   Group others;  // the group of pods that are not of the job's
@@ -84,9 +85,9 @@ std::vector<Finding> ask(World world) {
   scene.now = k_now;
   scene.job = std::move(world.look);
   scene.job.ad = condor::ad_from_json(world.job.dump()).value();
-  const JobRules rules{
-      query_parts(world.htcondor, "ns", CondorDemand::Namespace::matched, joined(container_jobs("", false))),
-      container_jobs("", false), world.start, world.name_space};
+  const auto taken = container_jobs("", false, world.pod_lifetime);
+  const JobRules rules{query_parts(world.htcondor, "ns", CondorDemand::Namespace::matched, joined(taken)),
+                       taken, world.start, world.name_space};
   scene.job.clauses = clauses_of(rules, scene.job.ad);
   for (auto& clause : scene.job.clauses)
     if (clause.of_job) clause.holds = holds(clause.expression, scene.job.ad);
@@ -225,6 +226,13 @@ const std::vector<Case> k_cases = {
      "the job's owner", "RequireGPUs = Capability >= 7.0"},
     {"a pilot itself", alone("GlidepodPilot", true), "pilot-job", "stops", "the pool's operator",
      "GlidepodPilot = true"},
+    {"more time than a pod has",
+     [](World& w) {
+       w.pod_lifetime = Seconds(20700);
+       w.job.update({{"MaxWallTimeMins", 1250}, {"AllowedJobDuration", 86400}});
+     },
+     "time", "stops", "the job's owner",
+     "AllowedJobDuration = 86400, MaxWallTimeMins = 1250; a new pod has 19800 s for a job"},
     {"docker universe", alone("WantDocker", true), "not-taken", "stops", "the job's owner",
      "WantDocker = true"},
     {"its own transfer plugins", alone("TransferPlugins", "x=y"), "not-taken", "stops", "the job's owner",
