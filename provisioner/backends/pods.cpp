@@ -15,6 +15,7 @@ namespace {
 
 constexpr const char* k_default_image = "sfiligoi/prp-portal-wn";
 constexpr const char* k_group_label = "glidepod.io/group";
+constexpr const char* k_gpus = "nvidia.com/gpu";
 constexpr const char* k_visible_devices = "NVIDIA_VISIBLE_DEVICES";
 // Adds or replaces the element with this name.
 void set_named(Json& list, Json element) {
@@ -147,7 +148,7 @@ Result<Json> PodMaker::make(const Group& group, const std::string& name) const t
   set_metadata(pod, group);
   set_images(pod);
   set_environment(pod, group);
-  set_resources(pod, group);
+  TRY(set_resources(pod, group));
   if (guaranteed)
     for (const auto* lists : {"initContainers", "containers"})
       if (const auto all = pod["spec"].find(lists); all != pod["spec"].end())
@@ -258,7 +259,25 @@ void PodMaker::set_environment(Json& pod, const Group& group) const {
             {{"name", "PHYSICAL_HOSTNAME"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "spec.nodeName"}}}}}});
 }
 
-void PodMaker::set_resources(Json& pod, const Group& group) const {
+// Of the first kind; a pod cannot ask for one resource or another.
+Result<std::string> PodMaker::gpu_resource(const Group& group) const {
+  const auto of = [this](std::string_view kind) {
+    const auto& all = settings_.gpu_resources;
+    for (const auto name : {kind, std::string_view("*")})
+      if (const auto found = std::ranges::find(all, name, &Dict::value_type::first); found != all.end())
+        return found->second;
+    return std::string(k_gpus);
+  };
+  const auto kinds = split(group.gpu_types, ',');
+  const auto first = of(kinds.empty() ? "" : kinds.front());
+  for (const auto& kind : kinds)
+    if (const auto other = of(kind); other != first)
+      return error("RequestGPUTypes names kinds of different resources: {} is {}, {} is {} (gpu_resources)",
+                   kinds.front(), first, kind, other);
+  return first;
+}
+
+Result<void> PodMaker::set_resources(Json& pod, const Group& group) const {
   const auto& s = settings_;
   // The same numbers as PRP's: with the large limit it asks for less than the job may use.
   const bool large_limit = s.use_large_limit && s.qos_class == QosClass::burstable;
@@ -283,13 +302,13 @@ void PodMaker::set_resources(Json& pod, const Group& group) const {
     }
     // Devices and the like belong to one container, and disk is counted over the whole pod.
     Dict whole = {{"ephemeral-storage", disk_of(group, s, has_payloads())}};
-    if (group.gpus > 0) whole.emplace_back("nvidia.com/gpu", std::to_string(group.gpus));
+    if (group.gpus > 0) whole.emplace_back(TRY(gpu_resource(group)), std::to_string(group.gpus));
     if (s.request_fuse.value_or(!from_template_)) whole.emplace_back("smarter-devices/fuse", "1");
     whole.insert(whole.end(), s.resources.begin(), s.resources.end());
     add_all(resources["requests"], whole);
     add_all(resources["limits"], whole);
   }
-  if (!has_payloads()) return;
+  if (!has_payloads()) return {};
   // What the pilot may share out among them later.
   auto& annotations = pod["metadata"]["annotations"];
   const auto say = [&annotations](const char* name, std::string quantity) {
@@ -299,6 +318,7 @@ void PodMaker::set_resources(Json& pod, const Group& group) const {
   say("requests.memory", fmt::format("{}Mi", request_memory));
   say("limits.cpu", cpus(limit_cpus * count));
   say("limits.memory", fmt::format("{}Mi", (group.memory_mb + 1000) * count));
+  return {};
 }
 
 const std::string& PodMaker::priority_class(bool gpus) const {
@@ -338,7 +358,9 @@ void PodMaker::set_placement(Json& pod, const Group& group) const {
                            {"operator", none_of ? "NotIn" : "In"},
                            {"values", split(trim(value), '|')}});
   }
-  if (!group.gpu_types.empty() && !s.gpu_type_label.empty())
+  // Kinds with a resource of their own need no label.
+  const auto resource = gpu_resource(group);
+  if (!group.gpu_types.empty() && !s.gpu_type_label.empty() && resource && *resource == k_gpus)
     expressions.push_back(
         {{"key", s.gpu_type_label}, {"operator", "In"}, {"values", split(group.gpu_types, ',')}});
   // A term without expressions, which PRP sends, would match no node.

@@ -37,7 +37,8 @@ class PodMaker {
   void set_images(Json& pod) const;
   void set_metadata(Json& pod, const Group& group) const;
   void set_environment(Json& pod, const Group& group) const;
-  void set_resources(Json& pod, const Group& group) const;
+  Result<std::string> gpu_resource(const Group& group) const;
+  Result<void> set_resources(Json& pod, const Group& group) const;
   void close_devices(Json& pod) const;
   void set_placement(Json& pod, const Group& group) const;
   Result<void> set_volumes(Json& pod, const Group& group) const;

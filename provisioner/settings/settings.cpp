@@ -238,6 +238,17 @@ class Table {
           return {};
         });
     text("gpu_type_label", &s.gpu_type_label, "node label that RequestGPUTypes is about; empty: ignored");
+    config_
+        .add("gpu_resources", "", "kind:resource,kind:resource",
+             "resource that GPUs of a kind of RequestGPUTypes are; *: of all others, else nvidia.com/gpu",
+             [&s](std::string_view value) -> Result<void> {
+               s.gpu_resources = TRY(parse_dict(value));
+               for (const auto& [kind, resource] : s.gpu_resources)
+                 if (kind.empty() || resource.find('/') == std::string::npos)
+                   return error("must be kinds with resources, such as A100:nvidia.com/a100,*:amd.com/gpu");
+               return {};
+             })
+        .from("0.2.0");
     seconds("pod_lifetime", &s.pod_lifetime, "activeDeadlineSeconds of a pod; 0: no deadline");
     list("image_pull_secrets", &s.image_pull_secrets, "secrets for pulling the pilot image");
     config_

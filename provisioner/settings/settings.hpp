@@ -78,7 +78,8 @@ struct KubernetesSettings : PilotSettings {
   std::string pod_template;  // a file with the pilot pod as JSON; empty: one container, as PRP's
   std::optional<std::string> token_secret;
   std::string gpu_type_label = "nvidia.com/gpu.product";  // empty: GPU types do not matter
-  Seconds pod_lifetime{0};                                // activeDeadlineSeconds; 0: none
+  Dict gpu_resources;       // the resource that GPUs of a kind are; "*": of all others, else nvidia.com/gpu
+  Seconds pod_lifetime{0};  // activeDeadlineSeconds; 0: none
   List image_pull_secrets;
   std::string default_image;    // of jobs that name none; empty: these are no demand
   bool pilot_jobs = false;      // pilots take jobs that are pilots themselves

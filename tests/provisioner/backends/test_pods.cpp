@@ -281,6 +281,37 @@ TEST_CASE("pods: with GPUs there is one payload container, which has them all") 
   CHECK_FALSE(containers[1].contains("env"));
 }
 
+TEST_CASE("pods: GPUs of a kind may be a resource of their own") {
+  const auto from_template = pilot_pod();
+  const auto asks = [&from_template](const char* settings, const std::string& kinds) -> std::string {
+    const auto made =
+        pod(settings, {.cpus = 1, .memory_mb = 4096, .gpus = 2, .gpu_types = kinds}, &from_template);
+    if (!made) return made.error().message();
+    const auto& spec = made->at("spec");
+    std::string result;
+    const auto& resources = spec["containers"][1]["resources"];
+    for (const auto& [name, quantity] : resources["limits"].items()) {
+      if (name.find('/') == std::string::npos) continue;
+      result += name + "=" + quantity.get<std::string>();
+      CHECK(resources["requests"].at(name) == quantity);
+    }
+    return result + (spec.contains("affinity") ? " by label" : "");
+  };
+  constexpr const char* k_some =
+      "[k8s]\ngpu_resources=A100:nvidia.com/a100,MI250:amd.com/gpu,MI300:amd.com/gpu\n";
+  CHECK(asks("[k8s]\n", "") == "nvidia.com/gpu=2");
+  CHECK(asks("[k8s]\n", "A100") == "nvidia.com/gpu=2 by label");
+  CHECK(asks(k_some, "") == "nvidia.com/gpu=2");
+  CHECK(asks(k_some, "A100") == "nvidia.com/a100=2");
+  CHECK(asks(k_some, "L40,T4") == "nvidia.com/gpu=2 by label");
+  CHECK(asks(k_some, "MI250,MI300") == "amd.com/gpu=2");
+  CHECK(asks(k_some, "A100,L40") ==
+        "RequestGPUTypes names kinds of different resources: A100 is nvidia.com/a100, L40 is nvidia.com/gpu "
+        "(gpu_resources)");
+  CHECK(asks("[k8s]\ngpu_resources=*:amd.com/gpu\n", "") == "amd.com/gpu=2");
+  CHECK(asks("[k8s]\ngpu_resources=*:amd.com/gpu\n", "MI250") == "amd.com/gpu=2");
+}
+
 TEST_CASE("pods: Guaranteed, no container may use more than it requests, in the template or not") {
   const auto from_template = pilot_pod();
   const auto made = pod("[k8s]\nqos_class=Guaranteed\n", {.cpus = 3, .memory_mb = 9001}, &from_template);
