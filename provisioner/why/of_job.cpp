@@ -87,6 +87,20 @@ void add_ignored(const Scene& scene, std::vector<Finding>& result) {
     }
 }
 
+// A partitionable slot compares what it has with these, and with undefined nothing compares. What the job has
+// an expression for may depend on the slot.
+void add_undefined(const Ad& job, std::vector<Finding>& result) {
+  constexpr std::pair<const char*, const char*> k_requests[] = {
+      {"RequestCpus", "request_cpus"}, {"RequestMemory", "request_memory"}, {"RequestDisk", "request_disk"}};
+  for (const auto& [name, command] : k_requests) {
+    if (job.written(name) != "undefined") continue;
+    result.push_back({Weight::stops, "request",
+                      fmt::format("its {} is no number, and no slot takes such a job, in any pool", command),
+                      fmt::format("{} = undefined", name),
+                      fmt::format("{} as a number; or leave the line out", command), Who::owner});
+  }
+}
+
 // A number of the job, as the pilots' START compares it.
 double number(const Ad& job, std::string_view name) {
   const auto value = job.evaluate(name);
@@ -131,6 +145,7 @@ std::vector<Finding> of_job(const Scene& scene) {
         {Weight::stops, "least-fill", "it fills too little of the pod that is made for it",
          fmt::format("{:.0f} % of {}; least_fill={}", fill, scene.group->name(), scene.least_fill),
          "a lower least_fill, or smaller buckets", Who::pool_operator});
+  add_undefined(job.ad, result);
   std::vector<Finding> notes;
   for (const auto& clause : job.clauses) {
     if (clause.holds && *clause.holds) continue;

@@ -25,6 +25,9 @@ struct World {
               {"Owner", "alice"},
               {"EnteredCurrentStatus", 999'000},
               {"ContainerImage", "docker://registry/image:1"},
+              {"RequestCpus", 1},
+              {"RequestMemory", 128},
+              {"RequestDisk", 1000},
               {"Requirements", R"(/Expr((TARGET.Arch == "X86_64") && (TARGET.HasFileTransfer))/)"}};
   JobLook look;
   HtcondorSettings htcondor;
@@ -253,6 +256,8 @@ const std::vector<Case> k_cases = {
      "the job's owner", "Owner == \"bob\""},
     {"a request that is nonsense", alone("RequestMemory", "lots"), "request", "stops", "the job's owner",
      "RequestMemory is lots"},
+    {"a request that is undefined", [](World& w) { w.job.erase("RequestDisk"); }, "request", "stops",
+     "the job's owner", "RequestDisk = undefined"},
     {"a pod of its own that it does not fill",
      [](World& w) {
        w.job.update({{"RequestCpus", 1}, {"RequestMemory", 100}});
