@@ -112,6 +112,10 @@ Result<void> Agent::find_api() {
 void Agent::get_first_pod() {
   first_get_ = api_->get(pod_, now() + k_first_get_deadline, [this](const Result<kube::Pod>& pod) {
     first_get_.reset();
+    if (pod && !pod->restarts && unfit_)
+      return unfit_(
+          "this pod's restartPolicy is Never: a container that has ended would not come again, and to switch "
+          "an image is to end its container. Set it to OnFailure");
     if (pod) {
       pod_grace_ = std::chrono::seconds(pod->grace_seconds);
       images_->saw(*pod);

@@ -53,6 +53,8 @@ class Agent {
     std::function<void()> idle;
   };
   void on_give_up(GiveUpHandlers handlers) { give_up_ = std::move(handlers); }
+  // Called where the pod is such that no pilot can work in it.
+  void on_unfit(std::function<void(const std::string& why)> handler) { unfit_ = std::move(handler); }
   // Why it is not ready: for people.
   std::string state() const { return core_.snapshot().to_string(); }
   std::size_t containers() const { return core_.containers(); }
@@ -222,6 +224,7 @@ class Agent {
   Core::Earlier earlier_agents_ = Core::Earlier::none;
   std::function<void()> ready_;
   GiveUpHandlers give_up_;
+  std::function<void(const std::string&)> unfit_;
   std::function<void(const std::vector<std::string>& missing)> left_;
   std::function<void(const std::vector<std::string>& unended)> finished_;
   Loop::TimerId leave_timer_ = 0;

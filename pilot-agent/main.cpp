@@ -117,6 +117,10 @@ class Program {
     }
     agent_->on_give_up(
         {[this](const std::string& reason) { take_no_more(reason); }, [this] { end_as_failed(); }});
+    agent_->on_unfit([this](const std::string& why) {
+      loop_.cancel(start_timer_);
+      fail(why);
+    });
     TRY(loop_.run());
     agent_->finish();
     if (failure_) return *failure_;

@@ -151,6 +151,7 @@ Result<Pod> pod_of(const Json& json) {
     pod.containers.push_back(TRY(container_spec(container)));
   if (!member(spec, "terminationGracePeriodSeconds").is_null())
     pod.grace_seconds = TRY(integer(spec, "terminationGracePeriodSeconds"));
+  pod.restarts = TRY(text(spec, "restartPolicy")) != "Never";
   pod.pull_secrets = !TRY(part(spec, "imagePullSecrets", Json::value_t::array))->empty();
   const Json& status = *TRY(part(json, "status", Json::value_t::object));
   for (const Json& container : *TRY(part(status, "containerStatuses", Json::value_t::array)))

@@ -69,6 +69,7 @@ struct Pod {
   std::vector<ContainerStatus> statuses;
   std::int64_t grace_seconds = 30;                          // terminationGracePeriodSeconds
   bool pull_secrets = false;                                // whether imagePullSecrets name any
+  bool restarts = true;                                     // restartPolicy is not Never
   std::string wanted_images, pulled_images, likely_images;  // annotations: pulls.hpp
   // The size of all payload containers together, as the pod's maker wrote it into four annotations; nothing
   // unless all four are there.

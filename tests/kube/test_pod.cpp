@@ -27,6 +27,9 @@ TEST_CASE("pod: the fields a pilot needs") {
   CHECK(pod.name == "pilot-1");
   CHECK(pod.uid == "u-1");
   CHECK(pod.resource_version == "42");
+  CHECK(pod.restarts);
+  CHECK(parse_pod(R"({"spec": {"restartPolicy": "OnFailure"}})")->restarts);
+  CHECK_FALSE(parse_pod(R"({"spec": {"restartPolicy": "Never"}})")->restarts);
   CHECK(pod.container("payload-0")->command.at(0) == "/glidepod/bin/glue");
   CHECK(pod.container("payload-0")->size.limit.memory == 128 << 20);
   CHECK(pod.container("pilot")->size.limit.memory == 0);

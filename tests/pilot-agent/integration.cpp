@@ -307,6 +307,19 @@ TEST_CASE("agent: it starts its command when a container is ready, and ends with
   CHECK(read_file(c.folder() + "/termination-log").value() == "told to end by signal 15\n");
 }
 
+TEST_CASE("agent: in a pod whose containers never come again it ends at once, and says so") {
+  if (not_root()) return;
+  SmallCluster c(1, {"COMMAND=/usr/bin/tail -f /dev/null"});
+  c.restart_policy = "Never";
+  REQUIRE(c.until([&] { return c.agent_ended.has_value(); }));
+  CHECK(*c.agent_ended == ExitStatus::exited(1));
+  CHECK(c.deadline == 1);
+  CHECK_FALSE(c.logged("event=command_started"));
+  CHECK(c.patches.empty());
+  CHECK(c.logged("event=failed"));
+  CHECK(read_file(c.folder() + "/termination-log").value().starts_with("this pod's restartPolicy is Never"));
+}
+
 TEST_CASE("agent: warm binds are fast, an idle agent does nothing at all and is small") {
   if (not_root()) return;
   Cluster c;

@@ -271,7 +271,7 @@ Json SmallCluster::pod() const {
   }
   return {{"kind", "Pod"},
           {"metadata", {{"name", "pilot-1"}, {"uid", "u"}, {"resourceVersion", std::to_string(version_)}}},
-          {"spec", {{"containers", specs}}},
+          {"spec", {{"containers", specs}, {"restartPolicy", restart_policy}}},
           {"status", {{"containerStatuses", statuses}}}};
 }
 

@@ -86,7 +86,8 @@ class SmallCluster {
   // What the registry has: repository to digest.
   std::map<std::string, std::string> registry;
   int patch_status = 200;  // what the API answers to a patch
-  bool silent = false;     // watches tell nothing, and are not cut
+  std::string restart_policy = "OnFailure";
+  bool silent = false;  // watches tell nothing, and are not cut
 
  private:
   static bool isolate();
