@@ -210,7 +210,7 @@ void Core::launch(Container& container, const Waiting& waiting, std::string_view
   if (!request.any_image) {
     binds_.bound(how, bound_in);
     container.owner = request.owner;
-    if (policy_.spares > 0) lately_.ran(goal_of(request), request.owner);
+    lately_.ran(goal_of(request), request.owner);
     if (policy_.reuse == Policy::Reuse::never) container.spoiled = true;
   }
   act(Launch{container.glue, last_job_, request.client, waiting.argv});

@@ -148,7 +148,6 @@ void Core::ask_round(std::vector<SizeChange> changes, EventKind event, Time now)
   if (changes.empty()) changes = std::exchange(sizing_->grow, {});
   sizing_->attempt = ++last_attempt_;
   sizing_->answered = sizing_->doubtful = false;
-  sizing_->before.clear();
   if (changes.empty()) {
     const SizeChange own{sizing_->container, {{}, sizing_->slot}};
     if (in_force(own)) return end_sizing({}, event, now);
