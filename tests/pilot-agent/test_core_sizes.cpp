@@ -74,6 +74,16 @@ struct Sized : Harness {
     in_force();
     switch_to(0, k_image_a, k_digest_a);
   }
+  // After an earlier agent: at home, and settled.
+  void come_home() {
+    for (int i = 0; i < 2; ++i) {
+      patched_attempt(static_cast<std::uint64_t>(i) + 1);
+      goodbye(i);
+      hello(i);
+      runs_home(i);
+    }
+    pass(90s);
+  }
   std::uint64_t heard = 0;
 };
 
@@ -130,6 +140,7 @@ TEST_CASE("core: what a test had made ready is launched at once") {
   Sized h;
   h.slot_size = {};  // HTCondor has not said it yet
   h.ask(k_image_a, wire::Verb::test);
+  h.now += 3s;
   h.switch_to(0, k_image_a, k_digest_a);
   CHECK(h.state() == State::reserved);
   h.slot_size = k_half;
@@ -139,6 +150,7 @@ TEST_CASE("core: what a test had made ready is launched at once") {
   h.resize_taken();
   h.in_force();
   CHECK(h.count<Launch>() == 1);
+  CHECK(h.core.snapshot().containers[0].bound_in == 3s);
   CHECK(h.noted("how=switched"));
 }
 
@@ -320,6 +332,8 @@ TEST_CASE("core: a container that ends while it gets its size goes on to its ima
   h.resize_taken();
   h.goodbye(0);
   REQUIRE(h.count<Patch>() == 1);
+  h.pass(10s);  // its size is not waited for
+  CHECK(h.count<Patch>() == 1);
   h.patched();
   h.hello(0);
   h.runs(0, k_image_a, "docker.io/library/a@" + k_digest_a);
@@ -387,15 +401,7 @@ TEST_CASE("core: a container without a limit is large enough for any slot") {
 TEST_CASE("core: what a pod was made with is enough for its jobs, what an earlier agent has left is not") {
   for (const auto earlier : {Core::Earlier::none, Core::Earlier::some}) {
     Sized h(sized(), earlier, k_quarter);
-    if (earlier == Core::Earlier::some) {
-      for (int i = 0; i < 2; ++i) {
-        h.patched_attempt(static_cast<std::uint64_t>(i) + 1);
-        h.goodbye(i);
-        h.hello(i);
-        h.runs_home(i);
-      }
-      h.pass(90s);
-    }
+    if (earlier == Core::Earlier::some) h.come_home();
     h.ask(k_image_a);
     h.used();
     h.resize_failed(404);
@@ -426,11 +432,16 @@ TEST_CASE("core: a container that is told its image before anybody can size it g
   h.patched();
   h.goodbye(1);
   h.hello(1);
+  h.runs(1, "reg.example/other:1", "reg.example/other@" + k_digest_b);
+  h.pass(8s);
   h.runs(1, k_image_a, "docker.io/library/a@" + k_digest_a);
   CHECK(h.count<Launch>() == 1);
   CHECK(h.count<SendBeat>() == 1);
   h.tell();
   CHECK_FALSE(h.core.watching());  // glue is asked, and not the API
+  const int patches = h.count<Patch>();
+  h.pass(2s);  // then what the status had shown before would have been too long
+  CHECK(h.count<Patch>() == patches);
   h.used();
   CHECK(h.size_asked(1) == Size{k_half, k_half});
   h.resize_taken();
@@ -466,14 +477,22 @@ TEST_CASE("core: how long an image took to start limits nothing while the contai
   REQUIRE(h.state(1) == State::switching);  // made ready for others
   h.answer(h.last<Patch>(), {});
   h.goodbye(1);
-  h.runs(1, k_image_a, "docker.io/library/a@" + k_digest_a);
   h.end_job(0);
   h.slot_size = k_half;
+  Time::duration limit{};
+  SUBCASE("its glue was silent") {
+    h.runs(1, k_image_a, "docker.io/library/a@" + k_digest_a);
+    limit = 30s;
+  }
+  SUBCASE("its image could not be pulled") {
+    h.waits(1, "ErrImagePull", "dial tcp: i/o timeout");
+    limit = 120s;
+  }
   h.ask(k_image_a);
-  h.pass(29s);
+  h.pass(limit - 1s);
   h.hello(1);
   CHECK(h.count<SendBeat>() > 0);
-  h.pass(1s);  // then a silent glue would have been given up
+  h.pass(1s);
   CHECK(h.count<Fail>() == 0);
   h.used();
   h.resize_taken();
@@ -549,7 +568,22 @@ TEST_CASE("core: a warm container whose glue does not say what it has in use is 
   const int patches = h.count<Patch>();
   h.pass(3s);
   CHECK(h.count<Launch>() == 1);
-  CHECK(h.count<Patch>() == patches + 1);
+  REQUIRE(h.count<Patch>() == patches + 1);
+  CHECK(h.last<Patch>().image.ends_with("@" + k_digest_a));
+  SUBCASE("which is no other image") {
+    h.switch_to(0, k_image_a, k_digest_a);
+    h.used();
+    for (int round = 0; round < 2; ++round) {
+      h.resize_taken();
+      h.in_force();
+    }
+    CHECK(h.count<Launch>() == 2);
+    CHECK(h.noted("how=fresh"));
+  }
+  SUBCASE("unless the API refuses that") {
+    h.patch_failed(403);
+    CHECK(h.state() == State::idle);
+  }
 }
 
 TEST_CASE("core: a warm container that turns out to run something else gets its image after its size") {
@@ -589,4 +623,158 @@ TEST_CASE("core: a container whose job is gone before it has its size is free on
   }
   CHECK(h.state() == State::idle);
   CHECK(h.count<Launch>() == 1);
+}
+
+TEST_CASE("core: a container has no more than the kubelet shows, whatever the pod says") {
+  Sized h(sized(), Core::Earlier::some);
+  for (std::size_t i : {1U, 2U}) h.pod.statuses[i].size.limit = k_quarter;
+  h.come_home();
+  h.ask(k_image_a);
+  h.used();
+  h.resize_failed(404);
+  CHECK(h.count<Fail>() == 1);
+}
+
+TEST_CASE("core: a container that could not get its size is not the next one that is tried") {
+  Sized h(sized(), Core::Earlier::some);
+  h.pod.containers[1].size.limit = h.pod.statuses[1].size.limit = k_quarter;
+  h.come_home();
+  h.ask(k_image_a);
+  h.used();
+  h.resize_failed(404);
+  REQUIRE(h.count<Fail>() == 1);
+  h.now += 1s;
+  h.ask(k_image_a);
+  CHECK(h.count<Fail>() == 1);
+  CHECK(h.last<Patch>().container == "payload-1");
+}
+
+TEST_CASE("core: of another container whose glue does not say what it has in use no limit is lowered") {
+  Sized h;
+  h.ask(k_image_a);
+  h.core.on_beat(
+      h.glue[0],
+      {h.last<SendBeat>([&](const SendBeat& beat) { return beat.glue == h.glue[0]; }).number, 1000}, h.now);
+  h.take();
+  CHECK(h.count<Resize>() == 0);
+  h.pass(3s);
+  CHECK(h.size_asked(0) == Size{k_half, k_half});
+  CHECK(h.size_asked(1) == Size{});
+}
+
+TEST_CASE("core: where a resize got no answer the status proves nothing before all has come about") {
+  Sized h;
+  h.first_job();
+  h.end_job();
+  h.slot_size = k_all;
+  h.ask(k_image_a);
+  h.used();
+  h.resize_taken();
+  h.in_force();
+  h.resize_failed(0);  // of what was to grow
+  h.tell();
+  CHECK(h.core.watching());
+  h.pass(90s);
+  CHECK_FALSE(h.core.watching());
+}
+
+TEST_CASE("core: a size that comes about late is waited for no longer than that") {
+  Sized h;
+  h.ask(k_image_a);
+  h.used();
+  h.resize_taken();
+  h.pass(10s);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.end_job();
+  CHECK(h.core.watching());
+  h.in_force();
+  CHECK_FALSE(h.core.watching());
+}
+
+TEST_CASE("core: where nothing was asked of the API nothing can come about") {
+  Sized h;
+  h.ask(k_image_a);
+  h.used(0);  // nobody knows what is in use
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.used(0);
+  h.end_job();
+  CHECK(h.count<Resize>() == 0);
+  CHECK_FALSE(h.core.watching());
+}
+
+TEST_CASE(
+    "core: a size that the pod has already, and the kubelet does not, is waited for and not asked again") {
+  Sized h;
+  h.ask(k_image_a);
+  h.used();
+  h.resize_taken();
+  h.pass(10s);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.end_job();
+  h.pass(90s);
+  REQUIRE(h.count<Launch>() == 1);
+  h.ask(k_image_a);
+  h.used();
+  h.tell();
+  CHECK(h.core.watching());
+  CHECK(h.count<Launch>() == 1);
+  SUBCASE("in time") {
+    h.in_force();
+  }
+  SUBCASE("for so long, and it may come about later") {
+    h.pass(10s);
+    h.end_job();
+    CHECK(h.core.watching());
+  }
+  CHECK(h.count<Launch>() == 2);
+  CHECK(h.count<Resize>() == 1);
+}
+
+TEST_CASE("core: a container without a limit that was asked to have one may get it yet") {
+  Sized h(sized(), Core::Earlier::none, {});
+  h.slot_size = k_quarter;
+  h.ask(k_image_a);
+  h.used();
+  h.resize_failed(0);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.end_job();
+  REQUIRE(h.count<Launch>() == 1);
+  h.slot_size = k_half;
+  h.ask(k_image_a);
+  CHECK(h.count<Launch>() == 1);
+}
+
+TEST_CASE("core: a job whose container is ready while another one gets its size waits for its own") {
+  Policy policy = sized();
+  policy.spares = 1;
+  Sized h(policy);
+  h.slot_size = {};
+  h.ask(k_image_a, wire::Verb::exec, "bob", 20002);
+  h.switch_to(0, k_image_a, k_digest_a);
+  REQUIRE(h.state(1) == State::switching);  // made ready for others
+  h.answer(h.last<Patch>(), {});
+  h.goodbye(1);
+  h.end_job(0);
+  h.slot_size = k_half;
+  const ClientId alice = h.ask(k_image_a);
+  const ClientId bob = h.ask(k_image_a, wire::Verb::exec, "bob", 20002);
+  REQUIRE(h.state(0) == State::switching);
+  SUBCASE("unless the pod has that already") {
+    h.pod.containers[2].size.limit = k_half;
+    h.tell();
+    h.hello(1);
+    CHECK(h.last<Launch>().client == alice);
+    return;
+  }
+  h.hello(1);
+  CHECK(h.count<Launch>() == 1);
+  CHECK(h.state(1) == State::idle);
+  h.used();
+  h.resize_taken();
+  h.in_force();
+  CHECK(h.last<Launch>().client == bob);
+  h.used();
+  h.resize_taken();
+  h.in_force();
+  CHECK(h.last<Launch>().client == alice);
 }

@@ -174,3 +174,27 @@ TEST_CASE("sizes: whatever comes, never more than the pod at any moment, and nev
   CHECK(plans > 1000);
   CHECK(grown > 100);
 }
+
+TEST_CASE("sizes: what is in use stands in the way of a lower limit, and of nothing else") {
+  constexpr std::int64_t k_kib = 1024;
+  const auto own = [](std::int64_t limit, std::int64_t used_kib, std::int64_t slot) {
+    std::vector<Sizeable> all = {{"a", {amount(1, 1), {1000, limit}}, true, used_kib}};
+    return plan_sizes({amount(4, 8), amount(4, 8)}, all, "a", {1000, slot}).has_value();
+  };
+  CHECK(own(8 * k_gib, 0, k_kib * k_kib));  // not known
+  CHECK_FALSE(own(0, 2 * k_kib * k_kib, k_gib));
+  CHECK(own(k_gib, k_kib * k_kib, k_gib));  // nothing is lowered
+  CHECK(own(8 * k_gib, k_kib * k_kib - k_memory_margin_kib, k_gib));
+  CHECK_FALSE(own(8 * k_gib, k_kib * k_kib - k_memory_margin_kib + 1, k_gib));
+  const auto other = [](std::int64_t limit) {
+    std::vector<Sizeable> all = {{"a", {amount(1, 1), amount(1, 1)}, true, 1000},
+                                 {"b", {amount(1, 1), {1000, limit}}, true, 1 << 20}};
+    const auto plan = plan_sizes({amount(1, 1), amount(8, 8)}, all, "a", amount(1, 1));
+    REQUIRE(plan);
+    apply(all, plan->shrink);
+    apply(all, plan->grow);
+    return of(all, 1).limit.memory;
+  };
+  CHECK(other(k_gib) == k_gib);  // it has all of it in use
+  CHECK(other(0) == k_gib + (k_memory_margin_kib << 10));
+}
