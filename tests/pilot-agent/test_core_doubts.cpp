@@ -331,6 +331,24 @@ TEST_CASE("doubts: words that blame an image without its name wait for it") {
   CHECK(h.last<Fail>().fault == wire::Fault::user);
 }
 
+TEST_CASE("doubts: words that blame an image are waited for with its name from when they were first said") {
+  Harness h;
+  fails(h, k_doubted, "manifest unknown");
+  h.patched();
+  h.hello();
+  h.runs_home(0);
+  const ClientId client = h.ask(k_image_a, wire::Verb::test);
+  h.patched();
+  h.goodbye();
+  h.waits(0, "ErrImagePull", "dial tcp: i/o timeout");
+  h.pass(60s);
+  h.waits(0, "ErrImagePull", "unsupported image-specific operation on artifact");
+  h.pass(9s);
+  CHECK(h.last<Fail>().client != client);
+  h.pass(1s);
+  CHECK(h.last<Fail>().client == client);
+}
+
 TEST_CASE("doubts: words of a start are those of the image that the status tells with it") {
   Harness h;
   const ClientId client = asks_after_a_failure(h);

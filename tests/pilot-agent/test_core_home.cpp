@@ -57,6 +57,7 @@ TEST_CASE("home: where only its name is known, a used container is made fresh by
   CHECK(h.count<Launch>() == 1);
   h.over[0] = true;
   h.hello();
+  CHECK(h.count<DropGlue>() == 0);  // of that one nothing more is awaited
   CHECK(h.count<Launch>() == 1);
   h.runs(0, k_home, k_digest_home);
   CHECK(h.count<Launch>() == 2);
@@ -247,6 +248,12 @@ TEST_CASE("home: its content by a name of another repository runs from the secon
   CHECK(h.last<Launch>().client == client);
   h.end_job();
   CHECK(h.last<Answer>().client == client);
+  // What it is by digest is known now, so that a goodbye proves it.
+  const ClientId next = h.ask(k_image_a, wire::Verb::exec, "bob");
+  h.patched();
+  h.goodbye();
+  h.hello();
+  CHECK(h.last<Launch>().client == next);
 }
 
 TEST_CASE("home: where imageIDs name no repository, too, and then it is home at once") {

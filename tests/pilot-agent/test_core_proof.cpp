@@ -445,3 +445,113 @@ TEST_CASE("proof: a digest is learnt once") {
   CHECK(h.count<Launch>() == 2);
   CHECK_FALSE(h.noted("digest=" + k_digest_b));
 }
+
+TEST_CASE("proof: a container that has yet to act on a patch is not settled, however long that takes") {
+  Harness h;
+  be_unsettled(h);
+  h.ask(k_v1);
+  h.patched();
+  h.core.on_time(h.now + 100s);
+  h.take();
+  CHECK_FALSE(h.core.snapshot().containers[0].settled);
+}
+
+TEST_CASE("proof: where no id can be told a digest is learnt once the container has run for long enough") {
+  Harness h = Harness::without_ids();
+  h.ask(k_v1);
+  h.switch_to(0, k_v1, k_digest_a);
+  h.end_job();
+  CHECK_FALSE(h.noted("event=digest"));
+  h.pass(120s);
+  CHECK(h.noted("event=digest image=" + k_v1));
+}
+
+TEST_CASE("proof: where no id can be told time proves what has started by itself, too") {
+  Harness h = Harness::without_ids();
+  h.goodbye();
+  h.hello();
+  CHECK(h.state() == State::switching);
+  h.runs_home(0);
+  h.pass(90s);
+  CHECK(h.state() == State::idle);
+}
+
+TEST_CASE("proof: what ran before is known though its status came late") {
+  Harness h;
+  h.ask(k_v1);
+  h.patched();
+  h.goodbye();
+  h.hello();
+  h.end_job();
+  h.pass(30s);  // it is awaited no longer
+  h.runs(0, k_v1, k_id_v1);
+  h.ask("reg.example/app@" + k_digest_b);
+  h.patched();
+  h.goodbye();  // not at the kubelet's wish, which starts the old image once more
+  h.hello();
+  h.runs(0, k_v1, k_id_v1);
+  CHECK(h.noted("event=doubtful"));
+}
+
+TEST_CASE("proof: where no id can be told a container that was switched is nobody's, too") {
+  Harness h = Harness::without_ids();
+  h.ask(k_v1);
+  h.switch_to(0, k_v1, k_digest_a);
+  h.end_job();
+  const ClientId client = h.ask(k_v2, wire::Verb::exec, "bob");
+  h.core.on_client_gone(client, h.now);
+  h.take();
+  h.switch_to(0, k_v2, k_digest_b);
+  REQUIRE(h.state() == State::idle);
+  h.ask(k_v2, wire::Verb::exec, "carol");
+  CHECK(h.noted("how=warm"));
+}
+
+TEST_CASE("proof: a patch by which nothing is started is followed by another one") {
+  Harness h;
+  be_unsettled(h);
+  h.ask(k_v1);
+  h.patched();
+  h.tell();
+  const int patches = h.count<Patch>();
+  h.pass(89s);
+  CHECK(h.count<Patch>() == patches);
+  h.pass(1s);
+  CHECK(h.count<Patch>() == patches + 1);
+}
+
+TEST_CASE("proof: the pilot's own image is known by its name, or by its digest under another one") {
+  const Home home{"reg.example/pilot:1", "reg.example/pilot@" + k_digest_home, "reg.example/pilot",
+                  k_digest_home};
+  CHECK(names_home("reg.example/pilot:1", home));
+  CHECK(names_home("mirror.example/other:g-1@" + k_digest_home, home));
+  CHECK_FALSE(names_home("reg.example/pilot@" + k_digest_a, home));
+  CHECK_FALSE(names_home("reg.example/pilot:2", home));
+  CHECK_FALSE(names_home("reg.example/pilot:2", {"reg.example/pilot:1", k_digest_home, "", ""}));
+}
+
+TEST_CASE("proof: where no id can be told, too, trouble before the container was shown running is old") {
+  Harness h = Harness::without_ids();
+  h.lose();
+  h.hello();
+  h.ask(k_v1);
+  h.status(0).state = ContainerStatus::State::waiting;
+  h.status(0).reason = "ErrImagePull";
+  h.status(0).message = k_none;
+  h.patched();
+  CHECK(h.count<Fail>() == 0);
+}
+
+TEST_CASE("proof: a digest that is known stays, whatever another start of its image shows") {
+  Harness h;
+  const std::string another = "sha256:" + std::string(64, 'c');
+  h.ask(k_v1);
+  h.switch_to(0, k_v1, k_digest_a);
+  h.end_job();
+  h.ask(k_image_b);
+  h.switch_to(0, k_image_b, k_digest_b);
+  h.end_job();
+  h.ask(k_v1);
+  h.switch_to(0, k_v1, another);
+  CHECK_FALSE(h.noted("digest=" + another));
+}

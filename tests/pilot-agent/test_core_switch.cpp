@@ -71,6 +71,11 @@ TEST_CASE("switch: a glue that vanishes without goodbye proves nothing, the stat
     // The status cannot prove this image, so a goodbye must, and until the kubelet is at rest it may mean
     // another.
     CHECK(h.core.next_deadline() == h.now + 90s);
+    h.tell();
+    CHECK(std::ranges::count_if(h.all, [](const Action& action) {
+            const auto* note = std::get_if<Note>(&action);
+            return note != nullptr && note->text == "event=home container=payload-0";
+          }) == 1);
     h.pass(90s);
     CHECK(h.last<Patch>().image == k_image_a);
     h.patched();
@@ -432,6 +437,10 @@ TEST_CASE(
     h.hello();
     CHECK(h.count<Launch>() == 1);
     CHECK(h.core.snapshot().failures == 0);
+    CHECK(std::ranges::count_if(h.all, [](const Action& action) {
+            const auto* note = std::get_if<Note>(&action);
+            return note != nullptr && note->text.starts_with("event=tags_dropped");
+          }) == 1);  // it is said once
   }
   SUBCASE("what cannot be pulled is no such pause") {
     h.patched(home);
@@ -595,4 +604,133 @@ TEST_CASE("switch: trouble that is over limits nothing, and trouble anew begins 
     h.pass(1s);
     CHECK(h.last<Fail>().client == client);
   }
+}
+
+namespace {
+// Bob asks for an image whose digest is not known, where alice has used it: by way of home.
+void ask_by_way_of_home(Harness& h) {
+  h.ask(k_image_a);
+  h.patched();
+  h.goodbye();
+  h.hello();
+  h.runs(0, "other.example/a:1", "other.example/a@" + k_digest_a);
+  h.end_job();
+  h.ask(k_image_a, wire::Verb::exec, "bob");
+  REQUIRE(h.last<Patch>().image.starts_with(k_home_tag));
+}
+}  // namespace
+
+TEST_CASE("switch: trouble on the way home is not that of the image, and limits nothing on the way to it") {
+  Harness h;
+  ask_by_way_of_home(h);
+  h.patched();
+  h.goodbye();
+  h.waits(0, "CreateContainerError", "context deadline exceeded");
+  h.pass(119s);
+  h.hello();
+  REQUIRE(h.last<Patch>().image == k_image_a);
+  CHECK(h.core.snapshot().containers[0].trouble.empty());
+  h.pass(1s);
+  CHECK(h.count<Fail>() == 0);
+  h.patched();
+  h.goodbye();
+  h.waits(0, "ErrImagePull", "dial tcp: i/o timeout");
+  h.pass(119s);
+  CHECK(h.count<Fail>() == 0);
+  h.pass(1s);
+  CHECK(h.count<Fail>() == 1);
+}
+
+TEST_CASE("switch: that the API took the way home says nothing of the way on") {
+  Harness h;
+  ask_by_way_of_home(h);
+  const int launches = h.count<Launch>();
+  h.patched();
+  for (int i = 0; i < 2; ++i) {
+    h.goodbye();
+    h.hello();
+  }
+  CHECK(h.last<Patch>().image == k_image_a);
+  CHECK(h.count<Launch>() == launches);
+}
+
+TEST_CASE("switch: a glue that connects again is still of the container before") {
+  Harness h;
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.end_job();
+  h.goodbye();  // nobody here has stopped it, so only the status proves what comes
+  h.hello();
+  h.runs(0, k_image_a, "docker.io/library/a@" + k_digest_a);
+  h.ask(k_image_a);
+  h.end_job();
+  const int launches = h.count<Launch>();
+  h.ask(k_image_a, wire::Verb::exec, "bob");
+  h.patched();
+  h.core.on_glue_lost(h.glue[0], h.now);  // only its connection
+  h.hello();
+  h.tell();
+  CHECK(h.count<Launch>() == launches);
+  h.goodbye();
+  h.hello();
+  h.runs(0, k_image_a, "docker.io/library/a@" + k_digest_a);
+  CHECK(h.count<Launch>() == launches + 1);
+}
+
+TEST_CASE("switch: a glue that takes its time to go is waited for") {
+  Harness h;
+  h.ask(k_image_a);
+  h.patched();
+  h.tell();
+  h.pass(200s);
+  CHECK(h.count<Patch>() == 1);
+  h.goodbye();
+  h.hello();
+  CHECK(h.count<Launch>() == 1);
+}
+
+TEST_CASE("switch: what shows the same content by another digest is no doubt, as often as it starts") {
+  Harness h;  // a name by the digest of an index, where the status tells that of one platform
+  const std::string named = "docker.io/library/a@" + k_digest_a;
+  for (const char* owner : {"alice", "bob"}) {
+    h.ask(named, wire::Verb::exec, owner);
+    h.switch_to(0, "docker.io/library/a:1", k_digest_b);
+    CHECK(h.state() == State::running);
+    h.end_job();
+  }
+  CHECK_FALSE(h.noted("event=doubtful"));
+  CHECK_FALSE(h.noted("event=home"));
+}
+
+TEST_CASE("switch: a container of which nothing is known may lose its glue") {
+  Harness h;
+  h.ask(k_image_a);
+  h.patch_failed(0);
+  h.patch_failed(403);
+  REQUIRE(h.state() == State::broken);
+  h.lose();
+  CHECK(h.state() == State::broken);
+}
+
+TEST_CASE("switch: one that starts again at home, while the kubelet may act on more, is looked at again") {
+  Harness h;
+  h.ask(k_image_a);
+  h.patched();
+  h.lose();
+  h.hello();
+  h.runs(0, "docker.io/library/alias:2", "docker.io/library/alias@" + k_digest_a);
+  h.pass(10s);
+  h.patched();
+  h.goodbye();
+  h.hello();
+  h.runs_home(0);
+  REQUIRE(h.core.snapshot().containers[0].step == "calm by status");
+  const int patches = h.count<Patch>();
+  h.goodbye();
+  h.hello();
+  h.pass(90s);
+  CHECK(h.count<Patch>() == patches);
+  h.runs_home(0);
+  h.pass(90s);
+  CHECK(h.last<Patch>().image == k_image_a);
 }
