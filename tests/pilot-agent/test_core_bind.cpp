@@ -7,11 +7,13 @@ TEST_CASE("core: a first job is bound by a switch to the plain name") {
   Harness h;
   const ClientId client = h.ask(k_image_a);
   CHECK(h.state() == State::switching);
+  CHECK_FALSE(h.core.busy());
   CHECK(h.last<Patch>().container == "payload-0");
   CHECK(h.last<Patch>().image == k_image_a);
   CHECK(h.count<Launch>() == 0);
   h.switch_to(0, k_image_a, k_digest_a);
   CHECK(h.state() == State::running);
+  CHECK(h.core.busy());
   CHECK(h.last<Launch>().client == client);
   CHECK(h.last<Launch>().glue == h.glue[0]);
   CHECK(h.noted(

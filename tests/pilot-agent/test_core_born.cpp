@@ -205,3 +205,20 @@ TEST_CASE("born: a pilot that is called home takes no job") {
   s.ask(k_image_b);
   CHECK(s.last<Fail>().message == "the pilot is ending");
 }
+
+TEST_CASE("born: the test switch is made where no job is") {
+  Policy policy;
+  policy.first = Policy::First::prove;
+  Harness h(2, policy);
+  h.patch_failed(403);
+  h.now += 5s;
+  h.ask("reg.example/pilot:1");
+  REQUIRE(h.state(0) == State::running);
+  for (int i = 0; i < 2; ++i) {
+    h.pass(i == 0 ? 5s : 10s);
+    CHECK(h.last<Patch>().container == "payload-1");
+    h.patch_failed(403);
+  }
+  CHECK(h.count<Patch>() == 3);
+  CHECK(h.state(0) == State::running);
+}

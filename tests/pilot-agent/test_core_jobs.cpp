@@ -280,3 +280,16 @@ TEST_CASE("jobs: where no id can be told the next end that the status shows is t
   }
   CHECK(h.count<Hold>() == 1);
 }
+
+TEST_CASE("jobs: the line of a job's start says how long its launch took") {
+  Harness h;
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.end_job();
+  h.now += 60s;
+  h.ask(k_image_a);
+  h.now += 5ms;
+  h.core.on_started(h.glue[0], h.last<Launch>().job, 77, h.now);
+  h.take();
+  CHECK(h.noted("event=started job=1.0 container=payload-0 pid=77 ms=5.0"));
+}

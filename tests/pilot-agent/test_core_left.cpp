@@ -200,6 +200,35 @@ TEST_CASE("left: a glue that is lost while it removes leaves it to the next") {
   CHECK(h.count<Clear>() == 2);
 }
 
+TEST_CASE("left: not while a container is on its way to the user's next job") {
+  Harness h(2);
+  lose_a_job(h);
+  h.ask(k_image_b);
+  REQUIRE(h.state(1) == State::switching);
+  comes_home(h);
+  CHECK(h.count<Clear>() == 0);
+  h.switch_to(1, k_image_b, k_digest_b);
+  h.core.on_started(h.glue[1], h.last<Launch>().job, 1, h.now);
+  h.end_job(1);
+  CHECK(h.count<Clear>() == 0);
+}
+
+TEST_CASE("left: by two jobs of one user that are lost together, each once its container has ended") {
+  Harness h(2);
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.ask(k_image_a, wire::Verb::exec, "bob");
+  h.switch_to(1, k_image_a, k_digest_a);
+  for (const int i : {0, 1}) {
+    h.lose(i);
+    h.patched();
+  }
+  h.over[0] = true;
+  h.hello(0);
+  h.runs_home(0);
+  CHECK(h.count<Clear>() == 1);
+}
+
 // A new agent of a pod in which user 20001 had a job.
 struct Next : Harness {
   explicit Next(bool clearing = false) : Harness(2) {

@@ -16,7 +16,10 @@ Policy beside() {
 }
 
 struct Beside : Harness {
-  explicit Beside(int count = 1, const Policy& policy = beside()) : Harness(count, policy) {}
+  explicit Beside(
+      int count = 1, const Policy& policy = beside(),
+      const std::function<void(kube::Pod&)>& more = [](kube::Pod&) {})
+      : Harness(count, policy, 0, Core::Earlier::none, more) {}
   std::vector<WantedImage> wanted() const { return kube::read_wanted(last<Want>().text); }
   std::vector<std::string> images() const {
     std::vector<std::string> result;
@@ -141,6 +144,7 @@ TEST_CASE("pulls: help that is refused or lost is not waited for") {
   lost.told(Told::pulling);
   lost.told(Told::lost, "Evicted");
   CHECK(lost.count<Patch>() == 1);
+  CHECK(lost.noted("by=lost state=silent reason=Evicted"));
   lost.switch_to(0, k_image_a, k_digest_a);
   CHECK(lost.noted("how=switched"));
 
@@ -160,6 +164,7 @@ TEST_CASE("pulls: one that is stuck leaves time for a container to do it") {
   h.ask(k_image_a);
   h.taken();
   h.told(Told::pulling);
+  h.tell();  // once more
   h.pass(449s);
   CHECK(h.count<Patch>() == 0);
   h.pass(1s);
@@ -236,6 +241,7 @@ TEST_CASE("pulls: one question at a time is written, and no more than so many im
     h.taken();
   }
   CHECK(h.wanted().size() == kube::k_most_wanted);
+  CHECK(h.core.snapshot().pulls.size() == kube::k_most_wanted);
   CHECK(h.count<Patch>() == 1);  // of those beyond, the first has the only container
 }
 
@@ -366,4 +372,96 @@ TEST_CASE("pulls: who waits for a container, not for an image, is not said to wa
   const Snapshot snapshot = h.core.snapshot();
   REQUIRE(snapshot.waiting.size() == 2);
   for (const auto& waiting : snapshot.waiting) CHECK_FALSE(waiting.pulling);
+}
+
+TEST_CASE("pulls: a pull that has failed just when its request's time is over is what that is told") {
+  Policy policy = beside();
+  policy.pull_patience = policy.bind_deadline;
+  Beside h(1, policy);
+  h.ask(k_image_a);
+  h.taken();
+  h.failing("dial tcp: i/o timeout");
+  h.pass(policy.bind_deadline);
+  CHECK(h.count<Fail>() == 1);
+  CHECK(h.last<Fail>().message == "dial tcp: i/o timeout");
+}
+
+TEST_CASE("pulls: with credentials a bare refusal is not the image's fault") {
+  for (const bool credentials : {false, true}) {
+    Beside h(1, beside(), [&](kube::Pod& pod) { pod.pull_secrets = credentials; });
+    h.ask(k_image_a);
+    h.taken();
+    h.failing("unexpected status: 401 Unauthorized");
+    CHECK(h.count<Fail>() == (credentials ? 0 : 1));
+  }
+}
+
+TEST_CASE("pulls: for a minute after silence nobody is asked, and then again") {
+  Beside h(3);
+  h.ask(k_image_a);
+  h.taken();
+  h.pass(20s);
+  h.now += 59s;
+  h.ask(k_image_b, wire::Verb::exec, "bob", 20002);
+  CHECK(h.count<Want>() == 1);
+  h.now += 1s;
+  h.ask("docker.io/library/c:1", wire::Verb::exec, "carol", 20003);
+  CHECK(h.count<Want>() == 2);
+  CHECK(h.images() == std::vector<std::string>{"docker.io/library/c:1"});
+}
+
+TEST_CASE("pulls: who is at it is believed, whatever is said beside") {
+  Beside h;
+  h.ask(k_image_a);
+  h.taken();
+  h.told(Told::pulling, "ErrImagePull", "manifest unknown");
+  CHECK(h.count<Fail>() == 0);
+}
+
+TEST_CASE("pulls: what becomes of each is told to whoever observes, and silence as a warning") {
+  Policy policy = beside();
+  policy.pull_patience = 60s;
+  Beside h(1, policy);
+  std::vector<std::string> seen;
+  h.core.observe_pulls([&seen](const std::string& image, const PullTransition& transition) {
+    CHECK(image == k_image_a);
+    CHECK(std::ranges::find(pull_transitions(), transition) != pull_transitions().end());
+    seen.push_back(fmt::format("{} {}", name_of(transition.event), name_of(transition.to)));
+  });
+  h.ask(k_image_a);
+  h.taken();
+  h.failing("dial tcp: i/o timeout");
+  h.failing("dial tcp: connection refused");
+  h.pass(60s);
+  CHECK(seen == std::vector<std::string>{"wanted asked", "trouble failing", "time none"});
+  h.pass(600s);
+  seen.clear();
+  h.ask(k_image_a);
+  h.pass(20s);
+  CHECK(seen == std::vector<std::string>{"wanted asked", "time silent", "unwanted none"});
+  for (const Action& action : h.all)
+    if (const auto* note = std::get_if<Note>(&action);
+        note != nullptr && note->text.starts_with("event=pull "))
+      CHECK((note->level == Note::Level::warning) == note->text.ends_with("by=time state=silent reason=-"));
+}
+
+TEST_CASE("pulls: the one that is due first is looked at in time") {
+  Beside h(2);
+  const Time begun = h.now;
+  h.ask(k_image_b);
+  h.now += 5s;
+  h.ask(k_image_a, wire::Verb::exec, "bob", 20002);
+  CHECK(h.core.next_deadline() == begun + 20s);
+}
+
+TEST_CASE("pulls: what a container was seen to run is there, whoever has pulled it") {
+  Beside h;
+  h.ask(k_image_a);
+  h.pass(20s);
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.end_job();
+  h.now += 60s;
+  h.ask(k_image_a, wire::Verb::exec, "bob", 20002);
+  CHECK(h.count<Want>() == 1);
+  CHECK(h.count<Patch>() == 2);
 }

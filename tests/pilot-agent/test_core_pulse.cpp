@@ -199,8 +199,8 @@ TEST_CASE("pilot: a user's fault and a job that starts do not count") {
     h.patch_failed(422, "denied request: registry");
   }
   CHECK(h.count<GiveUp>() == 0);
-  for (int i = 0; i < 9; ++i) {
-    h.ask(k_image_a);
+  for (int i = 0; i < 8; ++i) {
+    h.ask(fmt::format("docker.io/library/x:{}", i));
     if (i == 3) {
       h.patched();
       h.goodbye();
@@ -210,7 +210,7 @@ TEST_CASE("pilot: a user's fault and a job that starts do not count") {
       h.ask(k_image_b);
     }
     h.patch_failed(403, "cannot patch");
-    if (i == 7) CHECK(h.count<GiveUp>() == 0);
+    CHECK(h.count<GiveUp>() == (i == 7 ? 1 : 0));
   }
 }
 
@@ -329,6 +329,11 @@ TEST_CASE("core: a snapshot says whose each container is, whatever it does, and 
   CHECK(is_of_alice());
   CHECK(one().how == "switched");
   CHECK(one().bound_in == 3s);
+  h.end_job();
+  CHECK(one().state == State::switching);
+  CHECK(one().image == k_image_a);
+  CHECK(one().wanted == k_image_b);
+  CHECK(one().owner == "bob");
 }
 
 TEST_CASE("core: a snapshot in words") {
@@ -506,7 +511,58 @@ TEST_CASE("pilot: while no container is there the test switch is not tried") {
   h.patch_failed(403);
   h.lose();
   for (int i = 0; i < 4; ++i) h.pass(10s);
+  h.tell();
   CHECK(h.count<Patch>() == 1);
   h.hello();
   CHECK(h.count<Patch>() == 2);
+}
+
+TEST_CASE("pulse: a glue that does not answer is given up just when its time is over") {
+  Harness h;
+  h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  const Time asked = h.now + 20s;
+  while (h.count<KillGlue>() == 0) h.pass(h.core.next_deadline().value() - h.now);
+  CHECK(h.now == asked + 90s);
+}
+
+TEST_CASE("pilot: one that is never to give up does not") {
+  Policy policy;
+  policy.give_up_after = 0;
+  Harness h(1, policy);
+  for (int i = 0; i < 9; ++i) {
+    h.ask(k_image_a);
+    h.patch_failed(403);
+  }
+  CHECK(h.count<GiveUp>() == 0);
+}
+
+TEST_CASE("pilot: whoever waits when it gives up is told so") {
+  Policy policy;
+  policy.give_up_after = 1;
+  Harness h(1, policy);
+  h.ask(k_image_a);
+  h.ask(k_image_b);
+  const ClientId waits = h.ask(k_image_b);
+  h.patch_failed(403);
+  CHECK(h.count<GiveUp>() == 1);
+  CHECK(h.last<Fail>().client == waits);
+  CHECK(h.last<Fail>().message == "this pilot has given up");
+}
+
+TEST_CASE("core: a status that leaves a container out says nothing of it") {
+  Harness h(2);
+  h.pod.statuses.pop_back();
+  h.tell();
+  CHECK(h.state(1) == State::idle);
+}
+
+TEST_CASE("core: after an earlier agent a container that has yet to connect is told its image at once") {
+  Harness h(1, {}, 3);
+  h.all.clear();
+  h.core = Core(Policy{});
+  h.core.on_first_pod(h.pod, Core::Earlier::some, h.now);
+  h.take();
+  CHECK(h.count<Patch>() == 1);
+  CHECK(h.state() == State::switching);
 }

@@ -158,6 +158,9 @@ TEST_CASE("sessions: whoever leaves ends theirs and no other") {
   h.core.on_client_gone(leaver, h.now);
   h.take();
   CHECK(h.last<CloseSession>().session == left);
+  h.core.on_client_gone(0, h.now);  // nobody
+  h.take();
+  CHECK(h.count<CloseSession>() == 1);
   CHECK(h.count<SignalJob>() == 0);
   CHECK(h.state() == State::running);
   CHECK(h.core.on_session_started(h.glue[0], h.last<agent::Launch>().job, left) == 0);
@@ -189,7 +192,9 @@ TEST_CASE("sessions: what glue cannot start is told, and the job goes on") {
   h.core.on_session_ended(h.glue[0], {open.job, open.session, ExitStatus::exited(0)});
   h.core.on_session_ended(h.glue[0], {open.job + 1, open.session, ExitStatus::exited(0)});
   h.core.on_session_ended(77, {open.job, open.session, ExitStatus::exited(0)});
+  h.core.on_session_failed(h.glue[0], {open.job, open.session, wire::Fault::user, "no shell"});
   h.take();
+  CHECK(h.count<Refuse>() == 1);
   CHECK(h.count<Answer>() == 0);
 }
 

@@ -251,3 +251,33 @@ TEST_CASE("spares: a run that fails as it joins a switch has nothing more to do 
     CHECK(s.state(i) == State::idle);
   }
 }
+
+TEST_CASE("spares: what is being made ready counts for what comes next") {
+  Harness h(4, spares(2));
+  const auto runs_for = [&h](int i, const std::string& image, const std::string& owner) {
+    h.ask(image, wire::Verb::exec, owner);
+    h.patched();
+    h.goodbye(i);
+    h.hello(i);
+    REQUIRE(h.state(i) == State::running);
+  };
+  runs_for(0, k_image_a, "bob");
+  runs_for(1, k_image_b, "carol");
+  // Both digests are told at once.
+  h.status(0).image_id = "docker.io/library/a@" + k_digest_a;
+  h.status(0).image = k_image_a;
+  h.status(0).container_id = "test://" + h.id(0);
+  h.runs(1, k_image_b, "docker.io/library/b@" + k_digest_b);
+  CHECK(h.noted("event=renew container=payload-2 image=" + k_image_b));
+  CHECK(h.noted("event=renew container=payload-3 image=" + k_image_a));
+}
+
+TEST_CASE("spares: one that a job has joined is not joined by another") {
+  Scene s(3, 1);
+  const ClientId first = s.ask(k_image_a, wire::Verb::exec, "alice", 20002);
+  CHECK(s.patches() == 2);
+  s.ask(k_image_a, wire::Verb::exec, "carol", 20003);
+  CHECK(s.patches() == 3);
+  s.switch_to(1, k_image_a, k_digest_a);
+  CHECK(s.last<Launch>().client == first);
+}
