@@ -7,6 +7,7 @@
 #include <iterator>
 #include <unordered_set>
 
+#include "lib/base/child.hpp"
 #include "lib/base/text.hpp"
 
 namespace glidepod::glue {
@@ -71,6 +72,14 @@ std::string extended(std::string_view path, std::string_view before, std::string
 
 const char* const* environment_of_image() {
   return of_the_image != nullptr ? of_the_image : environ;
+}
+
+void lend_environment(std::vector<std::string> entries) {
+  static std::vector<std::string> lent;
+  static std::vector<char*> pointers;
+  lent = std::move(entries);
+  pointers = exec_pointers(lent);
+  of_the_image = pointers.data();
 }
 
 std::vector<std::string> merge_environment(const char* const* own, const std::vector<std::string>& job,

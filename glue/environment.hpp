@@ -11,6 +11,8 @@ namespace glidepod::glue {
 // own.
 const char* const* environment_of_image();
 extern char** of_the_image;
+// From now on it is this one.
+void lend_environment(std::vector<std::string> entries);
 
 // What a job's environment gets where the message does not say it.
 struct Identity {

@@ -5,6 +5,8 @@
 
 #include <functional>
 
+#include "glue/env_scripts.hpp"
+#include "glue/environment.hpp"
 #include "glue/events.hpp"
 #include "lib/base/beneath.hpp"
 
@@ -30,6 +32,17 @@ void while_open(const Fd& folder, const std::function<void()>& change) {
   if (closed) (void)set_mode(folder, info.st_mode & 07777);
 }
 
+// An image made of an Apptainer one has its variables in files.
+void lend_scripts(const Fd& root) {
+  const auto scripts = read_env_scripts(root);
+  if (scripts.empty()) return;
+  std::vector<std::string> environment;
+  for (const auto* entry = environment_of_image(); *entry != nullptr; ++entry)
+    environment.emplace_back(*entry);
+  lend_environment(with_env_scripts(std::move(environment), scripts));
+  say("event=env_scripts files={}", scripts.size());
+}
+
 }  // namespace
 
 void Image::prepare(const wire::Launch& launch) {
@@ -39,6 +52,7 @@ void Image::prepare(const wire::Launch& launch) {
       make_folders(root);
       accounts_ = Accounts(root);
     });
+    lend_scripts(root);
   }
   // A job runs without a name too, so this failing (a read-only image, say) is only worth a line.
   const auto added = accounts_.add(launch.user_name, launch.uid, launch.gid, launch.home);

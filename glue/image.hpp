@@ -5,8 +5,9 @@
 
 namespace glidepod::glue {
 
-// What the image lends its jobs: /tmp, /var/tmp, and a name. Its own links are followed, within its own file
-// system only, and only before the first job: what is used later is held from then on.
+// What the image lends its jobs: /tmp, /var/tmp, a name, and the variables of Apptainer's own files. Its own
+// links are followed, within its own file system only, and only before the first job: what is used later is
+// held from then on.
 class Image {
  public:
   void prepare(const wire::Launch& launch);

@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "glue/env_scripts.hpp"
 #include "glue/ipc.hpp"
 #include "glue/links.hpp"
 #include "glue/memory.hpp"
@@ -11,7 +12,8 @@
 using namespace glidepod::glue;
 
 // The texts glue reads that a job or an image has a hand in: a process's stat line (the job names its
-// processes), the image's passwd and group files, the kernel's table of IPC objects, a link's path.
+// processes), the image's passwd and group files, and Apptainer's there, the kernel's table of IPC objects, a
+// link's path.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (const auto stat = parse_stat(text); stat && stat->ended() && stat->threads > 1) std::abort();
@@ -20,6 +22,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // One line and no more, whatever the name: a second one could be another root.
   if (line && line->find('\n', line->starts_with('\n') ? 1 : 0) != line->size() - 1) std::abort();
   group_line(half, rest, 20001);
+  std::size_t length = 0;
+  for (const auto& entry : with_env_scripts({"PATH=/bin", "A=1"}, {std::string(half), std::string(rest)})) {
+    if (entry.find('=') == std::string::npos || entry.find('\0') != std::string::npos) std::abort();
+    length += entry.size();
+  }
+  if (length > 2 * k_most_added + 1000) std::abort();
   ipc_ids_of(text, 29999);
   counter_in(half, rest);
   if (limit_kib_in(text) < 0) std::abort();
