@@ -17,7 +17,7 @@ namespace glidepod::glue {
 
 namespace {
 
-constexpr std::size_t k_most_scripts = 64, k_longest_script = 64 * 1024;
+constexpr std::size_t k_most_scripts = 64, k_longest_script = std::size_t{64} * 1024;
 constexpr int k_deepest = 8;
 
 bool is_blank(char c) {
@@ -176,10 +176,10 @@ bool take_line(std::string_view text, Variables& variables) {
   for (;;) {
     if (name.empty()) return false;
     if (line.takes('=')) {
-      auto value = line.word();
+      const auto value = line.word();
       line.skip_blanks();
       if (!exports && !line.over()) return false;  // of the command that follows alone
-      if (!value || !variables.set(name, std::move(*value))) return false;
+      if (!value || !variables.set(name, *value)) return false;
     } else if (!exports || !line.at_blank()) {
       return false;
     }
