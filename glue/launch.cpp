@@ -34,11 +34,11 @@ std::string hint_of(int code, bool present, std::string_view interpreter) {
   switch (code) {
     case ENOENT:
       if (interpreter.ends_with('\r'))
-        return fmt::format(" (its first line ends as Windows ends lines, so its interpreter is \"{}\\r\")",
+        return fmt::format(" (its first line ends as on Windows, so its interpreter is \"{}\\r\")",
                            one_line(interpreter.substr(0, interpreter.size() - 1)));
       if (!interpreter.empty())
         return fmt::format(" (its interpreter {} is not in the image)", one_line(interpreter));
-      return present ? " (it is there; is its loader, the one of its C library, in the image?)"
+      return present ? " (the file is there; is the loader of its C library in the image?)"
                      : " (is it in the image? for a script: is its interpreter?)";
     case EACCES:
       return " (is it executable for every user of the image?)";

@@ -19,9 +19,10 @@ void take_over_signals() {
 }
 
 Result<int> serve(ServerOptions options, bool unprivileged) {
-  if (unprivileged && ::geteuid() == 0) return error("--unprivileged is for another user than root");
+  if (unprivileged && ::geteuid() == 0)
+    return error("glue runs as root here, and --unprivileged is for other users: leave it out");
   if (!unprivileged && ::geteuid() != 0)
-    return error("must run as root, with CAP_SETUID, CAP_SETGID and CAP_KILL; or see --unprivileged");
+    return error("glue must run as root, with CAP_SETUID, CAP_SETGID and CAP_KILL; or see --unprivileged");
   // A process of the same user id elsewhere in the pod must not look into this one.
   if (::prctl(PR_SET_DUMPABLE, 0) != 0) return Error::system("become non-dumpable");
   // What a job leaves behind comes to this process, also where it is not PID 1.

@@ -214,15 +214,15 @@ void Agent::glue_frame(GlueId glue, const wire::Frame& frame) {
 
 Result<void> Agent::check_protocol(std::uint32_t theirs) {
   if (theirs == wire::k_protocol) return {};
-  return error("it speaks protocol {}, the pilot's agent {}: take both from one image", theirs,
-               wire::k_protocol);
+  return error("the caller speaks protocol {}, the pilot's agent {}: take both programs from one image",
+               theirs, wire::k_protocol);
 }
 
 Result<void> Agent::take_glue_frame(GlueId glue, const wire::Frame& frame) {
   const auto link = glues_.find(glue);
   if (link == glues_.end()) return {};
   if (!link->second.said_hello) {
-    if (frame.type != wire::Type::hello) return error("its first message is not Hello");
+    if (frame.type != wire::Type::hello) return error("glue's first message is not a Hello");
     const auto hello = TRY(frame.decode<wire::Hello>());
     TRY(check_protocol(hello.protocol));
     link->second.said_hello = true;

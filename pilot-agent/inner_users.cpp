@@ -11,7 +11,7 @@ Result<uid_t> InnerUsers::take(const std::set<uid_t>& busy) {
     free_.push_back(user);
   }
   const auto user = std::ranges::find_if_not(free_, [&](uid_t each) { return busy.contains(each); });
-  if (user == free_.end()) return error("all {} users of pilot jobs' own jobs are in use", k_count);
+  if (user == free_.end()) return error("all {} users for the jobs of pilot jobs are in use", k_count);
   const uid_t taken = *taken_.insert(*user).first;
   free_.erase(user);
   return taken;

@@ -80,7 +80,7 @@ void show_help(const Config& config) {
       "/etc/glidepod/agent.conf, lines \"key = value\"; GLIDEPOD_KEY of the environment\n"
       "wins. `status` shows what the payload containers of a running pilot do:\n\n"
       "  kubectl exec POD -c pilot -- pilot-agent status\n\n"
-      "`settings` shows each key with the value in force here, and whence it is;\n"
+      "`settings` shows each key with the value in force here, and where it comes from;\n"
       "`settings --check` tells all that is wrong in a file. Keys, with their defaults:\n\n%s\n"
       "Exit: 0 the pilot ended by itself or was told to; 1 something failed, see the log\n"
       "and the pod's termination message, or no pilot runs here (status), or the file is\n"
@@ -134,7 +134,7 @@ class Program {
     if (number == SIGPIPE) return;
     spdlog::info("event=stop signal={}", number);
     stopping_ = true;
-    ending_ = fmt::format("told to end by signal {}", number);
+    ending_ = fmt::format("the pilot was told to end by signal {}", number);
     loop_.cancel(start_timer_);
     end_command([this] { loop_.stop(); });
   }
@@ -148,8 +148,10 @@ class Program {
     }
     spdlog::error("event=not_ready state={}", quoted(agent_->state()));
     const auto births = births_waited_for_ ? settings_.policy.bind_deadline : std::chrono::seconds(0);
-    fail(fmt::format("no payload container could be switched in {} s: see the log",
-                     (settings_.start_wait + births).count()));
+    fail(
+        fmt::format("no payload container could be switched to another image within {} seconds: see the "
+                    "pilot's log",
+                    (settings_.start_wait + births).count()));
   }
 
   // The pool learns by the slots' ads; jobs that run may end.
@@ -197,14 +199,14 @@ class Program {
 
   void left(const std::vector<std::string>& missing) {
     if (missing.empty()) return agent_->finish([this](const auto& unended) { finished(unended); });
-    fail(fmt::format("{}, and {} does not start", ending_, fmt::join(missing, ", ")));
+    fail(fmt::format("{}; payload containers that do not start: {}", ending_, fmt::join(missing, ", ")));
   }
 
   void finished(const std::vector<std::string>& unended) {
     // The pilot ended well, and its container says so; the pod would run on.
     if (unended.empty() && !agent_->others().empty()) return agent_->fail_pod([this] { loop_.stop(); });
     if (unended.empty()) return loop_.stop();
-    fail(fmt::format("{}, and {} does not end", ending_, fmt::join(unended, ", ")));
+    fail(fmt::format("{}; payload containers that do not end: {}", ending_, fmt::join(unended, ", ")));
   }
 
   // Another pilot may fare better in another pod: this one ends, and says why.

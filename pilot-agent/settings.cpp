@@ -51,7 +51,7 @@ void Settings::declare(Config& config) {
   config.duration("bind_deadline", &policy.bind_deadline,
                   "how long a job may wait from its request for a container to its launch");
   config.duration("pull_patience", &policy.pull_patience,
-                  "how long an image is waited for that cannot be pulled for a passing reason");
+                  "how long the agent waits for an image that cannot be pulled for a passing reason");
   config.duration("reservation", &policy.reservation, "how long a container is kept after `apptainer test`");
   config.duration("status_patience", &policy.status_patience,
                   "how long the pod's status may take to tell what has happened to a container");
@@ -64,7 +64,7 @@ void Settings::declare(Config& config) {
       .duration("beat", &policy.beat,
                 "time between two questions to the glue of a running job whether it still answers")
       .from("0.2.0");
-  config.duration("beat_patience", &policy.beat_patience, "how long such a glue may leave them unanswered")
+  config.duration("beat_patience", &policy.beat_patience, "how long that glue may leave them unanswered")
       .from("0.2.0");
   config
       .duration("ending_patience", &policy.ending_patience,
@@ -107,7 +107,7 @@ void Settings::declare(Config& config) {
       .from("0.2.0");
   config
       .text("starter_address", &starter_address,
-            "file that a starter writes its address to, but for the starter's process number at its end")
+            "file to which a starter writes its address; the starter's process number comes behind this name")
       .from("0.2.0");
   config.text(
       "registry_auth", &registry_auth,
@@ -121,13 +121,12 @@ void Settings::declare(Config& config) {
       "shutdown_grace", &shutdown_grace,
       "time from the command's SIGTERM to its SIGQUIT, 5 s before SIGKILL; 0: 10 s less than the pod has");
   config.text("trusted_user", &trusted_user, "user whose .job.ad is believed, besides root");
-  config.text("termination_log", &termination_log,
-              "file that the agent writes the reason to why the pilot ended");
-  config.text("failure_file", &failure_file, "file that the command may write to why it failed");
+  config.text("termination_log", &termination_log, "file to which the agent writes why the pilot ended");
+  config.text("failure_file", &failure_file, "file to which the command may write why it failed");
   config.text("status_file", &status_file, "file that `pilot-agent status` shows; empty: none").from("0.2.0");
   config
       .text("slots_file", &slots_file,
-            "file that HTCondor takes for the slots' ads what the agent says of them; empty: none")
+            "file with what the agent says of the slots, for their ads in the pool; empty: none")
       .from("0.2.0");
   config
       .text("trouble_config", &trouble_config,
@@ -145,7 +144,7 @@ std::string settings_page() {
          "`GLIDEPOD_KEY`, "
          "with the key in capitals, wins. In a pilot, `pilot-agent settings` shows each key with the value "
          "in force, "
-         "and whence it is. `pilot-agent settings --check FILE` tells all that is wrong in a file. "
+         "and where it comes from. `pilot-agent settings --check FILE` tells all that is wrong in a file. "
          "[README](../README.md#configuration) has those that an operator may want to change.\n\n"
          "This page is what `pilot-agent settings --markdown` prints.\n\n" +
          config.markdown();

@@ -184,14 +184,15 @@ Result<std::string> status_table(const std::string& content, WallTime now) {
   }
   for (const Json& image : status.value("doubts", Json::array()))
     if (image.is_string())
-      result += fmt::format("image {}: failed here, and is not tried again yet\n",
+      result += fmt::format("image {}: failed on this node, and is not tried again yet\n",
                             one_line(image.get<std::string>(), k_widest));
   const Json failures = status.value("failures", Json(0));
   if (failures.is_number_integer() && failures != 0)
     result += fmt::format("failures of the infrastructure in a row: {}\n", json_text(failures));
   if (const auto shortage = cell(status, "shortage"); shortage != "-")
-    result += fmt::format("held for what it used: {}\n", shortage);
-  if (status.value("given_up", Json(false)) == true) result += "it has given up and takes no more jobs\n";
+    result += fmt::format("put on hold for what it used: {}\n", shortage);
+  if (status.value("given_up", Json(false)) == true)
+    result += "this pilot has given up and takes no more jobs\n";
   return result;
 }
 

@@ -72,7 +72,7 @@ class Question : public Client::Operation {
     if (url.https() || std::ranges::find(options_.insecure_registries, url.authority()) !=
                            options_.insecure_registries.end())
       return {};
-    return error("the registry leads to {} without HTTPS", url.authority());
+    return error("the registry redirects to {} without HTTPS", url.authority());
   }
 
   void attempt() {
@@ -227,7 +227,7 @@ class Question : public Client::Operation {
   }
 
   std::string in_context(std::string_view why) const {
-    return one_line(fmt::format("what the image runs by itself could not be learnt: {}", why));
+    return one_line(fmt::format("the image's own command (ENTRYPOINT, CMD) could not be read: {}", why));
   }
   void refuse(const std::string& why) { finish(Error(in_context(why)).with(Unknown::refused)); }
   void finish(Result<ImageCommand> answer) {

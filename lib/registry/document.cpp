@@ -109,7 +109,7 @@ Result<Manifest> choose(const Json& entries, const Platform& wanted) {
   if (!best && entries.size() == 1 && member(entries[0], "platform").is_null()) best = &entries[0];
   if (best) return Manifest{TRY(descriptor(*best)), true};
   if (more > 0) others += fmt::format(" and {} more", more);
-  return error("it has no linux/{}{}{} variant, has {}", wanted.architecture,
+  return error("it has no linux/{}{}{} variant; what it has: {}", wanted.architecture,
                wanted.variant.empty() ? "" : "/", wanted.variant, others.empty() ? "none" : others);
 }
 

@@ -137,14 +137,14 @@ class Parser {
   Result<CommandLine> parse() {
     TRY(options(Where::anywhere));
     if (line_.action != CommandLine::Action::run_verb) return line_;
-    if (next_ == arguments_.size()) return error("no command; understood are exec, run, test and version");
+    if (next_ == arguments_.size()) return error("no command given; there are exec, run, test and version");
     const std::string& word = arguments_[next_++];
     if (word == "version" || word == "help") {
       line_.action = word == "version" ? CommandLine::Action::show_version : CommandLine::Action::show_help;
       return line_;
     }
     const auto verb = verb_of(word);
-    if (!verb) return error("unknown command '{}'; understood are exec, run, test and version", word);
+    if (!verb) return error("unknown command '{}'; there are exec, run, test and version", word);
     line_.verb = *verb;
     TRY(options(Where::verb));
     if (line_.action != CommandLine::Action::run_verb) return line_;
@@ -203,7 +203,7 @@ class Parser {
   }
 
   Error unknown(std::string_view shown, Where where) const {
-    return error("option {} is not understood{}; understood are: {}", shown,
+    return error("option {} is not supported{}; these are: {}", shown,
                  where == Where::verb ? "" : " before the command", understood_options());
   }
 

@@ -82,7 +82,7 @@ class Handover {
       auto failed = frame.decode<wire::Failed>();
       if (failed) return finish(*std::move(failed));
     }
-    fail("the agent sent a message that is not understood");
+    fail("the pilot's agent sent a message that apptainer does not understand");
   }
 
   void on_closed(const Error& reason) {

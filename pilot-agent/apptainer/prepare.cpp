@@ -111,7 +111,7 @@ Result<std::string> evaluate_image(const std::string& ad, const std::string& mac
                     .parent_death_signal = SIGKILL}));
   const auto ended = TRY(condor_q.wait(k_longest_evaluation));
   if (!ended)
-    return error("{} takes longer than {} s", k_condor_q, k_longest_evaluation.count()).with(TooLong{});
+    return error("{} took longer than {} seconds", k_condor_q, k_longest_evaluation.count()).with(TooLong{});
   if (!ended->status.success()) return error("{}: {}", k_condor_q, ended->status.to_string());
   if (::lseek(output.get(), 0, SEEK_SET) != 0) return Error::system("rewind");
   const auto said = TRY(read_all(output, k_condor_q, k_longest_ad));
@@ -147,7 +147,7 @@ std::string bind_answer(const std::string& ad, const std::string& image, const R
       k_run_elsewhere,
       in_vain < k_many_in_vain
           ? why
-          : fmt::format("{} starts of this job have failed, the last one by this: {}", in_vain, why));
+          : fmt::format("{} starts of this job have failed, the last one with: {}", in_vain, why));
 }
 
 int check_job() {

@@ -30,14 +30,14 @@ void Core::fail_unpulled(Time now) {
 
 // Why a request is still in the queue when its time is over.
 std::string Core::why_queued(const Request& request) const {
-  if (!pod_known_) return "the Kubernetes API has not been reached yet";
+  if (!pod_known_) return "the pilot has not reached the Kubernetes API yet";
   const auto seconds = policy_.bind_deadline.count();
   const auto pull = pulls_.all().find(request.any_image ? std::string() : goal_of(request));
   if (pull == pulls_.all().end() || pull->second.state == PullState::silent)
-    return fmt::format("no payload container became free in {} s", seconds);
+    return fmt::format("no payload container became free within {} seconds", seconds);
   const std::string& trouble = pull->second.trouble;
-  return fmt::format("not ready in {} s: {}", seconds,
-                     trouble.empty() ? std::string("no answer from the node") : trouble);
+  return fmt::format("no payload container had the image within {} seconds: {}", seconds,
+                     trouble.empty() ? std::string("the node does not say why") : trouble);
 }
 
 // Takes back questions for images that no request waits for any more.

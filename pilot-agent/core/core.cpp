@@ -9,6 +9,9 @@
 namespace glidepod::agent {
 namespace {
 constexpr std::string_view k_ending = "the pilot is ending";
+constexpr std::string_view k_given_up =
+    "this pilot takes no more jobs (event=given_up in its log has the reason); HTCondor starts the job again "
+    "on another pilot";
 constexpr auto k_everybody = [](const Request&) { return true; };
 }  // namespace
 
@@ -73,19 +76,20 @@ void Core::settle(Time now) {
   ask_for_pulls(now);
   renew(now);
   if (policy_.give_up_after > 0 && failures_ >= policy_.give_up_after)
-    give_up(fmt::format("{} failures in a row, the last: {}", failures_, last_failure_));
+    give_up(fmt::format("{} failures of the infrastructure in a row, the last one: {}", failures_,
+                        last_failure_));
 }
 
 void Core::give_up(std::string why) {
   if (std::exchange(given_up_, true)) return;
   act(GiveUp{std::move(why)});
   for (const Waiting& waiting : std::exchange(queue_, {}))
-    fail(waiting.request, wire::Fault::infrastructure, "this pilot has given up");
+    fail(waiting.request, wire::Fault::infrastructure, std::string(k_given_up));
 }
 
 void Core::on_bind(Request request, Time now) {
   if (draining_) return fail(request, wire::Fault::infrastructure, std::string(k_ending));
-  if (given_up_) return fail(request, wire::Fault::infrastructure, "this pilot has given up");
+  if (given_up_) return fail(request, wire::Fault::infrastructure, std::string(k_given_up));
   if (request.outer != 0)
     if (const auto room = check_inner(request); !room)
       return fail(request, wire::Fault::infrastructure, room.error().message());
@@ -164,7 +168,9 @@ void Core::take(Container& container, const kube::ContainerStatus& status) {
   const bool ended_well = status.state == kube::ContainerStatus::State::terminated && status.terminated &&
                           status.terminated->exit_code == 0 && status.terminated->signal == 0;
   if (ended_well && !finishing_)
-    give_up(fmt::format("the node has lost {}, and tells nothing of this pod any more", container.name));
+    give_up(
+        fmt::format("the node has lost container {}, and the kubelet reports nothing of this pod any more",
+                    container.name));
 }
 
 void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
@@ -187,7 +193,8 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
   pod_known_ = true;
   see_sizes(pod);
   room_ = pod.payload_size;
-  if (!room_) no_resizes("no annotations of this pod say what its payload containers have together");
+  if (!room_)
+    no_resizes("the pod lacks the annotations with the size of all its payload containers together");
   // An earlier agent may have asked for sizes.
   if (policy_.resize && !fresh) sizes_settled_at_ = now + policy_.calm;
   note("event=pod containers={} restarted={}", containers_.size(), fresh ? "no" : "yes");

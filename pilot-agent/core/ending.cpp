@@ -86,7 +86,8 @@ Verdict stopped() {
 Verdict gone(const EndFacts& facts, Time now) {
   const bool may_tell = !facts.exited || facts.exited->status.number == SIGKILL;
   if (may_tell && container_died_of_memory(facts)) return memory(facts);
-  if (facts.given_up) return {Verdict::Kind::lost, {}, "the payload container did not answer and was ended"};
+  if (facts.given_up)
+    return {Verdict::Kind::lost, {}, "glue did not answer, so its payload container was ended"};
   if (may_tell && !facts.container && now < facts.container_by)
     return {Verdict::Kind::open, {}, {}, facts.container_by};
   std::string why = "the payload container was lost";

@@ -57,9 +57,9 @@ std::string Core::stranger(const Container& container, const std::string& instan
   for (const Container& other : containers_) {
     if (other.last_instance.empty()) continue;
     // If ids can be told at all, each payload container has one. A process in the pilot container has none.
-    if (instance.empty()) return "it is in no payload container";
+    if (instance.empty()) return "the sender is in no payload container";
     if (&other != &container && instance == other.last_instance)
-      return fmt::format("it is in container {}", other.name);
+      return fmt::format("the sender is in container {}", other.name);
   }
   return {};
 }
@@ -193,7 +193,8 @@ void Core::look_at(Container& container, Time now) {
   Job* job = container.job();
   if (job == nullptr) return;
   if (job->request.client != 0)
-    fail(job->request, wire::Fault::infrastructure, "the container did not get the image that was asked for");
+    fail(job->request, wire::Fault::infrastructure,
+         "the payload container runs another image than the job's");
   job->request.client = 0;
   if (container.kind() == State::running) kill_job(container, EventKind::status, now);
 }

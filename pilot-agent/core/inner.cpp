@@ -43,8 +43,8 @@ Result<void> Core::check_inner(const Request& request) const {
   const auto taken = static_cast<std::size_t>(std::ranges::count_if(containers_, is_taken));
   if (taken + queue_.size() < containers_.size()) return {};
   return error(
-      "each of this pod's {} payload containers has a job, the pilot jobs' own among them; "
-      "have the inner pilot run fewer at a time",
+      "all {} payload containers of this pod have a job, the pilot jobs themselves included; "
+      "have the inner pilot run fewer jobs at a time",
       containers_.size());
 }
 

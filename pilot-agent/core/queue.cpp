@@ -139,9 +139,10 @@ bool Core::place(Waiting& waiting, Time now) {
   if (!request.any_image) {
     if (const Doubts::Doubt* doubt = doubts_.waits(goal_of(request), now)) {
       const auto seconds = std::chrono::ceil<std::chrono::seconds>(doubt->until - now).count();
-      fail(request, wire::Fault::infrastructure,
-           fmt::format("not tried again here for {} s, after {} failures: {}", seconds, doubt->failures,
-                       doubt->message));
+      fail(
+          request, wire::Fault::infrastructure,
+          fmt::format("this pilot tries the image again in {} seconds; failures so far: {}, the last one: {}",
+                      seconds, doubt->failures, doubt->message));
       return true;
     }
   }

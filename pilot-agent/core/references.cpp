@@ -30,8 +30,8 @@ void Core::look_at_names(const Container& container, const std::string& referenc
   if (got->digest != asked->digest || kube::keeps_tag(reference, admitted)) return;
   tags_dropped_ = true;
   warn(
-      "event=tags_dropped container={} asked={} got={} reason=\"admission changes the tag beside a digest: "
-      "the kubelet waits up to 300 s before it starts a name again\"",
+      "event=tags_dropped container={} asked={} got={} reason=\"admission changes the tag of an image that "
+      "has a digest: the kubelet may wait up to 300 seconds before it starts the same name again\"",
       container.name, word(reference), word(admitted));
 }
 

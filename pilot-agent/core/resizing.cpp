@@ -14,7 +14,8 @@ using Leg = Switching::Leg;
 
 namespace {
 constexpr std::string_view k_deaf = "glue does not answer";
-constexpr std::string_view k_too_small = "its payload container cannot be given its slot's memory";
+constexpr std::string_view k_too_small =
+    "the job's payload container cannot get the memory of the job's slot";
 
 bool known(const Amount& amount) {
   return amount.cpu > 0 && amount.memory > 0;
@@ -136,10 +137,12 @@ void Core::ask_sizes(Time now) {
     // If the memory in use is not known, no limit is lowered.
     if (one.used_kib == 0) one.idle = false;
     if (one.used_kib == 0 && one.name == sizing_->container)
-      return end_sizing("glue does not know what memory is in use", EventKind::answered, now);
+      return end_sizing("glue cannot tell how much memory is in use", EventKind::answered, now);
   }
   auto plan = plan_sizes(*room_, all, sizing_->container, sizing_->slot);
-  if (!plan) return end_sizing("the sizes do not fit into the pod", EventKind::answered, now);
+  if (!plan)
+    return end_sizing("the sizes of all containers together do not fit into the pod", EventKind::answered,
+                      now);
   sizing_->grow = std::move(plan->grow);
   ask_round(std::move(plan->shrink), EventKind::answered, now);
 }
@@ -224,7 +227,9 @@ void Core::check_sizing(EventKind event, Time now) {
     sizing_->questions.clear();
     ask_sizes(now);
   } else if (sizing_ && now >= sizing_->until) {
-    end_sizing(fmt::format("not in force in {} s", policy_.resize_patience.count()), event, now);
+    end_sizing(fmt::format("the kubelet has not resized the containers within {} seconds",
+                           policy_.resize_patience.count()),
+               event, now);
   } else if (sizing_ && sizing_->answered) {
     const auto so = [this](const SizeChange& change) { return in_force(change); };
     const bool seen =
@@ -234,7 +239,7 @@ void Core::check_sizing(EventKind event, Time now) {
       ask_round({}, event, now);
     } else if (pending_resize_ && sizing_->generation != 0 &&
                pending_resize_->generation == sizing_->generation) {
-      end_sizing("the node says " + pending_resize_->reason, event, now);
+      end_sizing("the kubelet says that the resize is " + pending_resize_->reason, event, now);
     }
   }
   if (!sizes_settled_at_) return;

@@ -23,7 +23,7 @@ void Core::on_enter(const Visit& visit) {
            request.sandbox == visit.sandbox;
   };
   const auto found = std::ranges::find_if(containers_, may_enter);
-  if (found == containers_.end()) return refuse("no job of this user runs there");
+  if (found == containers_.end()) return refuse("no job of this user runs in that folder");
   Job& job = *found->job();
   job.sessions.push_back({++last_session_, visit.client, visit.what});
   if (visit.what == wire::Enter::What::watch) return;

@@ -324,13 +324,13 @@ void Core::check_switch(Container& container, Time now) {
   if (step.mute_until && container.glue == 0 && now >= std::min(*step.mute_until, step.deadline)) {
     // If the deadline came first, the node may just have been slow.
     const bool long_enough = now >= *step.mute_until;
-    const std::string why = "its container runs, but glue in it does not answer";
+    const std::string why = "a container of this image runs, but glue in it does not answer";
     step.trouble = {Trouble::Kind::unknown, why, false, long_enough};
     return fail_switch(container, wire::Fault::infrastructure, why, State::broken, EventKind::time, now);
   }
   if (now >= step.deadline) {
     const bool silent = step.trouble.kind == Trouble::Kind::none;
-    const std::string why = silent ? std::string("no answer from the node") : step.trouble.message;
+    const std::string why = silent ? std::string("the node does not say why") : step.trouble.message;
     // A node that meanwhile started another container is well: it is this image that it says nothing of.
     // (podman opens an image's /etc/passwd, and waits there for ever if that is a FIFO.) Nobody is held for
     // it: a large image may just take as long.
@@ -339,7 +339,8 @@ void Core::check_switch(Container& container, Time now) {
       step.trouble = {Trouble::Kind::unknown, why, false, false};
     const bool untouched = (step.leg == Leg::calm || step.leg == Leg::size) && container.glue != 0;
     return fail_switch(container, wire::Fault::infrastructure,
-                       fmt::format("not ready in {} s: {}", policy_.bind_deadline.count(), why),
+                       fmt::format("no payload container had the image within {} seconds: {}",
+                                   policy_.bind_deadline.count(), why),
                        untouched ? State::idle : State::broken, EventKind::time, now);
   }
   if (step.pull_deadline && now >= *step.pull_deadline) {

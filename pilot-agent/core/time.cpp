@@ -33,7 +33,8 @@ void Core::on_time(Time now) {
         asking && now >= asking->waiting.arrived + policy_.bind_deadline) {
       const Request request = asking->waiting.request;
       become(container, Idle{}, EventKind::time);
-      fail(request, wire::Fault::infrastructure, "the registry did not say what the image runs");
+      fail(request, wire::Fault::infrastructure,
+           "the registry did not tell the image's own command (ENTRYPOINT, CMD) in time");
     }
     if (container.kind() == State::switching) {
       check_switch(container, now);

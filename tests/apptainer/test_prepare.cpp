@@ -94,7 +94,7 @@ TEST_CASE(
   CHECK(bind_answer("NumShadowStarts = 2\n", image, passing) ==
         "HookStatusCode = 300\nHookStatusMessage = \"docker://a:1: no route\"\n");
   CHECK(bind_answer(third, image, passing) ==
-        "HookStatusCode = 300\nHookStatusMessage = \"3 starts of this job have failed, the last one by this: "
+        "HookStatusCode = 300\nHookStatusMessage = \"3 starts of this job have failed, the last one with: "
         "docker://a:1: no route\"\n");
   CHECK(bind_answer(third, image, users) ==
         "HookStatusCode = 1\nHookStatusMessage = \"docker://a:1: manifest unknown\"\n");

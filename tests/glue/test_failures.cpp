@@ -46,8 +46,7 @@ TEST_CASE("failure: a program that cannot be executed is the user's fault, and n
              "is not "
              "in the image)"},
         Case{"/opt/of-windows",
-             "cannot execute /opt/of-windows: No such file or directory (its first line ends as Windows ends "
-             "lines, "
+             "cannot execute /opt/of-windows: No such file or directory (its first line ends as on Windows, "
              "so its interpreter is \"/bin/sh\\r\")"},
         Case{"/opt/long", "cannot execute /opt/long: No such file or directory (its interpreter /xxx"},
         Case{"some-data", "cannot execute /opt/some-data: Permission denied"},

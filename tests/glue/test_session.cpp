@@ -52,7 +52,7 @@ TEST_CASE("session: an image without a shell is told so, other failures are as a
   CHECK(missing.message().find("has no shell (/bin/sh)") != std::string::npos);
   const auto broken =
       explain_session({.step = Step::program, .code = ENOENT, .candidate = 0}, session, "/glidepod/scratch");
-  CHECK(broken.message().find("is its loader") != std::string::npos);
+  CHECK(broken.message().find("is the loader of its C library") != std::string::npos);
   const auto passing = explain_session({.step = Step::filter, .code = ENOMEM}, session, "/glidepod/scratch");
   CHECK(fault_of(passing) == wire::Fault::infrastructure);
 }

@@ -236,8 +236,8 @@ TEST_CASE("agent: a glue of another build, with another protocol, is refused, an
                   .value();
   REQUIRE(glue->send(hello).ok());
   CHECK(c.until([&] { return closed; }));
-  CHECK(c.logged(
-      fmt::format("it speaks protocol {}, the pilot's agent {}", wire::k_protocol - 1, wire::k_protocol)));
+  CHECK(c.logged(fmt::format("the caller speaks protocol {}, the pilot's agent {}", wire::k_protocol - 1,
+                             wire::k_protocol)));
   CHECK(c.run({k_a, {"/bin/true"}}).status.success());
 }
 
@@ -304,7 +304,7 @@ TEST_CASE("agent: it starts its command when a container is ready, and ends with
   SmallCluster c(1, {"COMMAND=/usr/bin/tail -f /dev/null"});
   REQUIRE(c.until([&] { return c.logged("event=command_started"); }));
   CHECK(c.stop() == ExitStatus::exited(0));
-  CHECK(read_file(c.folder() + "/termination-log").value() == "told to end by signal 15\n");
+  CHECK(read_file(c.folder() + "/termination-log").value() == "the pilot was told to end by signal 15\n");
 }
 
 TEST_CASE("agent: in a pod whose containers never come again it ends at once, and says so") {

@@ -46,7 +46,7 @@ TEST_CASE("agent: a registry that cannot be reached is the infrastructure's faul
   Cluster c;
   const auto ran = c.run({.image = k_silent, .argv = {"x"}, .verb = "run"});
   CHECK(ran.status == ExitStatus::exited(125));
-  CHECK(ran.out.find("could not be learnt") != std::string::npos);
+  CHECK(ran.out.find("could not be read") != std::string::npos);
   CHECK(c.run({k_silent, {"/bin/true"}}).status.success());
 }
 

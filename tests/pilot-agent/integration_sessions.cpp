@@ -81,7 +81,7 @@ TEST_CASE("agent: a job's user is let in, and the job's own end is its own") {
   CHECK(c.wait(job).status == ExitStatus::exited(3));
   ran = c.visited(29001, "echo in");
   CHECK(ran.status == ExitStatus::exited(255));
-  CHECK(ran.out == "condor_ssh_to_job: no job of this user runs there\n");
+  CHECK(ran.out == "condor_ssh_to_job: no job of this user runs in that folder\n");
 }
 
 TEST_CASE("agent: neither root nor another user is let in") {
@@ -92,7 +92,7 @@ TEST_CASE("agent: neither root nor another user is let in") {
     CAPTURE(uid);
     const auto ran = c.visited(uid, "echo in");
     CHECK(ran.status == ExitStatus::exited(255));
-    CHECK(ran.out.find("no job of this user runs there") != std::string::npos);
+    CHECK(ran.out.find("no job of this user runs in that folder") != std::string::npos);
   }
   // Nor the right one into a sandbox that is not its job's.
   CHECK(c.end_of(c.visit(29001, "echo in", c.folder() + "/scratch/dir_2")).status == ExitStatus::exited(255));

@@ -83,7 +83,7 @@ TEST_CASE("doubts: an image in doubt waits by itself, longer each time, and is h
     const ClientId early = h.ask(k_doubted);
     CHECK(h.last<Fail>().client == early);
     CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
-    CHECK(h.last<Fail>().message.find("not tried again here for") != std::string::npos);
+    CHECK(h.last<Fail>().message.find("this pilot tries the image again in") != std::string::npos);
     CHECK(h.last<Fail>().message.find(k_words) != std::string::npos);
     CHECK(h.count<Patch>() == patches);
     h.pass(120s);
@@ -159,7 +159,8 @@ TEST_CASE("doubts: where the node starts others and says nothing of an image, th
     }
     h.pass(540s);
     CHECK(h.last<Fail>().client == silent);
-    CHECK(h.last<Fail>().message == "not ready in 600 s: no answer from the node");
+    CHECK(h.last<Fail>().message ==
+          "no payload container had the image within 600 seconds: the node does not say why");
     CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
     CHECK(h.core.snapshot().doubts.size() == (another ? 1 : 0));
     CHECK(h.core.snapshot().failures == (another ? 0 : 1));
@@ -175,7 +176,8 @@ TEST_CASE("doubts: a node that worked before it was asked for an image may have 
   h.patched();
   h.goodbye();
   h.pass(600s);
-  CHECK(h.last<Fail>().message == "not ready in 600 s: no answer from the node");
+  CHECK(h.last<Fail>().message ==
+        "no payload container had the image within 600 seconds: the node does not say why");
   CHECK(h.core.snapshot().doubts.empty());
   CHECK(h.core.snapshot().failures == 1);
 }
@@ -214,7 +216,7 @@ TEST_CASE("doubts: an image that no puller could get touches no container, and i
   CHECK(h.count<Patch>() == 0);
   CHECK(h.core.snapshot().failures == 0);
   h.ask(k_doubted, wire::Verb::test);
-  CHECK(h.last<Fail>().message.find("not tried again here for") != std::string::npos);
+  CHECK(h.last<Fail>().message.find("this pilot tries the image again in") != std::string::npos);
 }
 
 TEST_CASE("doubts: an image that runs while its glue stays silent is in doubt, and the pilot is not") {
@@ -230,7 +232,8 @@ TEST_CASE("doubts: an image that runs while its glue stays silent is in doubt, a
     h.pass(1s);
     CHECK(h.count<Fail>() == fails + 1);
     CHECK(h.last<Fail>().fault == (i < 2 ? wire::Fault::doubt : wire::Fault::user));
-    CHECK(h.last<Fail>().message.starts_with("its container runs, but glue in it does not answer"));
+    CHECK(
+        h.last<Fail>().message.starts_with("a container of this image runs, but glue in it does not answer"));
     CHECK(h.last<Patch>().image.ends_with("@" + k_digest_home));
     CHECK(h.core.snapshot().failures == 0);
     h.goodbye();
@@ -292,7 +295,8 @@ TEST_CASE("doubts: jobs that fail together count as one try, and make the pause 
   CHECK(h.count<Fail>() == 2);
   h.pass(59s);
   h.ask(k_doubted, wire::Verb::test);
-  CHECK(h.last<Fail>().message.find("not tried again here for 1 s, after 1 failures") == 0);
+  CHECK(h.last<Fail>().message.find("this pilot tries the image again in 1 seconds; failures so far: 1,") ==
+        0);
   h.pass(1s);
   const int patches = h.count<Patch>();
   h.patched_attempt(3);

@@ -154,7 +154,7 @@ TEST_CASE("pilot jobs: no more jobs than there are containers") {
   const ClientId third = h.ask_inner();
   CHECK(h.last<Fail>().client == third);
   CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
-  CHECK(h.last<Fail>().message.starts_with("each of this pod's 3 payload containers has a job"));
+  CHECK(h.last<Fail>().message.starts_with("all 3 payload containers of this pod have a job"));
   h.switch_to(2, k_image_b, k_digest_b);
   CHECK(h.last<Launch>().client == second);
   h.end(1, first);
@@ -249,7 +249,7 @@ TEST_CASE("pilot jobs: a pilot in a pilot, until no container is left") {
   CHECK(h.last<Launch>().client == deep);
   const JobId deep_job = h.last<Launch>().job;
   h.ask_inner(k_image_a, wire::Verb::exec, middle_job);
-  CHECK(h.last<Fail>().message.find("each of this pod's 3") == 0);
+  CHECK(h.last<Fail>().message.find("all 3 payload containers") == 0);
   // All of it follows the outermost.
   h.core.on_client_gone(h.outer, h.now);
   h.take();

@@ -273,7 +273,8 @@ TEST_CASE("pulls: a request whose time is over says what its image had") {
   CHECK(snapshot.waiting[0].pulling);
   CHECK(snapshot.waiting[0].trouble == "dial tcp: i/o timeout");
   h.pass(600s);
-  CHECK(h.last<Fail>().message == "not ready in 600 s: dial tcp: i/o timeout");
+  CHECK(h.last<Fail>().message ==
+        "no payload container had the image within 600 seconds: dial tcp: i/o timeout");
 }
 
 TEST_CASE("pulls: a pilot that is to end takes its questions back") {

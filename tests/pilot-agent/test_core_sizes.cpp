@@ -175,7 +175,7 @@ TEST_CASE("core: where sizes are not served, it is said once and nobody asks aga
   CHECK_FALSE(busy.noted("event=resize_off"));
   CHECK(busy.count<Patch>() == 1);
   Harness bare(1, sized());
-  CHECK(bare.noted("event=resize_off reason=\"no annotations"));
+  CHECK(bare.noted("event=resize_off reason=\"the pod lacks the annotations"));
   Harness off;
   CHECK_FALSE(off.noted("event=resize_off"));
 }
@@ -190,7 +190,9 @@ TEST_CASE("core: a job waits for its size no longer than it may") {
   CHECK(*h.core.next_deadline() == h.now + 1s);
   h.pass(1s);
   CHECK(h.count<Patch>() == 1);
-  CHECK(h.noted("event=not_resized container=payload-0 reason=\"not in force in 10 s\""));
+  CHECK(
+      h.noted("event=not_resized container=payload-0 reason=\"the kubelet has not resized the containers "
+              "within 10 seconds\""));
   h.switch_to(0, k_image_a, k_digest_a);
   CHECK(h.count<Launch>() == 1);
   // What is under way may come about: until then, nothing else is asked.
@@ -306,7 +308,7 @@ TEST_CASE("core: what the node cannot do is not waited for") {
   h.pod.pending_resize = {"Infeasible", h.pod.generation};
   h.tell();
   CHECK(h.count<Patch>() == 1);
-  CHECK(h.noted("the node says Infeasible"));
+  CHECK(h.noted("the kubelet says that the resize is Infeasible"));
 }
 
 TEST_CASE("core: one size at a time, and who needs none does not wait") {
@@ -411,7 +413,7 @@ TEST_CASE("core: what a pod was made with is enough for its jobs, what an earlie
     const int patches = h.count<Patch>();
     for (const char* image : {"reg.example/pilot:1", "docker.io/library/b:1"}) h.ask(image);
     CHECK(h.count<Fail>() == 3);
-    CHECK(h.last<Fail>().message == "its payload container cannot be given its slot's memory");
+    CHECK(h.last<Fail>().message == "the job's payload container cannot get the memory of the job's slot");
     CHECK(h.count<Patch>() == patches);
     CHECK(h.core.snapshot().failures == 3);
   }

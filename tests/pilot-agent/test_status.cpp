@@ -159,7 +159,8 @@ TEST_CASE("status: an image in doubt is there until it is tried again, though no
   CHECK(scene.read()["doubts"] == nlohmann::json({"docker://a", "docker://b"}));
   CHECK(listed());
   const auto table = status_table(read_file(scene.path()).value(), {}).value();
-  CHECK(table.find("\nimage docker://b: failed here, and is not tried again yet\n") != std::string::npos);
+  CHECK(table.find("\nimage docker://b: failed on this node, and is not tried again yet\n") !=
+        std::string::npos);
   scene.pass(800);
   CHECK(scene.read()["doubts"] == nlohmann::json({"docker://b"}));
   CHECK_FALSE(listed());
@@ -195,8 +196,9 @@ TEST_CASE("status: the table") {
                   "goodbye: Back-off\n") != std::string::npos);
   CHECK(text.find("image reg.example/carol/big:1, pulled beside the pod: pulling\n") != std::string::npos);
   CHECK(text.find("waiting for a container: 14.0\n") != std::string::npos);
-  CHECK(text.find("failures of the infrastructure in a row: 2\nheld for what it used: job 11.0: over its "
-                  "limit\nit has given up") != std::string::npos);
+  CHECK(text.find(
+            "failures of the infrastructure in a row: 2\nput on hold for what it used: job 11.0: over its "
+            "limit\nthis pilot has given up") != std::string::npos);
   // Names are the users'.
   CHECK(text.find('\x1b') == std::string::npos);
 }

@@ -129,15 +129,16 @@ TEST_CASE("registry: manifest and configuration, by tag, by digest and through a
 TEST_CASE("registry: its refusals are the user's, in its own words") {
   Fixture f;
   f.ask("reg.test/x:9");
-  CHECK(f.refused() ==
-        "what the image runs by itself could not be learnt: 404 MANIFEST_UNKNOWN: manifest unknown");
+  CHECK(
+      f.refused() ==
+      "the image's own command (ENTRYPOINT, CMD) could not be read: 404 MANIFEST_UNKNOWN: manifest unknown");
   f.replies["reg.test/v2/x/manifests/1"] =
       FakeServer::json(403, R"({"errors":[{"code":"DENIED","message":"not yours"}]})");
   f.ask("reg.test/x:1");
   CHECK(f.refused().find("403 DENIED: not yours") != std::string::npos);
   f.replies["reg.test/v2/x/manifests/1"] = FakeServer::json(200, index_of("m", "s390x"));
   f.ask("reg.test/x:1");
-  CHECK(f.refused().find("it has no linux/amd64 variant, has linux/s390x") != std::string::npos);
+  CHECK(f.refused().find("it has no linux/amd64 variant; what it has: linux/s390x") != std::string::npos);
   f.ask("not an image");
   CHECK(f.refused().find("invalid reference format") != std::string::npos);
 }
@@ -208,7 +209,7 @@ TEST_CASE("registry: credentials are shown once, and only to who they are for") 
   f.server.requests.clear();
   f.replies["reg.test/v2/x/manifests/1"] = unauthorized(R"(Bearer realm="http://elsewhere.test/token")");
   f.ask("reg.test/x:1");
-  CHECK(f.refused().find("leads to elsewhere.test without HTTPS") != std::string::npos);
+  CHECK(f.refused().find("redirects to elsewhere.test without HTTPS") != std::string::npos);
   CHECK(f.server.requests.size() == 1);
   for (const char* realm : {"file:///etc/passwd", "", "x"}) {
     f.replies["reg.test/v2/x/manifests/1"] = unauthorized(fmt::format(R"(Bearer realm="{}")", realm));

@@ -72,8 +72,8 @@ TEST_CASE("document: the node's platform in an index") {
   CHECK(chosen->index);
   CHECK(chosen->next == Descriptor{k_digest, 7});
   CHECK(why(all, k_arm64) ==
-        "it has no linux/arm64/v8 variant, has windows/amd64, linux/amd64, linux/arm/v7");
-  CHECK(why(index("")) == "it has no linux/amd64 variant, has none");
+        "it has no linux/arm64/v8 variant; what it has: windows/amd64, linux/amd64, linux/arm/v7");
+  CHECK(why(index("")) == "it has no linux/amd64 variant; what it has: none");
 
   // The node's own variant, then none, then any; and the first of equals.
   const std::string v8 = entry(k_digest, R"({"os":"linux","architecture":"arm64","variant":"v8"})");

@@ -231,7 +231,7 @@ void Properties::failed(ClientId id, Fault fault, std::string_view message) {
     broken(property, fmt::format("client {}: {}", id, message));
   };
   if (client.answered) return wrong("nobody is answered twice");
-  if (message.starts_with("not ready in "))
+  if (message.starts_with("no payload container had the image within "))
     if (const auto image = kube::ImageReference::parse(client.request.image))
       late_.insert(image->full_name());
   if (message.find("back-off") != std::string_view::npos) backed_off_.insert(id);

@@ -203,7 +203,7 @@ TEST_CASE("nodes: pilots that joined and failed without a job count, and those t
   Scene trouble;
   for (int i = 0; i < 3; ++i) {
     trouble.claimed(fmt::format("p{}", i), "n");
-    trouble.slots.back().trouble = "5 failures in a row";
+    trouble.slots.back().trouble = "5 failures of the infrastructure in a row";
   }
   CHECK(trouble.step().avoid == Names{"n"});
 }
