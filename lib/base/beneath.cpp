@@ -16,7 +16,7 @@ namespace glidepod {
 
 namespace {
 
-constexpr int k_most_links = 40;  // as the kernel has it
+constexpr int k_most_links = 40;  // the kernel's own limit
 
 Fd open_at(int folder, const char* name, int flags, unsigned mode = 0) {
   return Fd(::openat(folder, name, flags | O_NOFOLLOW | O_CLOEXEC, mode));
@@ -31,8 +31,8 @@ std::string path_of(const Fd& held) {
   return fmt::format("/proc/self/fd/{}", held.get());
 }
 
-// The kernel's number of the mount. Unlike a device's number, it differs for a bind mount of the same file
-// system. Empty if it is not known.
+// The kernel's number of the mount that the descriptor is on; empty: not known. Unlike a device number, it
+// tells a bind mount from another mount of the same file system.
 std::string mount_of(int held) {
   const auto info = read_file(fmt::format("/proc/self/fdinfo/{}", held), 65536);
   for (const auto& line : split(info ? info.value() : "", '\n'))
@@ -40,7 +40,7 @@ std::string mount_of(int held) {
   return "";
 }
 
-// A walk along a path: the folders that it has passed, and the parts that are left.
+// A walk along a path: the folders that it has passed, and the parts of the path that are left.
 class Walk {
  public:
   Walk(int folder, const std::string& path, Through through)
@@ -80,7 +80,7 @@ class Walk {
   }
   Fd checked(Fd opened) const { return opened && is_foreign(opened) ? failed(EXDEV) : std::move(opened); }
 
-  // Goes on into a folder, or to where a link leads; leaves what is last to be opened by its name.
+  // Goes on into a folder, or to where a link leads. The last part is left to be opened by its name.
   int pass(const std::string& name, Fd& next, int flags) {
     struct stat info {};
     if (::fstat(next.get(), &info) != 0) return errno;
@@ -103,8 +103,8 @@ class Walk {
   int folder_;
   Through through_;
   std::string mount_;
-  std::vector<Fd> above_;           // folders from the tree's own on, each held
-  std::vector<std::string> to_go_;  // the next part last
+  std::vector<Fd> above_;           // the folders passed, from the tree's own on, each held
+  std::vector<std::string> to_go_;  // the parts that are left; the next one is the last element
   int links_ = 0;
   bool last_ = false;
 };
@@ -123,7 +123,7 @@ Fd open_beneath(int folder, const std::string& path, int flags, Through through,
   if (through != Through::links) how.resolve |= RESOLVE_NO_SYMLINKS;
   if (through != Through::mounts) how.resolve |= RESOLVE_NO_XDEV;
   Fd fd(static_cast<int>(::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how)));
-  // EPERM is an old filter's answer to what it does not know; EAGAIN: something on the way was moved.
+  // EPERM is an old filter's answer to an unknown call. EAGAIN means that something on the way was moved.
   if (fd || (errno != ENOSYS && errno != EPERM && errno != EAGAIN)) return fd;
   return walk_beneath(folder, path, flags, through, mode);
 }

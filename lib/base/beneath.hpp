@@ -10,34 +10,36 @@
 
 namespace glidepod {
 
-// The one place where root opens, makes and changes things in trees that a job or an image can bend: an
-// image, /tmp, /dev/shm, sandboxes. A tree is a held folder; nothing here ever leads out of it.
+// The only place where root opens, makes and changes things in trees that a job or an image controls: an
+// image's file system, /tmp, /dev/shm, sandboxes. A tree is a held folder, which is a folder by its
+// descriptor. Nothing here ever leads out of it.
 
-// What a path, its last part included, may lead through on the way from a held folder.
+// What a path may lead through on the way from a held folder, its last part included.
 enum class Through : std::uint8_t {
   nothing,  // neither a symbolic link nor another mount: where jobs write
-  links,    // links that stay in the folder, an absolute one beginning there, but no other mount: an image's
-  mounts,   // other mounts, but no link: from / to the folder that a mount is
+  links,    // links but no other mount, for an image. No link leads out: an absolute one begins at the folder
+  mounts,   // other mounts but no link, for the way from / to a folder that is a mount
 };
 
-// openat2(2) beneath a held folder, or by hand, part by part, where a container runtime's filter does not
-// know that call. ".." stays in the folder. Always close-on-exec; invalid with errno set where it fails:
-// ELOOP (there was a link), EXDEV (another mount).
+// Opens a path beneath a held folder by openat2(2). If a container runtime's filter does not know that call,
+// it opens the path by hand, part by part. ".." stays in the folder. The result is always close-on-exec. On
+// failure it is invalid and errno is set: ELOOP for a link, EXDEV for another mount.
 Fd open_beneath(int folder, const std::string& path, int flags, Through through = Through::nothing,
                 unsigned mode = 0);
 inline Fd open_beneath(const Fd& folder, const std::string& path, int flags,
                        Through through = Through::nothing, unsigned mode = 0) {
   return open_beneath(folder.get(), path, flags, through, mode);
 }
-// As open_beneath(), but always by hand; for tests.
+// Like open_beneath(), but always by hand; for tests.
 Fd walk_beneath(int folder, const std::string& path, int flags, Through through, unsigned mode = 0);
 
-// A folder by its absolute path, through no link.
+// Opens a folder by its absolute path, through no link.
 Fd open_tree(const std::string& path, int flags = 0);
 
-// These are for one entry of a held folder. name is one part of a path: it is followed nowhere.
+// The next functions are for one entry of a held folder. name is one part of a path. Links are not followed.
 
-// Makes a folder of exactly this mode, whatever the umask. An Error of EEXIST: there is something already.
+// Makes a folder with exactly this mode, whatever the umask is. The Error is EEXIST if the name exists
+// already.
 Result<Fd> make_folder(const Fd& folder, const std::string& name, mode_t mode);
 Result<void> make_link(const Fd& folder, const std::string& name, const std::string& target);
 // The target of a symbolic link; empty if there is no link.
@@ -45,7 +47,8 @@ std::string link_at(const Fd& folder, const std::string& name);
 // flags: AT_REMOVEDIR for a folder, which must be empty.
 Result<void> remove_entry(const Fd& folder, const std::string& name, int flags = 0);
 
-// These are for the very object that is held, also where it is held by O_PATH and closed to this process.
+// The next functions are for the held object itself. They also work if it is held by O_PATH and this process
+// may not open it by its name.
 Result<Fd> reopen(const Fd& held, int flags);
 Result<void> set_mode(const Fd& held, mode_t mode);
 Result<void> set_owner(const Fd& held, uid_t user, gid_t group);

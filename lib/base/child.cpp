@@ -20,9 +20,10 @@ ExitStatus ExitStatus::from_wait(int status) {
 bool let_go(pid_t pid, int status) {
   if (!WIFSTOPPED(status)) return false;
   siginfo_t info{};
-  // A group stop has no signal to pass on: the group goes on by itself.
+  // A group stop has no signal to pass on, since the group goes on by itself.
   int number = ::ptrace(PTRACE_GETSIGINFO, pid, nullptr, &info) == 0 ? WSTOPSIG(status) : 0;
-  // Neither has the trap that a tracer sees at execve(2); it looks as if the process had sent it to itself.
+  // The trap that a tracer sees at execve(2) has none either. It looks as if the process had sent it to
+  // itself.
   if (number == SIGTRAP && info.si_code == SI_USER && info.si_pid == pid) number = 0;
   ::ptrace(PTRACE_DETACH, pid, nullptr, static_cast<std::intptr_t>(number));
   return true;
@@ -36,7 +37,7 @@ std::string ExitStatus::to_string() const {
 
 namespace {
 
-// A child starts with no signal blocked or ignored, whatever its parent does with them.
+// A child starts with no signal blocked or ignored, whatever its parent does with signals.
 void reset_signals() {
   struct sigaction action {};
   action.sa_handler = SIG_DFL;

@@ -34,8 +34,8 @@ struct ExitStatus {
 };
 
 // For code that reaps with wait4(2). A process that has made its parent its tracer (PTRACE_TRACEME) stops at
-// every signal until the parent lets it go on, and wait4 reports these stops. True: this status was such a
-// stop; the process has been released, and goes on with the signal as if it had never been traced.
+// every signal until the parent lets it go on, and wait4 reports these stops. Returns true if this status was
+// such a stop. The process is then released, and goes on with the signal as if it had never been traced.
 bool let_go(pid_t pid, int status);
 
 struct Ended {
@@ -43,10 +43,10 @@ struct Ended {
   rusage usage{};
 };
 
-// For exec: the strings as C has them, then a null pointer. They live as long as the strings.
+// For exec: pointers to the strings, then a null pointer. They are valid as long as the strings.
 std::vector<char*> exec_pointers(const std::vector<std::string>& strings);
 
-// A direct child process, known by pid and pidfd. Destroying it neither kills nor reaps.
+// A direct child process, known by pid and pidfd. Destroying this object neither kills nor reaps the process.
 class Child {
  public:
   struct Options {
@@ -57,7 +57,8 @@ class Child {
     int stderr_fd = -1;
     int parent_death_signal = 0;
   };
-  // Starts argv (searched in PATH) with every signal unblocked and at its default. Fails if exec fails.
+  // Starts argv, searched in PATH, with every signal unblocked and at its default. An exec that fails is an
+  // Error.
   static Result<Child> spawn(const Options& options);
 
   // Forks; body runs in the child and its return value is the exit code. The child never returns from here.
@@ -67,9 +68,9 @@ class Child {
   // Becomes readable when the process has ended.
   const Fd& pidfd() const { return pidfd_; }
   Result<void> signal(int number) const;
-  // Reaps; blocks until the process has ended, whatever it stops for meanwhile.
+  // Blocks until the process has ended, and reaps it. Stops of the process do not end the wait.
   Result<Ended> wait();
-  // The same, but kills the process if it has not ended by then, and returns nothing.
+  // Waits for at most this long. If the process has not ended by then, kills it and returns nothing.
   Result<std::optional<Ended>> wait(std::chrono::milliseconds limit);
 
  private:

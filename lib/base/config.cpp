@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t k_longest_shown = 200;
 
-// The text as people see it: never the value of a secret.
+// The text as people may see it. The value of a secret is never shown.
 std::string shown(const Config::Key& key, const std::string& text) {
   return key.is_secret && !text.empty() ? "(hidden)" : text;
 }
@@ -22,7 +22,7 @@ std::string heading(const std::string& section) {
   return section == "default" ? "[DEFAULT]" : fmt::format("[{}]", section);
 }
 
-// The text for a cell of a Markdown table, without characters that mean something there.
+// The text for a cell of a Markdown table, with characters escaped that mean something there.
 std::string in_table(std::string_view text) {
   std::string result;
   for (const char c : text) {

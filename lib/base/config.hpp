@@ -18,27 +18,27 @@
 
 namespace glidepod {
 
-// A program's settings: the table of its keys. From it come what the program reads, what --help and
-// `settings` print, and its reference page. The default of a key is the value that its target has when the
-// key is declared. An Error for a wrong value has the key, the value and what must be. The value of a secret
-// is never printed.
+// A program's settings: the table of its keys. The program reads its files by this table, and --help,
+// `settings` and the reference page come from it. The default of a key is the value that its target has when
+// the key is declared. An Error about a wrong value names the key, the value and what is allowed. The value
+// of a secret is never printed.
 class Config {
  public:
   using Assign =
-      std::function<Result<void>(std::string_view)>;  // its Error says what must be, and quotes nothing
+      std::function<Result<void>(std::string_view)>;  // its Error says what is allowed, and quotes nothing
 
   struct Key {
     std::string section;  // empty where the program's files have none
     std::string name;
     std::string about;    // one sentence
-    std::string allowed;  // after "must be": "a whole number from 1 to 9"
+    std::string allowed;  // goes on after "must be": "a whole number from 1 to 9"
     Assign assign;
-    std::function<void()> clear = {};  // of a key that may stand several times
+    std::function<void()> clear = {};  // set for a key that may stand several times
     std::string default_text = {};
-    std::string value = {};   // in force, as it was written
-    std::string origin = {};  // where the value comes from: FILE:LINE, or a variable; empty: the default
+    std::string value = {};   // the value in force, as it was written
+    std::string origin = {};  // where it comes from: FILE:LINE, or a variable; empty: it is the default
     std::string unit = {};
-    std::string since = "0.1.0";  // the first version that had it
+    std::string since = "0.1.0";  // the first version that had this key
     bool is_secret = false;
 
     Key& in(std::string what) { return unit = std::move(what), *this; }
@@ -49,10 +49,10 @@ class Config {
   // Environment variables are named PREFIX and the key in capitals.
   explicit Config(std::string prefix = "") : prefix_(std::move(prefix)) {}
 
-  // The section of the keys that are declared after this call.
+  // Sets the section of the keys that are declared after this call.
   void section(std::string name) { section_ = std::move(name); }
 
-  // Each of these declares a key, and where its value goes.
+  // Each of the next functions declares a key, and where its value goes.
   Key& text(std::string name, std::string* target, std::string about);
   template <typename Int>
   Key& integer(const std::string& name, Int* target, std::int64_t least, std::int64_t most,
@@ -65,7 +65,7 @@ class Config {
   Key& duration(std::string name, std::chrono::seconds* target, std::string about);
   // A plain number of seconds.
   Key& seconds(std::string name, std::chrono::seconds* target, std::string about);
-  // One of these words, each of which stands for a value of an enum or a bool.
+  // One of several words, each of which stands for a value of an enum or a bool.
   template <typename Value>
   Key& choice(const std::string& name, Value* target,
               std::initializer_list<std::pair<const char*, std::type_identity_t<Value>>> words,
@@ -84,14 +84,14 @@ class Config {
   Key& flag(const std::string& name, bool* target, const std::string& about) {
     return choice(name, target, {{"yes", true}, {"no", false}}, about);
   }
-  // May stand several times in a file; the environment separates the values by line ends. The check's Error
-  // says what must be.
+  // A key that may stand several times in a file. In the environment line ends separate its values. The
+  // check's Error says what is allowed.
   Key& list(std::string name, std::vector<std::string>* target, std::string about, Assign check = {});
-  // Any other kind. allowed: as in Key.
+  // A key of any other kind. allowed: as in Key.
   Key& add(std::string name, const std::string& default_text, std::string allowed, std::string about,
            Assign assign);
 
-  // In the order of their declaration.
+  // The keys, in the order of their declaration.
   const std::deque<Key>& keys() const { return keys_; }
   std::deque<Key>& keys() { return keys_; }
   void erase(const std::function<bool(const Key&)>& which) { std::erase_if(keys_, which); }
@@ -99,23 +99,23 @@ class Config {
   // Sets a key. written: the value as the file has it; where: FILE:LINE, or empty.
   Result<void> set(Key& key, std::string_view value, std::string_view written, std::string_view where);
 
-  // Reads a file without sections, of lines "key = value". The Error is that of the first wrong line.
+  // Reads a file that has no sections, with lines "key = value". The Error is that of the first wrong line.
   enum class Missing : std::uint8_t { allowed, error };
   Result<void> read_file(const std::string& path, Missing missing);
   Result<void> read_text(std::string_view text, std::string_view name);
-  // All that is wrong in the text: a line each, with its place and what to do.
+  // All problems of the text, each in one line with its place and what to do.
   std::vector<std::string> problems(std::string_view text, std::string_view name);
-  // The environment as KEY=VALUE strings, nullptr at its end. Unknown PREFIX_ names are left alone:
-  // Kubernetes puts many of its own into a container.
+  // Reads an environment: KEY=VALUE strings with nullptr at the end. Unknown names with the prefix are left
+  // alone, since Kubernetes puts many of its own into a container.
   Result<void> read_environment(const char* const* environment);
 
-  // The key in the section whose name is most like this one; empty: none is.
+  // The key of the section whose name is most like this one; empty: no name is like it.
   std::string nearest(std::string_view section, std::string_view name) const;
 
   // For --help: a line for each key, with its meaning and default.
   std::string describe() const;
   // For `settings`: each key with the value in force, its meaning, its default, and where the value comes
-  // from. names: only these keys; an unknown one is an Error.
+  // from. names: only these keys; empty: all. An unknown name is an Error.
   Result<std::string> in_force(const std::vector<std::string>& names = {}) const;
   // For the reference page: a table for each section, without the values in force.
   std::string markdown() const;

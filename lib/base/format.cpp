@@ -1,6 +1,6 @@
-// libfmt, compiled once. Debian has it as a shared library, which a static program cannot use, and
-// header-only use puts a copy of its number formatting into every object file. These are the instantiations
-// that fmt's headers declare extern, as its own src/format.cc has them.
+// libfmt, compiled once. Debian has it as a shared library, which a static program cannot use. Used as
+// headers only, it would put a copy of its number formatting into every object file. These are the
+// instantiations that fmt's headers declare extern, as its own src/format.cc has them.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

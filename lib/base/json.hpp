@@ -6,12 +6,12 @@
 
 namespace glidepod {
 
-// Reading and writing are compiled once: each file that does it by the library's templates takes seconds
-// more.
+// Reading and writing JSON, compiled once. A file that does this by the library's templates takes seconds
+// more to compile.
 
-// Discarded (is_discarded()) if the text is no JSON.
+// Parses a text. If the text is no JSON, the result is discarded (is_discarded()).
 nlohmann::json json_from(std::string_view text);
-// The text of a JSON value: in one line, or indented by so many blanks. Bytes that are not UTF-8 are
+// The text of a JSON value: in one line, or indented by this many blanks. Bytes that are not UTF-8 are
 // replaced.
 std::string json_text(const nlohmann::json& value, int indent = -1);
 

@@ -1,5 +1,5 @@
-// Precompiled, and so known by name: gcc knows a file with #pragma once by its bytes, which a comment changes
-// while what the compiler cache keeps stays.
+// This header is precompiled, so it has an include guard by name. With #pragma once gcc knows a file by its
+// bytes, and a changed comment would not match what the compiler cache keeps.
 #ifndef GLIDEPOD_LIB_BASE_LOG_HPP
 #define GLIDEPOD_LIB_BASE_LOG_HPP
 
@@ -22,8 +22,8 @@ namespace glidepod {
 // comes from outside with quoted().
 void start_log(std::string_view program);
 
-// The text as one key=value value: in double quotes where it is empty or has blanks, quotes or control
-// characters. An object, because std::quoted would be found beside a function of this name.
+// The text as the value of a key=value word. It gets double quotes if it is empty or has blanks, quotes or
+// control characters. This is an object, because a function of this name would be ambiguous with std::quoted.
 struct Quoted {
   std::string operator()(std::string_view text) const;
 };

@@ -46,7 +46,7 @@ Result<void> Loop::on_signals(const std::vector<int>& signals,
   if (!fd) return Error::system("signalfd");
   signals_ = std::move(fd);
   return watch(signals_.get(), EPOLLIN, [this, handler = std::move(handler)](std::uint32_t) {
-    // One read a round: signals that come faster than they are handled must not keep the rest waiting.
+    // One read in each round: signals that come faster than they are handled must not keep the rest waiting.
     std::array<signalfd_siginfo, 16> infos;
     const ssize_t got = ::read(signals_.get(), infos.data(), sizeof infos);
     for (std::size_t i = 0; got > 0 && i < static_cast<std::size_t>(got) / sizeof infos[0]; ++i)
@@ -61,8 +61,8 @@ Result<void> Loop::run_once(Milliseconds limit) {
   if (count < 0 && errno != EINTR) return Error::system("epoll_wait");
   watch_turn(longest_turn_);
   for (int i = 0; i < count; ++i) {
-    // Looked up anew: an earlier handler of this round may have forgotten it. The copy outlives a handler
-    // that forgets itself.
+    // The handler is looked up anew, since an earlier handler of this round may have removed it. The copy
+    // outlives a handler that removes itself.
     const auto found = handlers_.find(events[i].data.fd);
     if (found == handlers_.end()) continue;
     const auto handler = found->second;

@@ -38,13 +38,13 @@ class Loop {
   TimerId after(Milliseconds delay, std::function<void()> handler);
   void cancel(TimerId timer);
 
-  // Blocks these signals in this thread (and what it starts later) and hands them to the handler. Once per
-  // loop.
+  // Blocks these signals in this thread, and in what it starts later, and hands them to the handler. May be
+  // called once per loop.
   Result<void> on_signals(const std::vector<int>& signals,
                           std::function<void(const signalfd_siginfo&)> handler);
 
-  // From now on the kernel ends this process by SIGALRM if the handlers of one turn together take longer than
-  // this. While the loop waits no timer is set.
+  // From now on the kernel ends this process by SIGALRM if the handlers of one turn take longer than this
+  // together. While the loop waits, no timer is set.
   void end_if_stuck_for(Milliseconds limit) { longest_turn_ = limit; }
 
   // Runs until stop() or until epoll fails.

@@ -1,5 +1,5 @@
-// Precompiled, and so known by name: gcc knows a file with #pragma once by its bytes, which a comment changes
-// while what the compiler cache keeps stays.
+// This header is precompiled, so it has an include guard by name. With #pragma once gcc knows a file by its
+// bytes, and a changed comment would not match what the compiler cache keeps.
 #ifndef GLIDEPOD_LIB_BASE_RESULT_HPP
 #define GLIDEPOD_LIB_BASE_RESULT_HPP
 
@@ -16,9 +16,9 @@
 
 namespace glidepod {
 
-// Why something failed: an errno (0 where the system was not asked) and what was being done, outermost first:
-// "switch payload-0: patch pod pilot-1: connection refused". It may carry one fact for the code that decides
-// by it, such as an HTTP status or whose fault it is.
+// Why something failed: an errno (0 if no system call failed) and what was being done, the outermost first,
+// as in "switch payload-0: patch pod pilot-1: connection refused". It may carry one fact, such as an HTTP
+// status or whose fault it is, for code that decides by it.
 class Error {
  public:
   explicit Error(std::string context, int code = 0) : code_(code), context_(std::move(context)) {}
@@ -36,7 +36,7 @@ class Error {
   // The same error with "outer: " put before its context.
   Error in(std::string_view outer) const;
 
-  // The same error with this fact in place of the one before.
+  // The same error with this fact, which replaces an earlier one.
   template <typename Fact>
   Error with(Fact fact) const {
     Error result = *this;
@@ -44,7 +44,7 @@ class Error {
     result.type_ = &typeid(Fact);
     return result;
   }
-  // The fact if there is one of this type, else nullptr. It lives as long as the error or a copy of it.
+  // The fact if it is of this type, else nullptr. It lives as long as the error or a copy of it.
   template <typename Fact>
   const Fact* fact() const {
     return type_ && *type_ == typeid(Fact) ? static_cast<const Fact*>(fact_.get()) : nullptr;
@@ -62,10 +62,10 @@ Error error(fmt::format_string<Args...> format, Args&&... args) {
   return Error(fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Ends the program, and says on stderr which value or error was asked for that does not exist.
+// Ends the program. Its message on stderr says whether a value or an error was asked for that does not exist.
 [[noreturn]] void no_such_result(const Error* present);
 
-// A T or the Error that prevented it.
+// A T, or the Error that prevented it.
 template <typename T = void>
 class [[nodiscard]] Result {
  public:
@@ -125,8 +125,8 @@ class [[nodiscard]] Result<void> {
 
 }  // namespace glidepod
 
-// The value of a Result, or return its Error from this function. A statement expression, as g++ and clang
-// have it; the counter lets one TRY stand inside another.
+// Gives the value of a Result, or returns its Error from the function around it. It is a statement
+// expression, which g++ and clang have. The counter lets one TRY stand inside another.
 #define TRY(expression) GLIDEPOD_TRY(expression, __COUNTER__)
 #define GLIDEPOD_TRY(expression, n) GLIDEPOD_TRY_NAMED(expression, n)
 #define GLIDEPOD_TRY_NAMED(expression, n)                    \

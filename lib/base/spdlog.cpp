@@ -1,6 +1,6 @@
-// spdlog, compiled once: used as headers only, it costs each file that logs some seconds of compiling. Debian
-// has it compiled as a shared library, which brings a shared libfmt. These are the parts that its own
-// src/spdlog.cpp and src/stdout_sinks.cpp compile, as far as log.cpp uses them.
+// spdlog, compiled once. If it were used as headers only, each file that logs would take some seconds more to
+// compile. Debian has it as a shared library, which needs a shared libfmt. These are the parts of spdlog's
+// own src/spdlog.cpp and src/stdout_sinks.cpp that log.cpp uses.
 #include <spdlog/common-inl.h>
 #include <spdlog/details/backtracer-inl.h>
 #include <spdlog/details/log_msg-inl.h>

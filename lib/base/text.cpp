@@ -88,7 +88,7 @@ void fit_columns(Rows& rows, std::size_t width, const std::vector<std::string_vi
     for (auto& row : rows) row.erase(row.begin() + column);
     widths.erase(widths.begin() + column);
   }
-  // One limit for all columns: those that need less keep what they have.
+  // All columns get the same limit; those that need less keep their width.
   std::size_t most = *std::max_element(widths.begin(), widths.end());
   while (most > 1 && line_width(widths, most) > width) --most;
   for (auto& row : rows)

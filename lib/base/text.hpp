@@ -14,22 +14,22 @@ std::vector<std::string> split(std::string_view text, char separator);
 // The text without blanks, tabs and line ends at its beginning and end.
 std::string_view trim(std::string_view text);
 
-// The whole text as a decimal number; an error that quotes it otherwise.
+// The whole text as a decimal number. If it is none, the Error quotes it.
 Result<std::int64_t> parse_integer(std::string_view text);
 
-// The first line of a text, at most limit bytes, control characters as blanks: fit for a log or a hold
-// reason.
+// The first line of a text, with at most limit bytes and blanks for control characters. It fits into a log or
+// a hold reason.
 std::string one_line(std::string_view text, std::size_t limit = 1000);
 
 // The text with every byte that is no printable ASCII written as \xNN, so that no terminal obeys it.
 std::string harmless(std::string_view text);
 
-// At most width bytes of a text: the middle of a longer one becomes a "~".
+// The text in at most width bytes: the middle of a longer text becomes a "~".
 std::string shortened(std::string_view text, std::size_t width);
 
-// Shortens a table's rows so that columns() makes lines of at most width bytes, if that is possible. Columns
-// in `spare` are left out, in that order, before any column gets less than 12 bytes; then cells are
-// shortened, in the widest columns first.
+// Shortens the rows of a table so that columns() makes lines of at most width bytes, if that is possible.
+// Cells are shortened in the widest columns first. Before any column gets less than 12 bytes, the columns in
+// `spare` are left out, in that order.
 void fit_columns(std::vector<std::vector<std::string>>& rows, std::size_t width,
                  const std::vector<std::string_view>& spare);
 

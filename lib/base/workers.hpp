@@ -14,8 +14,9 @@
 
 namespace glidepod {
 
-// Runs blocking tasks in threads: as many threads as there were tasks at one time, up to a limit; idle ones
-// wait without waking. The destructor waits for the tasks under way and drops those not begun.
+// Runs blocking tasks in threads. There are as many threads as there ever were tasks at one time, up to a
+// limit. Idle threads wait without waking. The destructor waits for the tasks under way and drops those that
+// have not begun.
 class Workers {
  public:
   explicit Workers(std::size_t limit) : limit_(limit) {}

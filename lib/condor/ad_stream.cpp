@@ -85,7 +85,7 @@ Result<Ad> ad_from_json(std::string_view text) {
 void AdStream::feed(std::string_view piece) {
   for (const char c : piece) {
     const char last = std::exchange(last_, c);
-    // HTCondor's commands start every ad on a line of its own, and nothing else: a line that starts an ad
+    // HTCondor's commands start every ad, and nothing else, on a line of its own. So a line that starts an ad
     // ends one that was cut short.
     if (depth_ > 0 && c == '{' && last == '\n') {
       on_bad_("not JSON: cut short");
@@ -104,7 +104,7 @@ void AdStream::feed(std::string_view piece) {
     else
       too_long_ = true;
     if (in_string_) {
-      // A string of an ad has no line end, so a missing quote cannot swallow the ads behind it.
+      // A string in an ad has no line end. So a missing quote cannot swallow the ads after it.
       if (c == '\n') {
         in_string_ = after_backslash_ = false;
       } else if (after_backslash_) {

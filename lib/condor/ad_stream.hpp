@@ -8,8 +8,8 @@
 
 namespace glidepod::condor {
 
-// Takes the output of a -json command apart as it comes: one ad after another, never more than one in memory.
-// What is not an ad is reported and skipped; the ads around it stay whole.
+// Splits the output of a -json command into ads as it comes. Never more than one ad is in memory. Anything
+// that is not an ad is reported and skipped; the ads around it stay whole.
 class AdStream {
  public:
   AdStream(std::function<void(Ad)> on_ad, std::function<void(std::string)> on_bad)

@@ -76,7 +76,7 @@ std::string Value::to_string() const {
 
 namespace {
 
-// A value as an ad has it: strings with their quotes, in lists too.
+// A value as an ad has it: strings have their quotes, also in lists.
 std::string literal(const Value& value) {
   if (value.is(Value::Type::string)) return quote(value.text);
   if (!value.is(Value::Type::list)) return value.to_string();

@@ -10,7 +10,7 @@
 
 namespace glidepod::condor {
 
-// What a ClassAd expression evaluates to. "error" is ClassAd's own error value; text then says why.
+// The value of a ClassAd expression. "error" is ClassAd's own error value; `text` then says why.
 struct Value {
   enum class Type : std::uint8_t { undefined, error, boolean, integer, real, string, list };
   Type type = Type::undefined;
@@ -29,11 +29,11 @@ struct Value {
   static Value of(std::vector<Value> value);
 
   bool is(Type wanted) const { return type == wanted; }
-  // The value as text: as ClassAd writes it, but strings without their quotes.
+  // The value as ClassAd writes it, but strings without their quotes.
   std::string to_string() const;
 };
 
-// One ad: attributes (no case) that are values or expressions over the others.
+// One ad: attributes that are values, or expressions over other attributes. Names are compared without case.
 class Ad {
  public:
   void set(std::string_view name, Value value);
@@ -42,29 +42,31 @@ class Ad {
   // The names of all attributes, in lower case and sorted.
   std::vector<std::string> names() const;
 
-  // The attribute's value, its expression evaluated as HTCondor would with this ad alone; an attribute that
-  // is missing is undefined. References that go round, too great a depth and more work than an ad of so many
-  // bytes may cause give the error value.
+  // The attribute's value. Its expression is evaluated as HTCondor would with this ad alone. A missing
+  // attribute is undefined. The error value is given for references in a circle, for too deep nesting, and
+  // for more work than an ad of this many bytes may cause.
   Value evaluate(std::string_view name) const;
-  // The attribute's value if that is text, else an empty text.
+  // The attribute's value if it is a text, else an empty text.
   std::string text(std::string_view name) const;
-  // How the attribute is written: its expression, or its value as ClassAd has it; "undefined" without one.
+  // How the attribute is written: its expression, or its value as ClassAd writes it; "undefined" if it is
+  // missing.
   std::string written(std::string_view name) const;
-  // The same for an expression that is not part of the ad.
+  // Evaluates an expression that is not part of the ad, as evaluate() does.
   Value evaluate_expression(std::string_view expression) const;
 
  private:
   friend class Evaluator;
   struct Attribute {
     Value value;
-    std::string expression;  // not empty: evaluate this instead
+    std::string expression;  // if it is not empty, it is evaluated in place of the value
   };
   std::map<std::string, Attribute, std::less<>> attributes_;
-  std::size_t bytes_ = 0;  // roughly of all that was set
+  std::size_t bytes_ = 0;  // the size of all that was set, roughly
 };
 
-// The names of the attributes that an expression refers to, once each, as written; an error where it is not
-// made of ClassAd's tokens or its brackets do not match. HTCondor itself has the last word on the grammar.
+// The names of the attributes that an expression refers to, once each, as they are written. An Error if it is
+// not made of ClassAd's tokens, or if its brackets do not match. HTCondor itself has the last word on the
+// grammar.
 Result<std::vector<std::string>> referenced_attributes(std::string_view expression);
 
 }  // namespace glidepod::condor

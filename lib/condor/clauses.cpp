@@ -12,17 +12,18 @@ namespace {
 constexpr int k_deepest_clause = 32;
 
 struct Shape {
-  std::vector<std::string_view> parts;  // between the && that stand in no brackets
-  bool bracketed = false;               // the whole stands in one pair of ( )
+  std::vector<std::string_view> parts;  // what stands between the && that are in no brackets
+  bool bracketed = false;               // one pair of ( ) is around the whole
 };
 
-// The clauses at the top level. None if || or ?: bind looser than the &&, or if the text is no expression.
+// The clauses at the top level. None if there is an || or ?: that binds looser than the &&, or if the text is
+// no expression.
 std::optional<Shape> shape_of(std::string_view text) {
   Shape shape;
   auto rest = text;
   std::size_t begin = 0;
   int depth = 0;
-  bool closed = false;  // the bracket that it begins with
+  bool closed = false;  // the bracket at the beginning has been closed
   shape.bracketed = text.starts_with('(');
   while (true) {
     const auto token = next_token(rest);

@@ -7,12 +7,12 @@
 
 namespace glidepod::condor {
 
-// The clauses of a conjunction: "a && (b && c)" is a, b and c, without brackets around them. Any other
-// expression, and one that nests too deeply, is the only element.
+// The clauses of a conjunction: "a && (b && c)" gives a, b and c, without the brackets around them. Any other
+// expression, and one that is nested too deeply, is returned as the only element.
 std::vector<std::string> conjuncts(std::string_view expression);
 
-// An expression that is about the other ad only, as an expression over that one: "TARGET.A > 1" is "A > 1".
-// None if it has an attribute of MY, or one without a scope.
+// Turns an expression that is about the other ad only into one over that ad: "TARGET.A > 1" becomes "A > 1".
+// None if the expression has an attribute of MY, or one without a scope.
 std::optional<std::string> over_target(std::string_view expression);
 
 }  // namespace glidepod::condor

@@ -22,7 +22,8 @@ struct Pipe {
   Fd read_end, write_end;
 };
 
-// Only our end is non-blocking: the flag belongs to the end, not to the descriptor.
+// Makes only our end non-blocking. The flag belongs to that end of the pipe, so the program's end still
+// blocks.
 Result<Pipe> make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return Error::system("pipe");
@@ -41,8 +42,8 @@ Result<Fd> make_input(const std::string& text) {
   return file;
 }
 
-// HTCondor's tools say on the first line that something failed, on the next what, and then explain how a pool
-// works.
+// HTCondor's tools say on their first line that something failed, and on the next line what. Then they
+// explain how a pool works.
 std::string all_lines(std::string_view text) {
   std::string result, last;
   for (const auto& line : split(text.substr(0, text.find("\nExtra Info:")), '\n')) {
@@ -94,7 +95,7 @@ Result<void> ChildRunner::start(const std::shared_ptr<Job>& job) {
   job->timer = loop_.after(job->command.time_limit, [job] {
     job->timer = 0;
     job->late = true;
-    // Its end then comes through the pidfd like any other.
+    // The pidfd tells of its end, as of any other.
     static_cast<void>(job->child->signal(SIGKILL));
   });
   return {};
@@ -125,14 +126,14 @@ void ChildRunner::forget(Job& job) {
     if (fd->valid()) loop_.forget(fd->get());
 }
 
-// One piece in each turn while the program runs: a program that writes as fast as this reads must not keep
-// the loop busy.
+// Reads one piece in each turn of the loop while the program runs. A program that writes as fast as this
+// reads must not keep the loop busy.
 void ChildRunner::read_output(Job& job, Reading reading) {
   std::array<char, 65536> buffer;
   while (true) {
     const auto got = ::read(job.out.get(), buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
-    // Its end closes the pipe as well; the pidfd tells it.
+    // The program's end closes the pipe too; the pidfd tells of that end.
     if (got == 0) loop_.forget(job.out.get());
     if (got <= 0) return;
     job.on_output({buffer.data(), static_cast<std::size_t>(got)});
@@ -140,7 +141,7 @@ void ChildRunner::read_output(Job& job, Reading reading) {
   }
 }
 
-// Kept short, but read on: a program that writes much there must not block.
+// Reads all that the program writes to stderr, so that it does not block, but keeps only the beginning.
 void ChildRunner::read_errors(Job& job) {
   std::array<char, 4096> buffer;
   while (true) {

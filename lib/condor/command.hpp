@@ -18,10 +18,10 @@ namespace glidepod::condor {
 struct Command {
   std::vector<std::string> argv;
   Milliseconds time_limit{60'000};
-  std::string input = {};  // what it reads from its standard input
+  std::string input = {};  // what the program reads from its standard input
 };
 
-// How a run ended: ok, or an Error with the program's name and the first line that it wrote to stderr.
+// How a run ended: success, or an Error with the program's name and what it wrote to stderr.
 using CommandEnd = Result<void>;
 
 // Runs programs without blocking. Tests put a fake in its place.
@@ -33,8 +33,8 @@ class CommandRunner {
                    std::function<void(CommandEnd)> on_end) = 0;
 };
 
-// The real one: child processes on a loop. A command past its limit is killed. Destroying it kills what still
-// runs, without calling anyone.
+// The real runner: child processes on a Loop. A command that exceeds its time limit is killed. Destroying the
+// runner kills all commands that still run, without a call of their handlers.
 class ChildRunner : public CommandRunner {
  public:
   explicit ChildRunner(Loop& loop) : loop_(loop) {}

@@ -9,7 +9,7 @@ namespace glidepod::condor {
 namespace {
 
 constexpr int k_deepest = 64;
-// What an evaluation may cost: some milliseconds at most, and for a small ad much less.
+// The work that an evaluation may take: some milliseconds at most, and much less for a small ad.
 constexpr std::int64_t k_least_work = 1'000, k_work_per_byte = 4, k_most_work = 10'000;
 constexpr std::size_t k_bytes_of_work = 256;  // copying this many bytes of text costs as much as a token
 constexpr const char* k_too_much = "is too much work";
@@ -25,7 +25,7 @@ std::int64_t work_of(const Value& value) {
   return work;
 }
 
-// Binary operators from the loosest to the tightest. ?: is parsed elsewhere.
+// The binary operators, from the loosest to the tightest. ?: is parsed elsewhere.
 const std::vector<std::vector<std::string_view>>& levels() {
   static const std::vector<std::vector<std::string_view>> result = {
       {"||"},     {"&&"},         {"==", "!=", "=?=", "=!=", "is", "isnt"}, {"<", "<=", ">", ">="},
@@ -54,7 +54,7 @@ void Evaluator::advance() {
 
 Value Evaluator::fail(std::string why) {
   if (failure_.empty()) failure_ = std::move(why);
-  // Puts the end of the expression here, so that every loop stops.
+  // Lets the expression end here, so that every loop stops.
   rest_ = {};
   token_ = {};
   return unknown(failure_);
@@ -143,7 +143,7 @@ Value Evaluator::unary() {
   for (auto sign = signs.rbegin(); sign != signs.rend(); ++sign) {
     if (*sign == '!') value = negate(value);
     if (*sign == '!') continue;
-    // The sign of a boolean is an error, though other operators take booleans as numbers.
+    // A boolean with a sign is an error, though other operators take booleans as numbers.
     const bool number = value.is(Value::Type::integer) || value.is(Value::Type::real);
     if (value.is(Value::Type::error) || value.is(Value::Type::undefined)) continue;
     if (!number)
@@ -219,7 +219,7 @@ Value Evaluator::named(const Token& name) {
   const auto member = token_;
   if (member.type != Token::Type::name) return fail("a name must follow '.'");
   advance();
-  // There is no other ad to match with: TARGET has no attributes.
+  // There is no other ad to match with, so TARGET has no attributes.
   return lower == "my" ? attribute(lower_case(member.text)) : Value::undefined();
 }
 

@@ -8,11 +8,11 @@
 
 namespace glidepod::condor {
 
-// Evaluates ClassAd's arithmetic, comparison, logic, lists and the functions that resource requests are made
-// of. What it does not know gives the error value, never a guess. One use only.
+// Evaluates ClassAd's arithmetic, comparison, logic, lists, and the functions that occur in resource
+// requests. What it does not know gives the error value, never a guess. An object is for one use only.
 class Evaluator {
  public:
-  // The limit of its work grows with the bytes of the ad and of the expression.
+  // The limit of the work grows with the bytes of the ad and of the expression.
   explicit Evaluator(const Ad& ad, std::size_t expression_bytes = 0);
   Value attribute(std::string_view lower_name);
   Value expression(std::string_view text);
@@ -32,34 +32,34 @@ class Evaluator {
   }
   bool take(std::string_view symbol);
   void advance();
-  // Spends some of the budget; false: the budget is used up.
+  // Spends some of the budget. Returns false if the budget is used up.
   bool pay(std::int64_t work);
   Value fail(std::string why);
 
   const Ad& ad_;
   std::string_view rest_;
   Token token_;
-  std::string failure_;  // the whole expression is wrong
+  std::string failure_;  // why the whole expression is wrong; empty: it is not
   int depth_ = 0;
   std::int64_t budget_;  // tokens, and elements of lists that are copied
 };
 
-// The error value where it is not known here what HTCondor makes of something, and so not whether it is an
-// error there: it is no operand of `=?=` or isError() as ClassAd's own error value is.
+// The error value for something whose value in HTCondor is not known here. It may be no error there. So `=?=`
+// and isError() do not treat it like ClassAd's own error value.
 Value unknown(std::string why);
 bool is_known(const Value& value);
 
-// A function by its lower-case name; the error value for one that is not known.
+// Calls a function by its lower-case name. An unknown function gives the error value.
 Value call_function(std::string_view name, const std::vector<Value>& arguments);
 
-// A strict or logical operator on two values.
+// Applies a strict or logical operator to two values.
 Value apply_operator(std::string_view symbol, const Value& left, const Value& right);
 Value negate(const Value& value);
 
-// A number, with booleans as 0 and 1, as old ClassAds had them.
+// Whether the value is a number or, as in old ClassAds, a boolean, which counts as 0 or 1.
 bool is_number(const Value& value);
 double to_real(const Value& value);
-// Truth as && and ?: see it: undefined, error, or true and false, numbers included.
+// The value as && and ?: take it: undefined, error, true or false. Numbers become true or false.
 Value to_truth(const Value& value);
 
 }  // namespace glidepod::condor

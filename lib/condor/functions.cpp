@@ -31,7 +31,7 @@ bool is_comparison(std::string_view symbol) {
          symbol == ">=";
 }
 
-// "is": same type, same value, strings with their case.
+// The operator "is": the same type and the same value; the case of strings counts.
 bool identical(const Value& a, const Value& b) {
   if (a.type != b.type) return false;
   switch (a.type) {
@@ -97,7 +97,7 @@ Value arithmetic(char symbol, const Value& a, const Value& b) {
 }
 
 Value logic(std::string_view symbol, const Value& left, const Value& right) {
-  const bool decides = symbol == "||";  // the value that settles it
+  const bool decides = symbol == "||";  // the operand that decides the result by itself
   auto a = to_truth(left), b = to_truth(right);
   if (a.is(Type::error)) return a;
   if (a.is(Type::boolean) && a.boolean == decides) return a;
@@ -109,7 +109,7 @@ Value extreme(const std::vector<Value>& arguments, bool greatest) {
   if (arguments.size() == 1 && arguments[0].is(Type::undefined)) return arguments[0];
   if (arguments.size() != 1 || !arguments[0].is(Type::list)) return Value::failed("max and min take a list");
   Value best;
-  bool real = false;  // one makes all of them so
+  bool real = false;  // one real number makes the result real
   for (const auto& element : arguments[0].list) {
     real = real || element.is(Type::real);
     if (element.is(Type::undefined)) continue;  // as HTCondor does
@@ -152,8 +152,8 @@ Value rounded(std::string_view name, const Value& value) {
                                       : std::ceil(real));
 }
 
-// quantize(): rounds up to the next multiple, or to the first number of a list that is large enough, or to a
-// multiple of the list's last.
+// quantize(): rounds up to the next multiple of a number. With a list, it rounds up to the first number that
+// is large enough, or else to a multiple of the list's last.
 Value quantize(const Value& value, const Value& step) {
   if (value.is(Type::error)) return value;
   if (value.is(Type::undefined)) return Value::failed("quantize takes a number");
@@ -230,7 +230,7 @@ std::optional<bool> is_of_type(std::string_view name, const Value& value) {
 
 }  // namespace
 
-// An error value has no number, so its integer marks that the error is unsure.
+// An error value has no number. So its integer can mark that the error is unsure.
 Value unknown(std::string why) {
   auto value = Value::failed(std::move(why));
   value.integer = 1;
@@ -262,11 +262,11 @@ Value negate(const Value& value) {
 }
 
 Value apply_operator(std::string_view symbol, const Value& left, const Value& right) {
-  // HTCondor compares lists only where they are the same one.
+  // HTCondor compares lists only if both are the same list.
   if (symbol == "||" || symbol == "&&") return logic(symbol, left, right);
   for (const auto* side : {&left, &right})
     if (!is_known(*side)) return *side;
-  // HTCondor's lists are equal only where they are the same one.
+  // In HTCondor two lists are equal only if both are the same list.
   if (left.is(Type::list) || right.is(Type::list))
     return unknown(fmt::format("'{}' does not take lists here", symbol));
   if (symbol == "=?=" || symbol == "is") return Value::of(identical(left, right));

@@ -14,39 +14,40 @@ struct LessNoCase {
   bool operator()(std::string_view a, std::string_view b) const;
 };
 
-// An old-syntax ClassAd as HTCondor prints a job: a line `Name = expression` an attribute; lines of other
-// forms are skipped. HTCondor prints each attribute once, but line ends in strings as they are: an attribute
-// that stands twice is somebody's forgery, and has the empty expression here. Views into the text.
+// A ClassAd in the old syntax, as HTCondor prints a job: one line `Name = expression` for each attribute.
+// Other lines are skipped. HTCondor prints each attribute once, but it prints line ends in strings as they
+// are. So an attribute that stands twice is a forgery, and gets the empty expression here. The views are into
+// the text.
 using JobAttributes = std::map<std::string_view, std::string_view, LessNoCase>;
 JobAttributes parse_attributes(std::string_view text);
 
-// The text of an expression that is one string literal, backslashes before a character taken off; none for
-// any other expression, however constant.
+// The text of an expression that is one string literal, with the backslashes before characters removed. None
+// for any other expression, even a constant one.
 std::optional<std::string> string_literal(std::string_view expression);
 
 // The text as a string literal.
 std::string quote(std::string_view text);
 
-// What the job's ad says of a job: the ad that the starter writes into the sandbox as .job.ad and gives to
+// What a job's ad says about the job. The starter writes this ad into the sandbox as .job.ad and gives it to
 // its hooks.
 struct JobIdentity {
   std::string owner;                  // "alice@pool.example"; empty if the ad does not say
   std::string id;                     // "12.0"; empty if the ad does not say
   std::int64_t memory_mib = 0;        // RequestMemory; 0 if the ad does not say, or not by a number
-  std::int64_t request_disk_kib = 0;  // RequestDisk, likewise
-  bool pilot = false;                 // GlidepodPilot: it has jobs of its own; false likewise
+  std::int64_t request_disk_kib = 0;  // RequestDisk; 0 likewise
+  bool pilot = false;                 // GlidepodPilot: the job has jobs of its own
 };
 
 JobIdentity parse_job_ad(std::string_view text);
 
-// Of the slot's ad that the starter writes beside it: Disk, in KiB, Cpus and Memory, in MiB, 0 likewise; and
-// its Name, empty likewise.
+// What the slot's ad says, which the starter writes beside the job's ad: Disk in KiB, Cpus, Memory in MiB,
+// and Name. The numbers are 0, and the name is empty, if the ad does not say.
 std::int64_t slot_disk_kib(std::string_view machine_ad);
 std::int64_t slot_cpus(std::string_view machine_ad);
 std::int64_t slot_memory_mib(std::string_view machine_ad);
 std::string slot_name(std::string_view machine_ad);
 
-// The lines of an ad that parse_job_ad reads, and those that the four above do.
+// The lines of an ad that parse_job_ad() and the four functions above read.
 std::string identity_lines(const JobAttributes& job);
 std::string slot_lines(std::string_view machine_ad);
 

@@ -11,7 +11,8 @@ Pool::Pool(CommandRunner& runner, const std::string& collector, Milliseconds tim
     if (const auto name = trim(part); !name.empty()) collectors_.emplace_back(name);
 }
 
-// condor_status takes no list behind -pool (HTCondor 23.9), condor_q does: each gets one.
+// condor_status of HTCondor 23.9 takes no list after -pool, though condor_q does. So each command gets one
+// collector.
 Command Pool::command(std::vector<std::string> argv) const {
   if (!collectors_.empty()) {
     argv.insert(argv.begin() + 1, collectors_[*good_ % collectors_.size()]);
@@ -33,7 +34,8 @@ void Pool::ask_collector(const std::vector<std::string>& argv, Answer answer) {
   ask_collector(argv, 1, std::move(answer));
 }
 
-// Says whom it was that did not answer: HTCondor's tools may not. What has begun to come is not asked again.
+// Asks a collector. If it does not answer, the Error names it, which HTCondor's tools may not do. If part of
+// an answer has come, no other collector is asked.
 void Pool::ask_collector(const std::vector<std::string>& argv, std::size_t asked, Answer answer) {
   if (collectors_.empty()) return ask(argv, std::move(answer));
   const auto number = *good_;
@@ -60,7 +62,8 @@ void Pool::schedds(Answer answer) {
 }
 
 void Pool::slots(const std::string& constraint, const std::vector<std::string>& attributes, Answer answer) {
-  // Without an option it shows the slots; -startd gives, since HTCondor 23, one ad for each daemon instead.
+  // Without an option condor_status shows the slots. Since HTCondor 23, -startd shows one ad for each daemon
+  // instead.
   std::vector<std::string> argv = {"condor_status", "-constraint", constraint, "-json"};
   if (!attributes.empty())
     argv.insert(argv.end(), {"-attributes", fmt::format("{}", fmt::join(attributes, ","))});
@@ -110,7 +113,7 @@ void Pool::holds(const std::string& schedd, const std::string& id,
                  const std::vector<std::string>& expressions,
                  std::function<void(Result<std::vector<bool>>)> done) {
   std::vector<std::string> argv = {"condor_q", "-name", schedd, "-allusers", id, "-af"};
-  // As in a constraint: a number counts as a boolean, and undefined is not true.
+  // As in a constraint, a number counts as a boolean, and undefined is not true.
   for (const auto& expression : expressions)
     argv.push_back(fmt::format("(ifThenElse({}, true, false) =?= true)", expression));
   auto output = std::make_shared<std::string>();

@@ -12,9 +12,9 @@ namespace glidepod::condor {
 struct Token {
   enum class Type : std::uint8_t { end, invalid, number, string, name, symbol };
   Type type = Type::end;
-  std::string text;  // a name or symbol as written, a string decoded, what is wrong with an invalid one
+  std::string text;  // a name or symbol as written; a string decoded; what is wrong with an invalid token
   Value number;
-  bool special = false;  // a string with escapes that are more than a character taken as it is
+  bool special = false;  // a string has escapes that do not just stand for the character they precede
 };
 
 // Takes the first token off the text.

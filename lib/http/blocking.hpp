@@ -6,8 +6,8 @@
 
 namespace glidepod::http {
 
-// Makes one request and waits for its answer, in a thread that has no Loop. Each thread keeps its connection.
-// An Error has a Lost.
+// For a thread that has no Loop: makes one request and waits for its answer. Each thread keeps its
+// connection. An Error has a Lost as its fact.
 struct Waiting {
   // Called about once a second; true ends the request (Lost::Why::cancelled).
   std::function<bool()> cancelled;

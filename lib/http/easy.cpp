@@ -19,8 +19,10 @@ Easy::Easy(CURL* handle, Request request) : handle_(handle), request_(std::move(
   if (!request_.unix_socket.empty()) set(CURLOPT_UNIX_SOCKET_PATH, request_.unix_socket.c_str());
   if (!request_.ca_file.empty()) {
     set(CURLOPT_CAINFO, request_.ca_file.c_str());
-    set(CURLOPT_CA_CACHE_TIMEOUT, 0L);  // a day, by default; a cluster's own are replaced under its pods
-    set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));  // the system's are not meant
+    // The default of the first is a day, but a cluster may replace its authorities at any time. The second
+    // leaves out the system's authorities.
+    set(CURLOPT_CA_CACHE_TIMEOUT, 0L);
+    set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));
   }
   const auto header = [this](const std::string& line) {
     headers_ = curl_slist_append(headers_, line.c_str());
@@ -36,7 +38,7 @@ Easy::Easy(CURL* handle, Request request) : handle_(handle), request_(std::move(
     set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
   }
   set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-  // A proxy of the environment is for the world outside, never for the cluster's own API.
+  // A proxy in the environment is for the world outside, not for the cluster's own API.
   set(CURLOPT_PROXY, "");
   set(CURLOPT_NOSIGNAL, 1L);
   // When the request is over, a name that is still being looked up is left to its thread. Otherwise curl
@@ -106,7 +108,7 @@ std::size_t Easy::write(char* data, std::size_t, std::size_t size, void* user) {
   return self.too_long_ ? 0 : size;
 }
 
-// Only counts bytes, since curl keeps all headers that it is sent.
+// Only counts the bytes of the headers, since curl itself keeps all headers that come.
 std::size_t Easy::count_header(char*, std::size_t, std::size_t size, void* user) {
   auto& self = *static_cast<Easy*>(user);
   self.header_bytes_ += size;

@@ -9,8 +9,8 @@
 
 namespace glidepod::http {
 
-// One request on a handle of libcurl's. This is the only place that sets such a handle up. The object is not
-// moved while curl has it.
+// One request on a handle of libcurl. This is the only place that sets up such a handle. The object must not
+// be moved while curl has it.
 class Easy {
  public:
   // The caller owns the handle.
@@ -24,10 +24,10 @@ class Easy {
   int status() const;
   // The part of the body that has arrived.
   std::string& body() { return body_; }
-  // The result, to be called once curl is done. Errors have a Lost as their fact.
+  // The outcome; to be called once curl is done. An Error has a Lost as its fact.
   Result<Response> outcome(CURLcode result);
 
-  // If set, gets each piece of the body from within curl; the body is then not kept. False ends the request.
+  // If set, curl calls this with each piece of the body, and the body is not kept. False ends the request.
   std::function<bool(std::string_view)> taker;
 
  private:

@@ -24,7 +24,7 @@ void Exchange::wind_up() {
 void Exchange::attempt() {
   timer_ = 0;
   redirects_ = 0;
-  // A timer can be late by any time, as of a process that was stopped.
+  // A timer may be late by any time, for instance if the process was stopped.
   if (attempts_ > 0 && std::chrono::steady_clock::now() >= plan_.deadline) return finish(last_.to_error());
   ++attempts_;
   Request request = plan_.request();
@@ -59,7 +59,7 @@ void Exchange::answered(Result<Response> response) {
   finish(std::move(response));
 }
 
-// True if the request has been sent on.
+// Returns true if the request was sent on to another URL.
 Result<bool> Exchange::redirected(const Response& response) {
   const auto location = response.headers.find("Location");
   const bool leads_on = response.status >= 300 && response.status < 400 && response.status != 304;
@@ -78,7 +78,7 @@ Result<bool> Exchange::redirected(const Response& response) {
 void Exchange::failed(Failure failure) {
   failure.earlier = earlier_;
   if (!failure.rejected()) earlier_ = Failure::Effect::unknown;
-  // The token may have been replaced between our reading it and the server's.
+  // The token may have been replaced after we read it and before the server did.
   const bool expired_token = failure.status == 401 && attempts_ == 1;
   const bool again = failure.retriable() ? !plan_.hopeless || !plan_.hopeless(failure) : expired_token;
   const Milliseconds wait = backoff(attempts_, transport_.random(), failure);

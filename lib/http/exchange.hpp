@@ -11,32 +11,32 @@
 
 namespace glidepod::http {
 
-// A request and how far to go for its answer.
+// A request, and what may be done to get its answer.
 struct Plan {
-  // Asked before each attempt: a token may have been replaced meanwhile.
+  // Called before each attempt, since a token may have been replaced meanwhile.
   std::function<Request()> request;
   SteadyTime deadline;
   Milliseconds attempt_limit{15'000};
   enum class Repeat : std::uint8_t { until_deadline, never };
   Repeat repeat = Repeat::until_deadline;
-  // Judges an answer: the Failure, or nothing if the answer is good. Without it, every 2xx is good.
+  // Judges an answer: gives the Failure, or nothing if the answer is good. Without it every 2xx is good.
   std::function<std::optional<Failure>(const Response&)> judge;
-  // Failures after which nothing is tried again although they are retriable().
+  // Whether the request is not tried again after this failure, though it is retriable().
   std::function<bool(const Failure&)> hopeless;
-  // How many redirects are followed, and a check of where they lead. Each attempt begins at the first URL.
+  // The number of redirects that are followed, and a check of where they lead. Each attempt begins at the
+  // first URL.
   int redirects = 0;
   std::function<Result<void>(const Url& next)> may_follow;
-  // Called after each attempt with the HTTP status, 0 if there was no whole answer, and the time that it
-  // took.
+  // Called after each attempt with the HTTP status and the time that the attempt took. Status 0 means that
+  // there was no whole answer.
   std::function<void(const std::string& method, int status, std::chrono::duration<double> took)> attempted;
 };
 
-// One request with its repetitions, after growing, random pauses. This is the only place that repeats
-// requests.
+// One request, which is repeated after growing, random pauses. This is the only place that repeats requests.
 class Exchange : public Operation {
  public:
-  // Called once, from the Loop: the answer, or an Error with a Failure (none where a redirect was refused).
-  // url is where it came from.
+  // Called once, from the Loop, with the answer or an Error. The Error has a Failure as its fact, unless a
+  // redirect was refused. url: where the answer came from.
   using Done = std::function<void(Result<Response>, const std::string& url)>;
 
   // The transport must outlive it.
@@ -45,7 +45,7 @@ class Exchange : public Operation {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // Stops repeating: the attempt under way is the last, and a planned one is not made.
+  // Stops repeating. The attempt under way is the last one; a planned attempt is not made.
   void wind_up();
 
  private:

@@ -14,8 +14,9 @@ bool Failure::retriable() const {
 bool Failure::rejected() const {
   if (earlier == Effect::unknown) return false;
   if (kind == Kind::transport) return !lost.sent;
-  // A gateway's 408 and any 5xx may follow an effect (a lost answer of the store, a webhook after it); what
-  // is refused with another 4xx, 429 included, was refused before.
+  // After a gateway's 408 or any 5xx the request may have had an effect: the store's answer may be lost, or a
+  // webhook after it may have failed. With any other 4xx, also 429, the request was refused before it had
+  // one.
   return kind == Kind::status && status >= 400 && status < 500 && status != 408;
 }
 

@@ -21,17 +21,17 @@ struct Failure {
   Kind kind = Kind::transport;
   int status = 0;       // the HTTP status
   std::string reason;   // the server's word for it, "Forbidden", if there was one
-  std::string message;  // its message, or what went wrong
+  std::string message;  // the server's message, or what went wrong
   std::optional<std::chrono::seconds> retry_after;
-  // Whether earlier attempts of the same request may have had an effect; the answer says it of the last
-  // attempt only.
+  // Whether earlier attempts of the same request may have had an effect. The answer tells this only for the
+  // last attempt.
   enum class Effect : std::uint8_t { none, unknown };
   Effect earlier = Effect::none;
-  Lost lost;  // of kind transport
+  Lost lost;  // set for the kind `transport`
 
-  // The same request may succeed later.
+  // Whether the same request may succeed later.
   bool retriable() const;
-  // Neither this attempt nor an earlier one can have had an effect.
+  // Whether neither this attempt nor an earlier one can have had an effect.
   bool rejected() const;
   // One line: "403 Forbidden: pods "x" is forbidden: ...".
   std::string to_string() const;

@@ -15,7 +15,7 @@ constexpr Milliseconds k_idle_limit{60000};
 constexpr Milliseconds k_request_limit{30000};  // from a request's first byte to its last
 constexpr Milliseconds k_write_limit{20000};    // for a write to make any progress
 constexpr Milliseconds k_linger_limit{1000};
-constexpr std::size_t k_header_limit = 65536;  // all of a request but its body
+constexpr std::size_t k_header_limit = 65536;  // for all of a request except its body
 
 Refusal bad_request(std::string why) {
   return {400, std::move(why)};
@@ -55,7 +55,7 @@ std::optional<Refusal> LimitedStream::check_framing(const httplib::Request& requ
   if (takes_body && lengths + encodings == 0) {
     return Refusal{411, "the request needs a Content-Length"};
   }
-  // The parser leaves such a body where it is, and would take it for the next request.
+  // The parser would leave this body where it is, and take it for the next request.
   if (!takes_body && request.method != "DELETE" && (length > 0 || encodings > 0)) {
     return bad_request(request.method + " takes no body");
   }

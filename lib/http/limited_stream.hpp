@@ -10,31 +10,31 @@
 
 namespace glidepod::http {
 
-// The answer to a request that no handler gets to see.
+// The answer to a request that is refused before a handler sees it.
 struct Refusal {
   int status = 400;
   std::string message;
 };
 
-// A client's socket for cpp-httplib's parser and writer, with limits on the time and the bytes a request may
-// take. Blocks; for one thread.
+// A client's socket for cpp-httplib's parser and writer, with limits on the time and bytes that a request may
+// take. It blocks, and is for one thread.
 class LimitedStream : public httplib::Stream {
  public:
-  static constexpr std::size_t k_body_limit = std::size_t{3} << 20;  // as etcd and the API server have it
+  static constexpr std::size_t k_body_limit = std::size_t{3} << 20;  // the same as in etcd and the API server
 
   explicit LimitedStream(int fd) : fd_(fd) {}
 
-  // Waits for the next request's first byte. False if none comes.
+  // Waits for the next request's first byte. Returns false if none comes.
   bool await_request();
 
-  // What the request's headers say about its end. An error is the answer to give instead, after which the
-  // connection is of no more use: where the next request begins is not known.
+  // Checks what the request's headers say about where it ends. If they are wrong, returns the refusal to
+  // answer with. The connection is then of no more use, since it is not known where the next request begins.
   std::optional<Refusal> check_framing(const httplib::Request& request);
-  // Whether more bytes came than a request may have.
+  // Whether the request has more bytes than it may have.
   bool too_long() const { return budget_ == 0; }
   // Whether the headers were read and understood, so that the beginning of the next request is known.
   bool in_step() const { return in_step_; }
-  // Gives the client time to read the answer before the rest of its request is refused.
+  // Gives the client time to read the answer before the connection is closed on the rest of its request.
   void linger();
 
   bool is_readable() const override { return true; }

@@ -22,17 +22,17 @@ namespace {
 struct Exchange {
   const Connection& connection;
   LimitedStream& stream;
-  std::optional<Refusal> refused;  // decided by the headers alone
+  std::optional<Refusal> refused;  // set if the headers alone decide
 };
 thread_local Exchange* t_exchange = nullptr;
 
 }  // namespace
 
-// cpp-httplib's parser and writer, without its sockets and threads: those wake up every few milliseconds.
+// cpp-httplib's parser and writer, without its sockets and threads, which wake up every few milliseconds.
 class Server::Engine : public httplib::Server {
  public:
   explicit Engine(Settings settings) : settings_(std::move(settings)) {
-    // Before the body is read.
+    // This is called before the body is read.
     set_pre_routing_handler([this](const auto&, httplib::Response& response) {
       if (!t_exchange->refused) return HandlerResponse::Unhandled;
       answer(response, *t_exchange->refused);
@@ -45,7 +45,7 @@ class Server::Engine : public httplib::Server {
     set_payload_max_length(LimitedStream::k_body_limit);
     set_keep_alive_timeout(60);
     set_keep_alive_max_count(1000000);
-    // cpp-httplib ends a stream when its server stops listening; here others decide that.
+    // cpp-httplib ends a stream when its own server does not listen, so this makes it look as if it did.
     svr_sock_ = 0;
     set_exception_handler(
         [this](const auto&, httplib::Response& response, const std::exception_ptr& failure) {
@@ -71,7 +71,7 @@ class Server::Engine : public httplib::Server {
     });
   }
 
-  // Answers one request. False if the connection is then to be closed.
+  // Answers one request. Returns false if the connection is to be closed after that.
   bool process(Exchange& exchange) {
     bool closed = false;
     const bool good = process_request(exchange.stream, false, closed, [&](httplib::Request& request) {
@@ -141,7 +141,7 @@ Result<void> Server::add(Listener listener) {
 
 namespace {
 
-// Binds by way of the folder's descriptor: a pod's path may be longer than a socket address can be.
+// Binds through the folder's descriptor, since a pod's path may be longer than a socket address can be.
 Result<Fd> bind_unix(const std::string& path, gid_t group, mode_t mode) {
   const auto slash = path.rfind('/');
   const Fd folder = TRY(open_file(path.substr(0, std::max<std::size_t>(slash, 1)), O_PATH | O_DIRECTORY));
@@ -257,8 +257,8 @@ void Server::accept(int listener_fd) {
   if (!fd) {
     if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR) return;
     spdlog::warn("event=accept_failed error={}", glidepod::quoted(strerror(errno)));
-    // No descriptor is left: the spare one is used to turn the client away, who would otherwise wake this
-    // loop for ever.
+    // No descriptor is left. The spare one is used to turn the client away; otherwise the client would wake
+    // this loop for ever.
     spare_.reset();
     Fd(accept4(listener_fd, nullptr, nullptr, SOCK_CLOEXEC)).reset();
     spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));

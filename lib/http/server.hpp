@@ -23,37 +23,40 @@ struct Refusal;
 // Who is at the other end of a connection.
 struct Caller {
   enum class Kind : std::uint8_t {
-    owner,    // by the socket that only who runs the server can open
-    network,  // over TCP
-    guest,    // by a socket made for one guest
+    owner,    // came by the socket that only the user who runs the server can open
+    network,  // came over TCP
+    guest,    // came by a socket that was made for one guest
   };
   Kind kind = Kind::owner;
-  std::string guest;  // its name
+  std::string guest;  // the guest's name
 };
 
 // A request's connection, for handlers that stream an answer.
 struct Connection {
   Caller caller;
   int fd = -1;
-  // Waits until other_fd is readable, at most this long; false once the client has gone or the server stops.
+  // Waits until other_fd is readable, at most this long. Returns false once the client has gone or the server
+  // stops.
   bool wait(int other_fd, Milliseconds limit) const;
   // The events that poll(2) is to look for on fd. A client that has shut down its own side may still listen,
-  // so that alone is not its end. Over TCP the two look the same.
+  // so that alone does not mean that it has gone. Over TCP the two look the same.
   short gone_events() const;
 };
 
-// HTTP/1.1 over any number of listening sockets: one thread a connection, of which there is a limit for all,
-// for all but the owner's, and for each guest. A client that is too slow is cut off, one too many is turned
-// away, also where there are no more descriptors. Use it in the loop's thread.
+// HTTP/1.1 over any number of listening sockets, with one thread for each connection. The number of
+// connections is limited in all, for all but the owner, and for each guest. A client that is too slow is cut
+// off. A client too many is turned away, even when there are no more descriptors. Use it in the loop's
+// thread.
 class Server {
  public:
   using Handler = std::function<void(const Connection&, const httplib::Request&, httplib::Response&)>;
   struct Settings {
-    // Looks at a request's headers; a Refusal is its answer, and its body is not read. May be empty.
+    // Looks at a request's headers. If it returns a Refusal, that is the answer, and the body is not read.
+    // May be empty.
     std::function<std::optional<Refusal>(const Connection&, const httplib::Request&)> admit;
     // Called in the connection's thread with each request.
     Handler handle;
-    // The body for a Refusal; without it, its message.
+    // Writes the body for a Refusal. Without it the body is the Refusal's message.
     std::function<void(const Refusal&, httplib::Response&)> refuse;
     std::size_t connections = 256;
     std::size_t not_owners = 192;  // so that guests cannot shut the owner out
@@ -66,11 +69,13 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // The owner's socket, mode 0600.
+  // Listens on the owner's socket, with mode 0600.
   Result<void> listen_unix(const std::string& path);
-  // "HOST:PORT" with a numeric host, or ":PORT" for every address; port 0 takes any. Returns the port.
+  // Listens on "HOST:PORT" with a numeric host, or on ":PORT" for every address. Port 0 takes any port.
+  // Returns the port.
   Result<int> listen_tcp(const std::string& address);
-  // A guest's socket, mode 0600, or 0660 with a group. Closing it ends the guest's connections.
+  // Listens on a guest's socket, with mode 0600, or 0660 with a group. Closing it ends the guest's
+  // connections.
   Result<void> listen_guest(const std::string& guest, const std::string& path, std::optional<gid_t> group);
   void close_guest(const std::string& guest);
 
@@ -95,7 +100,7 @@ class Server {
   std::mutex mutex_;
   std::map<int, Caller> connections_;  // by descriptor
   std::optional<Workers> threads_;
-  Fd spare_;  // closed and used when there are no more descriptors
+  Fd spare_;  // kept so that its number can be used when there are no more descriptors
 };
 
 }  // namespace glidepod::http

@@ -10,20 +10,20 @@
 
 namespace glidepod::http {
 
-// Answers GET and HEAD of short texts, for probes and Prometheus, from the Loop's own thread: the handler may
-// look at whatever the loop looks at.
+// Answers GET and HEAD with short texts, for probes and Prometheus. The handler is called in the Loop's own
+// thread, so it may look at whatever the loop looks at.
 class StatusServer {
  public:
   struct Answer {
     int status = 404;
     std::string body;
     std::string type = "text/plain; version=0.0.4; charset=utf-8";  // as Prometheus wants it
-    std::string tag = {};  // its ETag: a client that has this version already gets no body
+    std::string tag = {};  // the ETag: a client that has this version already gets no body
     std::vector<std::pair<std::string, std::string>> headers = {};
   };
   using Handler = std::function<Answer(const std::string& path)>;
 
-  // The address as Server::listen_tcp() has it. The loop must outlive it.
+  // address: as in Server::listen_tcp(). The loop must outlive the server.
   static Result<std::unique_ptr<StatusServer>> create(Loop& loop, const std::string& address,
                                                       Handler handler);
   ~StatusServer();

@@ -37,7 +37,7 @@ struct Transport::Transfer {
   Easy
       easy;  // handlers run after curl has returned: they may cancel, which curl forbids inside its callbacks
   Handlers handlers;
-  std::optional<CURLcode> result;  // once it is over
+  std::optional<CURLcode> result;  // set once the request is over
 };
 
 class Transport::Call : public Operation {

@@ -11,19 +11,20 @@
 
 namespace glidepod::http {
 
-// Something under way; destroying it ends it, and no handler is called any more. Handlers may do so.
+// A request or task under way. Destroying the object ends it, and its handlers are not called any more. A
+// handler may destroy its own Operation.
 class Operation {
  public:
   virtual ~Operation() = default;
 };
 
-// Single HTTP/1.1 requests on a Loop, many at a time. Between requests it sets no timer.
+// Makes single HTTP/1.1 requests on a Loop, many at a time. Between requests it sets no timer.
 class Transport {
  public:
   struct Handlers {
     // If set, takes the body of a 200 answer as it comes.
     std::function<void(std::string_view)> data;
-    // Once, at the end; an Error with a Lost if there was no whole answer.
+    // Called once, at the end. If there was no whole answer, it gets an Error with a Lost.
     std::function<void(Result<Response>)> done;
   };
 
@@ -35,7 +36,7 @@ class Transport {
 
   std::unique_ptr<Operation> start(Request request, Handlers handlers);
   Loop& loop() { return loop_; }
-  // 0 to 1, for pauses.
+  // A random number from 0 to 1, for pauses.
   double random();
 
  private:

@@ -9,24 +9,24 @@
 
 namespace glidepod::http {
 
-// HOST or HOST:PORT, a name or an address.
+// Whether the text is HOST or HOST:PORT, with a name or an address as HOST.
 bool is_host(std::string_view text);
 
-// The text as part of a path or a query.
+// The text, encoded as a part of a path or query.
 std::string url_encoded(std::string_view text);
 
 // An absolute http or https URL, without a user in it.
 class Url {
  public:
   static Result<Url> parse(const std::string& text);
-  // The URL that a Location header gives, which may be relative to this one.
+  // The URL that a Location header means; it may be relative to this URL.
   Result<Url> resolve(const std::string& location) const;
   // This URL with more parameters at the end of its query.
   Result<Url> with_query(const std::vector<std::pair<std::string, std::string>>& parameters) const;
 
   const std::string& text() const { return text_; }
   bool https() const { return https_; }
-  // HOST or HOST:PORT where the port is not the scheme's own.
+  // HOST, or HOST:PORT if the port is not the scheme's own.
   const std::string& authority() const { return authority_; }
   bool same_origin(const Url& other) const {
     return https_ == other.https_ && authority_ == other.authority_;

@@ -20,11 +20,11 @@ struct FieldError {
   std::string detail;
 
   std::string to_string() const;
-  // The complaint without the field, as a Status has it in details.causes.
+  // The complaint without the field, as it stands in details.causes of a Status.
   std::string body() const;
 };
 
-// A failed API request as Kubernetes words it: the fact in the Errors of a server of the API.
+// A failed API request in Kubernetes' words. This is the fact in the Errors of a server of the API.
 struct ApiError {
   int code = 500;
   std::string reason;
@@ -33,14 +33,15 @@ struct ApiError {
 
   // The Status object to answer with.
   Json to_json() const;
-  // The message, with this as its fact.
+  // An Error with the message, and with this ApiError as its fact.
   Error to_error() const;
   // The ApiError of an Error; an Error without one becomes an internal error.
   static ApiError of(const Error& error);
 
   static Error bad_request(std::string message);
   static Error unauthorized();
-  // Refusals: by authorization, and by a policy after authorization has let the request through.
+  // Refusals. The first is by authorization, the second by a policy after authorization has let the request
+  // through.
   static Error forbidden(std::string_view user, std::string_view verb, std::string_view resource,
                          std::string_view name, std::string_view name_space);
   static Error denied(std::string_view name, std::string_view why);

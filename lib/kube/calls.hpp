@@ -10,8 +10,8 @@
 
 namespace glidepod::kube {
 
-// Keeps the API calls that are under way, many at a time. Destroying it cancels them, and no handler is
-// called any more. The client must outlive it.
+// Keeps the API calls that are under way, many at a time. Destroying this object cancels them, and their
+// handlers are not called any more. The client must outlive it.
 class Calls {
  public:
   explicit Calls(Client& client) : client_(client) {}
@@ -21,9 +21,9 @@ class Calls {
 
   // The handler is called once, from the loop.
   void call(Call call, AnswerHandler handler);
-  // Calls the function from the loop, unless this is destroyed before.
+  // Calls the function from the loop, unless this object is destroyed before.
   void later(std::function<void()> function);
-  // Stops repeating: calls that wait for their next attempt fail; attempts under way are the last.
+  // Stops repeating. Calls that wait for their next attempt fail; attempts under way are the last ones.
   void wind_up();
 
  private:

@@ -66,7 +66,7 @@ http::Request Client::request(std::string method, const std::string& path) const
   request.ca_file = endpoint_.ca_file;
   request.headers.emplace_back("Accept: application/json");
   if (!endpoint_.token_file.empty()) {
-    // Without a token the API answers 401, whose words say more than an error of ours would.
+    // Without a token the API answers 401, and its words say more than an error of ours would.
     if (const auto token = read_file(endpoint_.token_file, 65536))
       request.authorization = fmt::format("Bearer {}", trim(token.value()));
   }
@@ -86,7 +86,7 @@ std::unique_ptr<http::Exchange> Client::call(Call call, AnswerHandler handler) {
       failure = Failure{Failure::Kind::nonsense, response.status, {}, checked.error().message(), {}};
     return failure;
   };
-  // A name that is taken, and a condition that is not met, will be so at the next attempt too.
+  // A name that is taken, or a condition that is not met, will be the same at the next attempt.
   plan.hopeless = [method = call.method](const Failure& failure) {
     return failure.status == 409 && (method != "PATCH" || failure.reason == "AlreadyExists");
   };

@@ -4,7 +4,7 @@
 
 namespace glidepod::kube {
 
-// Why a call of the API failed; reason and message are those of its Status object.
+// Why a call of the API failed. reason and message come from the answer's Status object.
 using Failure = http::Failure;
 
 }  // namespace glidepod::kube

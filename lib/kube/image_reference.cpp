@@ -15,7 +15,8 @@ bool hexadecimal(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-// Lower-case letters and digits, parted by one dot, one or two underscores, or any number of dashes.
+// Whether the text is lower-case letters and digits, separated by one dot, one or two underscores, or any
+// number of dashes.
 bool valid_component(std::string_view text) {
   if (text.empty() || !lower_or_digit(text.front()) || !lower_or_digit(text.back())) return false;
   for (std::size_t i = 0; i < text.size();) {
@@ -109,7 +110,7 @@ std::string ImageReference::full_repository() const {
     if (names_registry(first) && first != "docker.io" && first != "index.docker.io") return repository;
     if (names_registry(first)) path.remove_prefix(slash + 1);
   }
-  // Docker Hub keeps its own images in "library", also where the name says docker.io.
+  // Docker Hub keeps its own images in "library", also if the name begins with docker.io.
   const bool own = path.find('/') == std::string_view::npos;
   return (own ? "docker.io/library/" : "docker.io/") + std::string(path);
 }

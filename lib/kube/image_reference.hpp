@@ -16,19 +16,22 @@ struct ImageReference {
   // Fails with "invalid reference format" where container runtimes do.
   static Result<ImageReference> parse(std::string_view text);
 
-  // What the kubelet defaults imagePullPolicy from: the tag, "latest" if neither tag nor digest is written.
+  // Whether the tag is "latest", written or not, and there is no digest. Then the kubelet's default for
+  // imagePullPolicy is Always.
   bool floats() const { return digest.empty() && (tag.empty() || tag == "latest"); }
-  // The name to look for in local storage; a tag beside a digest is ignored, as everywhere in Kubernetes.
+  // The name to look for in local storage. If there is a digest, the tag is ignored, as everywhere in
+  // Kubernetes.
   std::string local_name() const;
-  // As container runtimes show it: "alpine" and "docker.io/alpine" are "docker.io/library/alpine:latest".
+  // The name as container runtimes show it: "alpine" and "docker.io/alpine" become
+  // "docker.io/library/alpine:latest".
   std::string full_name() const;
   std::string full_repository() const;
 };
 
-// Whether admission has kept the tag that was written; it may have changed the registry.
+// Whether admission has kept the tag that was written. It may have changed the registry.
 bool keeps_tag(const std::string& written, const std::string& admitted);
 
-// The full name of an image as written; what is no reference stays as it is.
+// The full name of an image as it is written. A text that is no reference stays as it is.
 std::string full_name_of(const std::string& image);
 
 }  // namespace glidepod::kube

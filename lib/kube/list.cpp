@@ -47,7 +47,7 @@ void next_page(const std::shared_ptr<List>& list, const std::string& from) {
   list->calls.call({.path = std::move(path), .longest_answer = k_longest_page},
                    [list](const Result<std::string>& answer) {
                      if (answer) return take_page(list, answer.value());
-                     // The server keeps the rest of a list for some minutes only.
+                     // The server keeps the rest of a list only for some minutes.
                      if (Failure::of(answer.error()).status == 410 && !std::exchange(list->again, true))
                        return next_page(list, {});
                      list->handlers.done(answer.error());

@@ -20,11 +20,11 @@ struct Termination {
   std::string container_id;  // "containerd://ID"
 };
 
-// Prefix of the annotations that say what a pod's payload containers have together, in the words of a
-// ResourceQuota: requests.cpu, requests.memory, limits.cpu, limits.memory.
+// The prefix of the annotations with the size of all payload containers of a pod together. Their names go on
+// as in a ResourceQuota: requests.cpu, requests.memory, limits.cpu, limits.memory.
 inline constexpr const char* k_payload_size = "glidepod.io/";
 
-// CPU in thousandths, memory in bytes; 0: none, or not known.
+// CPUs in thousandths, memory in bytes; 0: none, or not known.
 struct Amount {
   std::int64_t cpu = 0, memory = 0;
   friend bool operator==(const Amount&, const Amount&) = default;
@@ -39,15 +39,15 @@ struct ContainerStatus {
   enum class State : std::uint8_t { unknown, waiting, running, terminated };
   std::string name;
   State state = State::unknown;
-  std::string reason;   // of waiting: "ErrImagePull" ...
-  std::string message;  // of waiting
+  std::string reason;   // why it waits: "ErrImagePull" ...
+  std::string message;  // why it waits, in the kubelet's words
   std::optional<Termination> terminated;
   std::optional<Termination> last_terminated;  // of the instance before this one
-  std::string image;                           // may be another tag of the same content
+  std::string image;                           // this may be another tag of the same content
   std::string image_id;                        // "docker.io/library/alpine@sha256:..." or "sha256:..."
   std::string container_id;
   std::int64_t restart_count = 0;
-  Size size = {};  // what is in force, from Kubernetes 1.33 on
+  Size size = {};  // the size in force; told from Kubernetes 1.33 on
 };
 
 struct ContainerSpec {
@@ -57,10 +57,10 @@ struct ContainerSpec {
   Size size = {};
 };
 
-// The pilot's container in a pod.
+// The name of the pilot's container in a pod.
 inline constexpr std::string_view k_pilot_container = "pilot";
 
-// The few fields of a Pod that Glidepod's pilots need.
+// The fields of a Pod that Glidepod's pilots need.
 struct Pod {
   std::string name;
   std::string uid;
@@ -68,33 +68,33 @@ struct Pod {
   std::vector<ContainerSpec> containers;
   std::vector<ContainerStatus> statuses;
   std::int64_t grace_seconds = 30;                          // terminationGracePeriodSeconds
-  bool pull_secrets = false;                                // whether imagePullSecrets name any
+  bool pull_secrets = false;                                // whether imagePullSecrets names any secret
   bool restarts = true;                                     // restartPolicy is not Never
-  std::string wanted_images, pulled_images, likely_images;  // annotations: pulls.hpp
-  // The size of all payload containers together, as the pod's maker wrote it into four annotations; nothing
-  // unless all four are there.
+  std::string wanted_images, pulled_images, likely_images;  // annotations: see pulls.hpp
+  // The size of all payload containers together, from four annotations that whoever made the pod wrote;
+  // nothing unless all four are there.
   std::optional<Size> payload_size;
-  std::int64_t generation = 0, observed_generation = 0;  // the latter of the status, from Kubernetes 1.34 on
-  // "Deferred" or "Infeasible": the node cannot do the resize of this generation, now or ever.
+  std::int64_t generation = 0, observed_generation = 0;  // the status has the latter from Kubernetes 1.34 on
+  // The node cannot do the resize of this generation: "Deferred" means not now, "Infeasible" means never.
   struct PendingResize {
     std::string reason;
-    std::int64_t generation = 0;  // 0: not told
+    std::int64_t generation = 0;  // 0: not known
   };
   std::optional<PendingResize> pending_resize;
 
-  // nullptr if there is none of this name.
+  // nullptr if there is none with this name.
   const ContainerStatus* status(std::string_view container) const;
   const ContainerSpec* container(std::string_view container) const;
-  // The pilot's own, wherever an admission has put it: the one of that name; where none has it, the first.
-  // nullptr only of a pod without containers.
+  // The pilot's container: the one with that name, wherever admission has put it, else the first one. nullptr
+  // only for a pod without containers.
   const ContainerSpec* pilot() const;
 };
 
-// Fields that are missing or null are left empty; a field of another type is an error that names it.
+// Missing fields and null are left empty. A field of a wrong type is an Error that names the field.
 Result<Pod> parse_pod(std::string_view json);
 Result<Pod> pod_from(const nlohmann::json& object);
 
-// A Status object: what the API says instead of an answer.
+// A Status object, which the API sends in place of an answer.
 struct Status {
   int code = 0;
   std::string reason;
@@ -105,17 +105,17 @@ Result<Status> parse_status(std::string_view json);
 Result<Status> status_from(const nlohmann::json& object);
 
 // A resourceVersion as a number, to tell an older state from a newer one; 0 if it is no number. The API
-// called it opaque, but it has always been etcd's revision, and from Kubernetes 1.35 on it may be compared.
+// called it opaque, but it has always been etcd's revision. From Kubernetes 1.35 on clients may compare it.
 std::int64_t version_number(std::string_view resource_version);
 
 // A change of one container's image.
 struct ImageChange {
-  std::size_t place = 0;  // of the container in spec.containers
+  std::size_t place = 0;  // the container's index in spec.containers
   std::string container, before, after;
   std::string version = {};  // the pod's resourceVersion; empty: any
 };
-// The JSON Patch (RFC 6902) that makes the change and nothing else, and fails where the image is not `before`
-// or the pod is not of that version.
+// The JSON Patch (RFC 6902) that makes the change and nothing else. It fails if the image is not `before`, or
+// if the pod is not of that version.
 std::string image_patch(const ImageChange& change);
 // The size that one container is to get.
 struct SizeChange {
@@ -129,10 +129,10 @@ std::optional<std::string> size_patch(const Pod& pod, const std::vector<SizeChan
 // The strategic merge patch that writes one annotation and nothing else.
 std::string annotation_patch(std::string_view key, std::string_view value);
 
-// "sha256:..." of an image_id that names a repository, else empty: a bare "sha256:..." is the image's
-// configuration and cannot be pulled.
+// The digest "sha256:..." in an image_id that names a repository, else empty. A bare "sha256:..." is the
+// digest of the image's configuration, by which it cannot be pulled.
 std::string digest_of(std::string_view image_id);
-// The repository of an image_id; empty if it names none.
+// The repository in an image_id; empty if it names none.
 std::string repository_of(std::string_view image_id);
 
 }  // namespace glidepod::kube

@@ -34,7 +34,7 @@ class PodImages::Change final : public TestedChange {
     if (pod) {
       images_.saw(*pod);
       const ContainerSpec* spec = pod->container(wanted_.container);
-      // Only its tag makes the name unique.
+      // Only the tag makes the name unique.
       if (wanted_.once && spec != nullptr && keeps_tag(wanted_.image, spec->image))
         images_.once_[wanted_.container] = spec->image;
       return finish(std::move(pod));
@@ -56,7 +56,7 @@ class PodImages::Change final : public TestedChange {
         return fail(refusal_);
       if (std::chrono::steady_clock::now() < deadline_) return patch();
     }
-    // The pod is, or may be, another one than was seen.
+    // The pod is or may be another one than the one that was seen.
     if (refused()) in_doubt();
     fail(pod ? refusal_ : Failure::of(pod.error()));
   }

@@ -9,27 +9,27 @@
 
 namespace glidepod::kube {
 
-// Changes the images of one pod's containers, each from what the API last showed and from nothing else: every
-// request tests, with the change, that the image is still that one (JSON Patch, RFC 6902). An attempt that
-// was given up, and that the API hears of after a later change, finds another image and does nothing. Where
-// the image may come back, the pod's version is tested too: that grows with every change of the pod, so it
-// costs requests, and is never seen again.
+// Changes the images of one pod's containers. Each request tests, together with the change, that the image is
+// still the one that the API last showed (JSON Patch, RFC 6902). So if the API gets an abandoned attempt
+// after a later change, the attempt finds another image and does nothing. If the image may come back, the
+// request tests the pod's version too. No version ever comes back, but every change of the pod makes a new
+// one, so this test costs more requests.
 class PodImages {
  public:
   using Operation = Client::Operation;
 
-  // The client must outlive it and its operations, and it them.
+  // The client must outlive this object, and this object its operations.
   PodImages(Client& client, PodName pod) : client_(client), pod_(std::move(pod)) {}
 
-  // Tells of the pod as the API shows it; an older state than the known one is ignored. Optional: a pod that
-  // was never seen is asked for, and an outdated state costs two more requests.
+  // Takes the pod as the API shows it; a state older than the known one is ignored. A call is not necessary:
+  // a pod that was never seen is asked for, and an outdated state costs two more requests.
   void saw(const Pod& pod);
   struct Wanted {
     std::string container, image;
-    bool once = false;  // no container of this pod had, or will ever have, an image of this name
+    bool once = false;  // no container of this pod ever had or will have an image with this name
   };
-  // Whatever the image is now: one that somebody else has set is replaced too. The handler is called once,
-  // never from inside this call: the pod with the change, or an Error with a Failure.
+  // Changes the image, whatever it is now: one that somebody else has set is replaced too. The handler gets
+  // the pod with the change, or an Error with a Failure. It is called once, and never from inside this call.
   std::unique_ptr<Operation> change(Wanted wanted, SteadyTime deadline, PodHandler handler);
 
  private:
@@ -39,7 +39,7 @@ class PodImages {
   std::string version_;
   std::vector<ContainerSpec> containers_;  // in the pod's order
   std::map<std::string, std::string>
-      once_;  // by container: its image, if the container never gets that image again
+      once_;  // the images of containers that never get that image again, by container
 };
 
 }  // namespace glidepod::kube

@@ -2,7 +2,7 @@
 
 namespace glidepod::kube {
 
-// Each attempt is of one version of the pod.
+// Each attempt is for one version of the pod.
 class Client::Resize final : public TestedChange {
  public:
   Resize(Client& client, PodName pod, std::vector<SizeChange> changes, SteadyTime deadline,
@@ -45,7 +45,7 @@ class Client::Resize final : public TestedChange {
   Client& client_;
   const PodName pod_;
   const std::vector<SizeChange> changes_;
-  std::string tried_;  // the version
+  std::string tried_;  // the version of the last attempt
 };
 
 std::unique_ptr<Client::Operation> Client::resize(const PodName& pod, std::vector<SizeChange> changes,

@@ -12,8 +12,8 @@ namespace {
 constexpr std::chrono::seconds k_good_while{10};
 constexpr Milliseconds k_longest_silence{30'000}, k_question_limit{5'000};
 
-// Follows one pod: reads its present state if no version is known, then watches; again and again. A stream
-// whose connection or proxy has died is as silent as a pod to which nothing happens, so the pod is read now
+// Follows one pod: reads its present state if no version is known, then watches, again and again. A stream
+// whose connection or proxy has died is as silent as a pod to which nothing happens. So the pod is read now
 // and then.
 class PodWatch : public Client::Operation {
  public:
@@ -34,7 +34,7 @@ class PodWatch : public Client::Operation {
   PodWatch& operator=(const PodWatch&) = delete;
 
  private:
-  // One attempt: this class makes its own pauses and reports each failure.
+  // Makes one attempt only: this class makes its own pauses and reports each failure.
   void get() {
     timer_ = 0;
     call_ = read(Milliseconds(15'000), [this](const Result<std::string>& answer) { got(answer); });
@@ -55,7 +55,7 @@ class PodWatch : public Client::Operation {
     if (*alive) follow(pod->resource_version);
   }
 
-  // Notes that this version is known, and that changes after it are expected.
+  // Notes that this version is known. Changes after it are expected.
   void heard(const std::string& version) {
     told_ = version_number(version);
     question_.reset();
@@ -71,7 +71,7 @@ class PodWatch : public Client::Operation {
   }
   void asked(const Result<std::string>& answer, Milliseconds silence) {
     const auto pod = answer ? parse_pod(answer.value()) : Result<Pod>(answer.error());
-    // If the pod could not be read, nothing is known of the stream either.
+    // If the pod could not be read, nothing is known about the stream either.
     if (!pod) return await_word(silence);
     if (version_number(pod->resource_version) <= told_)
       return await_word(std::min(silence * 2, std::max(k_longest_silence, silence)));
@@ -116,7 +116,7 @@ class PodWatch : public Client::Operation {
   }
 
   void failed(const Failure& why) {
-    // A copy, as it may be the call's own.
+    // A copy, since `why` may be part of the call.
     const Failure failure = why;  // NOLINT(performance-unnecessary-copy-initialization)
     call_.reset();
     question_.reset();

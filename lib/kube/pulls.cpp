@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t k_longest_ask = 64, k_longest_reason = 64, k_longest_message = 1000;
-// Room for the longest possible names with a message each, every letter of it escaped.
+// Room for the longest possible names, each with a message whose every letter is escaped.
 constexpr std::size_t k_longest_text = k_most_wanted * 8192;
 constexpr std::array<std::string_view, 4> k_states = {"pulling", "ready", "failed", "lost"};
 

@@ -7,9 +7,9 @@
 
 namespace glidepod::kube {
 
-// A Kubernetes quantity ("250m", "1.5", "2Gi", "1e3") in thousandths, rounded up; negative ones are an error.
+// A Kubernetes quantity ("250m", "1.5", "2Gi", "1e3") in thousandths, rounded up. A negative one is an Error.
 Result<std::int64_t> parse_milli(std::string_view text);
-// The same in whole units, rounded up.
+// A quantity in whole units, rounded up. A negative one is an Error.
 Result<std::int64_t> parse_quantity(std::string_view text);
 
 }  // namespace glidepod::kube

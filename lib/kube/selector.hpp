@@ -9,7 +9,7 @@
 
 namespace glidepod::kube {
 
-// labelSelector: "a=b,c!=d,e in (f,g),h notin (i),j,!k".
+// A labelSelector, such as "a=b,c!=d,e in (f,g),h notin (i),j,!k".
 class LabelSelector {
  public:
   static Result<LabelSelector> parse(std::string_view text);
@@ -26,8 +26,8 @@ class LabelSelector {
   std::vector<Requirement> requirements_;
 };
 
-// fieldSelector of pods: "metadata.name=x,status.phase!=Running"; an unknown field is an error, as in
-// Kubernetes.
+// A fieldSelector for pods, such as "metadata.name=x,status.phase!=Running". An unknown field is an Error, as
+// in Kubernetes.
 class FieldSelector {
  public:
   static Result<FieldSelector> parse(std::string_view text);

@@ -7,14 +7,14 @@
 
 namespace glidepod::kube {
 
-// A change of a pod that tests, in the same request, what it begins with: an attempt that was given up, and
-// that the API hears of after a later change, does nothing. After a 422 the pod is looked at: it may have
-// been changed by somebody else, or by an attempt whose answer was lost.
+// A change of a pod whose request also tests what the change begins with. So if the API gets an abandoned
+// attempt after a later change, that attempt does nothing. After a 422 the pod is read: somebody else may
+// have changed it, or an attempt whose answer was lost.
 class TestedChange : public http::Operation {
  protected:
   TestedChange(SteadyTime deadline, PodHandler handler) : deadline_(deadline), handler_(std::move(handler)) {}
 
-  // Reads the pod, and goes on from its present state.
+  // Reads the pod and goes on from its present state.
   virtual void look() = 0;
 
   bool refused() const { return refusal_.status != 0; }
@@ -36,7 +36,7 @@ class TestedChange : public http::Operation {
   }
 
   const SteadyTime deadline_;
-  Failure refusal_;  // of the last attempt
+  Failure refusal_;  // why the API refused the last attempt
   std::unique_ptr<http::Operation> step_;
 
  private:

@@ -7,7 +7,7 @@
 namespace glidepod::kube {
 
 Waiting waiting_of(std::string_view reason) {
-  // The kubelet's pkg/kubelet/images and pkg/kubelet/kuberuntime, 1.20 to 1.36.
+  // From the kubelet's pkg/kubelet/images and pkg/kubelet/kuberuntime, 1.20 to 1.36.
   static constexpr std::array k_reasons = {
       std::pair{std::string_view("ErrImagePull"), Waiting::pull},
       std::pair{std::string_view("ImagePullBackOff"), Waiting::pull},

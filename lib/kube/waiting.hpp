@@ -5,14 +5,14 @@
 
 namespace glidepod::kube {
 
-// What a container waits for that does not start, by the reason in its status.
+// What a container that does not start waits for, by the reason in its status.
 enum class Waiting : std::uint8_t {
-  other,     // nothing that failed
-  pull,      // its image cannot be had, or not yet
-  never,     // its image has no good name, or may not be pulled or run here
-  create,    // the runtime cannot make or start it
-  config,    // something that it refers to is not there
-  back_off,  // it has ended, and is started again later
+  other,     // nothing has failed
+  pull,      // its image cannot be pulled, or not yet
+  never,     // its image has a wrong name, or may not be pulled or run here
+  create,    // the runtime cannot make or start the container
+  config,    // something that the container refers to does not exist
+  back_off,  // the container has ended, and is started again later
 };
 Waiting waiting_of(std::string_view reason);
 

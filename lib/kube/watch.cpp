@@ -8,9 +8,9 @@ namespace glidepod::kube {
 namespace {
 
 constexpr std::size_t k_longest_line = std::size_t{8} << 20;
-// How much later than asked a server may end a stream.
+// How much later than it was asked to a server may end a stream.
 constexpr std::chrono::seconds k_late{30};
-// A stream that ends sooner, and says nothing, is not asked for again at once.
+// After a stream that ends sooner and has said nothing, there is a pause before the next one.
 constexpr Milliseconds k_shortest{1'000};
 
 Failure nonsense(std::string what) {
@@ -71,7 +71,7 @@ void Watch::event(const std::string& line) {
   ++events_;
   if (!event->version.empty()) source_.version = event->version;
   if (event->type == WatchEvent::Type::bookmark) return;
-  // A copy: it may destroy this.
+  // A copy, since the handler may destroy this object.
   const auto handler = event->type == WatchEvent::Type::deleted ? handlers_.deleted : handlers_.changed;
   if (handler) handler(event->object);
 }

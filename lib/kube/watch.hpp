@@ -9,22 +9,22 @@
 
 namespace glidepod::kube {
 
-// The changes of a collection after a version, one by one, through streams that the server closes now and
-// then. Used for one pod and for a list of pods.
+// Tells the changes of a collection after a version, one by one, though the server closes the stream now and
+// then. It is used for one pod and for a list of pods.
 class Watch : public http::Operation {
  public:
   struct Source {
     std::string path;      // of the collection
     std::string selector;  // "labelSelector=...", encoded
     std::string version;   // changes after this one
-    // The server is asked to end each stream after this, and one that does not is on a dead connection.
-    // 0: no limit.
+    // The server is asked to end each stream after this time. A stream that does not end is on a dead
+    // connection. 0: no limit.
     std::chrono::seconds stream_limit{0};
   };
   struct Handlers {
     std::function<void(const nlohmann::json& object)> changed;
     std::function<void(const nlohmann::json& object)> deleted;
-    // Called once, as the last: changes may have been missed, so the present state has to be read.
+    // Called once, as the last handler. Changes may have been missed, so the present state has to be read.
     std::function<void(const Failure&)> lost;
   };
   // The client must outlive it. Handlers may destroy it.
@@ -45,7 +45,7 @@ class Watch : public http::Operation {
   Handlers handlers_;
   std::string line_;
   SteadyTime began_;
-  int events_ = 0;  // of this stream
+  int events_ = 0;  // the number of events of this stream
   std::unique_ptr<http::Operation> call_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

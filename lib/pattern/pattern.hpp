@@ -7,21 +7,21 @@
 
 namespace glidepod {
 
-// A regular expression of Perl's kind (PCRE2), over bytes. Neither compiling nor matching takes more time,
-// memory or stack than a constant, whatever pattern and text are.
+// A regular expression of Perl's kind (PCRE2), over bytes. Compiling and matching have fixed limits for time,
+// memory and stack, whatever the pattern and the text are.
 class Pattern {
  public:
-  // An Error if the text is no regular expression, or one that is too large.
+  // An Error if the text is no regular expression, or is too large.
   static Result<Pattern> compile(std::string_view text);
 
-  // Whether the text as a whole matches. An error where that takes too much work to say.
+  // Whether the whole text matches. An Error if that would take too much work.
   Result<bool> matches(std::string_view text) const { return match(text, Extent::whole); }
-  // As matches(), but false if that takes too much work to say.
+  // As matches(), but false if that would take too much work.
   bool surely_matches(std::string_view text) const {
     const auto result = matches(text);
     return result && result.value();
   }
-  // Whether some part of the text does.
+  // Whether some part of the text matches. An Error if that would take too much work.
   Result<bool> found_in(std::string_view text) const { return match(text, Extent::part); }
 
  private:

@@ -28,7 +28,7 @@ bool printable(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c > 0x20 && c < 0x7f; });
 }
 
-// Reads a header value from its beginning. After the end, everything is empty.
+// Reads a header value from its beginning. After its end, all results are empty.
 class Reader {
  public:
   explicit Reader(std::string_view text) : rest_(text) {}
@@ -89,7 +89,7 @@ Challenge parse_challenge(std::string_view header) {
   Reader reader(header);
   while (reader.skip(", \t"), !reader.done()) {
     const std::string_view word = reader.until("=, \t\"");
-    if (word.empty()) {  // nothing that begins so is known
+    if (word.empty()) {  // no known part begins so
       (void)reader.value();
       reader.take('=');
       continue;

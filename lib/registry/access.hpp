@@ -8,23 +8,23 @@
 
 namespace glidepod::registry {
 
-// What a registry wants, as the WWW-Authenticate header of its 401 says.
+// What a registry wants, by the WWW-Authenticate header of its 401.
 struct Challenge {
   enum class Scheme : std::uint8_t { none, basic, bearer };
-  Scheme scheme = Scheme::none;  // the better one of those offered that are known
+  Scheme scheme = Scheme::none;  // the best one of those that are offered and known
   std::string realm;             // bearer: the URL that gives out tokens
   std::string service;
   std::string scope;
 };
 Challenge parse_challenge(std::string_view header);
 
-// The value of "Authorization: Basic" for a registry, from the text of a docker config.json (as in a secret
-// of type kubernetes.io/dockerconfigjson); empty if it has none. Keys are registries, also with https://
-// before them and /v1/ or /v2/ behind, or registries with the beginning of a repository, of which the longest
-// counts.
+// The value of "Authorization: Basic" for a registry; empty: there is none. config: the text of a docker
+// config.json, as in a secret of type kubernetes.io/dockerconfigjson. Its keys are registries, perhaps with
+// https:// before and /v1/ or /v2/ after the name, or registries with the beginning of a repository. Of
+// several that match, the longest counts.
 Result<std::string> basic_credentials(std::string_view config, const ImageLocation& image);
 
-// The token in the answer of a realm.
+// The token in a realm's answer.
 Result<std::string> parse_token(std::string_view answer);
 
 }  // namespace glidepod::registry

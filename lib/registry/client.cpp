@@ -22,7 +22,8 @@ constexpr const char* k_accept =
     "application/vnd.docker.distribution.manifest.list.v2+json, "
     "application/vnd.docker.distribution.manifest.v2+json";
 
-// One question: manifest, perhaps another manifest, configuration; a token in between.
+// One question: it asks for a manifest, perhaps another manifest, and the configuration; in between perhaps
+// for a token.
 class Question : public Client::Operation {
  public:
   Question(Loop& loop, const Options& options, std::string image, SteadyTime deadline, Handler handler)
@@ -31,7 +32,8 @@ class Question : public Client::Operation {
         image_(std::move(image)),
         deadline_(deadline),
         handler_(std::move(handler)) {
-    // Called from the loop even if the question is over at once: a handler must not run inside ask().
+    // The handler is called from the loop even if the question is over at once, since it must not run inside
+    // ask().
     timer_ = loop_.after(Milliseconds(0), [this] {
       timer_ = 0;
       if (const auto begun = begin(); !begun) refuse(begun.error().message());
@@ -60,14 +62,14 @@ class Question : public Client::Operation {
     return want("manifests/" + location_.reference);
   }
 
-  // The next document, from its own address on.
+  // Asks for the next document, beginning at its own address.
   Result<void> want(const std::string& path) {
     origin_ = TRY(http::Url::parse(base_->text() + path));
     attempt();
     return {};
   }
 
-  // Whether the agent may contact this URL. Plain HTTP is only for the hosts that the operator has named.
+  // Whether this URL may be contacted. Plain HTTP is only for the hosts that the operator has named.
   Result<void> check(const http::Url& url) const {
     if (url.https() || std::ranges::find(options_.insecure_registries, url.authority()) !=
                            options_.insecure_registries.end())
@@ -103,7 +105,7 @@ class Question : public Client::Operation {
     plan.deadline = deadline_;
     plan.redirects = redirects;
     plan.may_follow = [this](const http::Url& next) { return check(next); };
-    // A final answer of the registry, an error too: each step knows what it means.
+    // These are final answers of the registry, also errors: each step knows what they mean.
     plan.judge = [](const http::Response& response) -> std::optional<http::Failure> {
       const int status = response.status;
       if (status != 408 && status != 429 && status < 500) return std::nullopt;
@@ -166,7 +168,7 @@ class Question : public Client::Operation {
     return want((manifest.index ? "manifests/" : "blobs/") + manifest.next.digest);
   }
 
-  // 401 is an answer like any other from a host that was redirected to, or once credentials were shown.
+  // If a redirect led to this host, or credentials were sent already, 401 is an answer like any other.
   Result<void> challenged(const http::Response& response, const http::Url& from) {
     const auto header = response.headers.find("WWW-Authenticate");
     if (challenged_ || !from.same_origin(*base_) || header == response.headers.end())
@@ -198,7 +200,7 @@ class Question : public Client::Operation {
     return error("{}", words_of(response));
   }
 
-  // Without a readable file only public images can be asked for; the registry then says what is missing.
+  // If the file cannot be read, only public images can be asked for. The registry then says what is missing.
   std::string credentials() const {
     if (options_.credentials_file.empty()) return {};
     const auto text = read_file(options_.credentials_file, std::size_t{1} << 20);
@@ -208,7 +210,7 @@ class Question : public Client::Operation {
   }
 
   void ask_token() {
-    // No redirect: the credentials are for this realm, and a token must come from it.
+    // No redirect is followed: the credentials are for this realm, and the token must come from it.
     exchange(
         [this] {
           http::Request request = request_to(*realm_);

@@ -13,26 +13,26 @@
 
 namespace glidepod::registry {
 
-// Why it is not known what an image runs: the fact in the Errors of ask(). Their message is one line with the
-// registry's words.
+// Why it is not known what an image runs. This is the fact in the Errors of ask(), whose message is one line
+// with the registry's words.
 enum class Unknown : std::uint8_t {
-  refused,      // the image or its registry will say the same again
-  unreachable,  // may pass
+  refused,      // the answer will be the same next time
+  unreachable,  // the trouble may pass
 };
 bool refused(const Error& error);
 
 struct Options {
-  std::string credentials_file;                  // a docker config.json; need not exist
-  std::vector<std::string> insecure_registries;  // HOST[:PORT] spoken to by plain HTTP
+  std::string credentials_file;                  // a docker config.json, which need not exist
+  std::vector<std::string> insecure_registries;  // HOST[:PORT] that are asked by plain HTTP
   Platform platform;
-  std::string unix_socket;  // for tests: every host is there
+  std::string unix_socket;  // for tests: the socket that stands for every host
 };
 
 using Handler = std::function<void(Result<ImageCommand>)>;
 
-// Asks registries what images run by themselves, by the OCI distribution API, on a Loop. HTTPS, with tokens
-// and credentials where a registry wants them; redirects are followed, credentials not sent along to other
-// hosts; what comes is limited in size and checked against its digest. Between questions it holds no
+// Asks registries what images run by themselves, by the OCI distribution API, on a Loop. It uses HTTPS, with
+// tokens and credentials if a registry wants them. It follows redirects, but sends no credentials along to
+// other hosts. Answers are limited in size and checked against their digests. Between questions it holds no
 // connection and no memory.
 class Client {
  public:
@@ -40,8 +40,8 @@ class Client {
   // The Loop must outlive it, and it must outlive its operations.
   Client(Loop& loop, Options options);
 
-  // Passing failures are tried again, with growing pauses, until the deadline. The handler is called once,
-  // never from inside this call.
+  // After a failure that may pass, it asks again with growing pauses until the deadline. The handler is
+  // called once, and never from inside this call.
   std::unique_ptr<Operation> ask(std::string image, SteadyTime deadline, Handler handler);
 
  private:

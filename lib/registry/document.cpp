@@ -20,8 +20,8 @@ constexpr std::size_t k_most_words = 1000;
 constexpr std::size_t k_longest_command = std::size_t{32} << 10;
 constexpr std::size_t k_largest_document = std::size_t{4} << 20;
 
-// Refuses a document with too many or too deeply nested parts before memory is spent on it: a document made
-// for that could take fifty times its own size.
+// Refuses a document with too many parts, or with parts nested too deeply, before memory is spent on it. A
+// malicious document could take fifty times its own size.
 class Limits : public nlohmann::json_sax<Json> {
  public:
   bool null() override { return one_more(); }
@@ -81,7 +81,7 @@ std::string platform_name(const Json& platform) {
   return one_line(variant.empty() ? name : name + "/" + variant, 60);
 }
 
-// How well an entry fits the platform; 0: not at all.
+// How well an entry fits the platform. 0: not at all.
 int fitness(const Json& entry, const Platform& wanted) {
   const Json& platform = member(entry, "platform");
   if (text_of(platform, "os") != "linux" || text_of(platform, "architecture") != wanted.architecture)
@@ -98,7 +98,7 @@ Result<Manifest> choose(const Json& entries, const Platform& wanted) {
   for (const Json& entry : entries) {
     if (fitness(entry, wanted) > (best ? fitness(*best, wanted) : 0)) best = &entry;
     const std::string name = platform_name(member(entry, "platform"));
-    if (name == "/" || name == "unknown/unknown") continue;  // of an attestation
+    if (name == "/" || name == "unknown/unknown") continue;  // this is the entry of an attestation
     if (others.size() > 200) {
       ++more;
       continue;

@@ -18,8 +18,8 @@ struct ImageCommand {
   friend bool operator==(const ImageCommand&, const ImageCommand&) = default;
 };
 
-// The command line of a run with these arguments: they take the place of CMD. Empty if there is nothing to
-// run.
+// The command line when the image runs with these arguments, which take the place of CMD. Empty if there is
+// nothing to run.
 std::vector<std::string> command_line(const ImageCommand& image, const std::vector<std::string>& arguments);
 
 // A document that another one names.
@@ -40,22 +40,22 @@ struct Platform {
 // The next document that a manifest, or an index, leads to.
 struct Manifest {
   Descriptor next;
-  bool index = false;  // next is a manifest; otherwise the image's configuration
+  bool index = false;  // true: `next` is a manifest; false: it is the image's configuration
 };
 
-// All Errors of the parsers are the image's fault; they are fit for its user.
+// All Errors of the parsers are the image's fault, and their words are meant for its user.
 //
-// An OCI or Docker manifest or index. Of an index, the entry for the platform. Digests other than SHA-256 and
-// documents that are both or neither are refused.
+// Parses an OCI or Docker manifest or index. From an index it takes the entry for the platform. It refuses
+// digests other than SHA-256, and documents that are both a manifest and an index, or neither.
 Result<Manifest> parse_manifest(std::string_view text, const Platform& platform);
-// An OCI or Docker image configuration.
+// Parses an OCI or Docker image configuration.
 Result<ImageCommand> parse_config(std::string_view text);
 // The words of a registry's error in one line: "MANIFEST_UNKNOWN: manifest unknown".
 std::string error_words(std::string_view text);
 
-// "sha256:..." of a text.
+// The digest "sha256:..." of a text.
 std::string digest_of(std::string_view text);
-// Whether a text has the digest of a descriptor, and its size unless that is 0.
+// Checks that a text has the digest of a descriptor, and also its size unless that is 0.
 Result<void> verify(std::string_view text, const Descriptor& expected);
 
 }  // namespace glidepod::registry

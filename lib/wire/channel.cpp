@@ -11,7 +11,7 @@ namespace glidepod::wire {
 
 namespace {
 struct Header {
-  std::uint32_t length;  // of the body
+  std::uint32_t length;  // the length of the body
   Type type;
   std::uint32_t fds;
 };
@@ -160,7 +160,8 @@ Result<bool> Channel::next_frame(Frame* frame) {
 
 void Channel::on_events(std::uint32_t events) {
   const auto alive = alive_;
-  // The handlers may destroy this channel: after each call, look before touching a member.
+  // The handlers may destroy this channel. So after each call, check that it exists before you touch a
+  // member.
   const auto close = [&](const Error& reason) {
     loop_.forget(socket_.get());
     const auto closed = handlers_.closed;
@@ -168,7 +169,7 @@ void Channel::on_events(std::uint32_t events) {
   };
   if ((events & EPOLLOUT) != 0) {
     const auto done = write_some();
-    // Reading below notices a peer that is gone.
+    // The reading below notices a peer that is gone.
     if (!done || done.value()) (void)loop_.change(socket_.get(), EPOLLIN);
   }
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;

@@ -32,17 +32,18 @@ struct Frame {
   }
 };
 
-// No message is longer; an argument list and environment at the kernel's own limit (6 MiB) fit.
+// The longest message. An argument list and environment at the kernel's own limit (6 MiB) fit into it.
 constexpr std::size_t k_longest_frame = std::size_t{8} << 20;
 constexpr std::size_t k_most_fds = 4;
 
-// Frames over a connected Unix stream socket, driven by a Loop. Sending never blocks: what the socket does
-// not take is kept until it does. The handlers may destroy the channel.
+// Sends and receives frames over a connected Unix stream socket, on a Loop. Sending never blocks: what the
+// socket does not take at once is kept until it does. The handlers may destroy the channel.
 class Channel {
  public:
   struct Handlers {
     std::function<void(Frame)> frame;
-    // The peer closed (an Error with code 0 and an empty context), or sent nonsense. Nothing comes after it.
+    // The peer has closed the connection (an Error with code 0 and an empty context), or it sent something
+    // wrong. No handler is called after this one.
     std::function<void(const Error&)> closed;
   };
   static Result<std::unique_ptr<Channel>> create(Loop& loop, Fd socket, Handlers handlers);
@@ -50,18 +51,18 @@ class Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // The descriptors are duplicated into the message by the kernel; the caller keeps its own.
+  // The kernel duplicates the descriptors into the message; the caller keeps its own.
   template <typename Message>
   Result<void> send(const Message& message, const std::vector<int>& fds = {}) {
     Writer writer;
     fields(writer, message);
     return send_frame(Message::k_type, writer.take(), fds);
   }
-  // Between hold() and release(), messages without descriptors are kept and then sent in one piece, so that
-  // the peer wakes once.
+  // Messages without descriptors between hold() and release() are kept and then sent in one piece, so that
+  // the peer wakes only once.
   void hold() { held_ = true; }
   Result<void> release();
-  // Blocks until everything is handed to the kernel, at most this long; for a program about to exit.
+  // Blocks until the kernel has all messages, at most this long; for a program that is about to exit.
   Result<void> flush(Milliseconds limit = std::chrono::seconds(2));
 
   const Fd& socket() const { return socket_; }
@@ -70,14 +71,14 @@ class Channel {
   struct Outgoing {
     std::string bytes;
     std::size_t sent = 0;
-    std::vector<Fd> fds;  // go with the first byte
+    std::vector<Fd> fds;  // sent with the first byte
   };
   Channel(Loop& loop, Fd socket, Handlers handlers);
   Result<void> send_frame(Type type, const std::string& body, const std::vector<int>& fds);
-  Result<void> write_soon();  // now, and what the socket does not take when it does
+  Result<void> write_soon();  // writes now what the socket takes, and the rest later
   Result<bool> write_some();  // true when nothing is left to write
   void on_events(std::uint32_t events);
-  Result<bool> read_some();  // false when the peer closed
+  Result<bool> read_some();  // false when the peer has closed the connection
   Result<bool> next_frame(Frame* frame);
 
   Loop& loop_;

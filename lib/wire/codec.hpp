@@ -11,9 +11,9 @@
 
 namespace glidepod::wire {
 
-// The bytes of a message: fixed-width little-endian integers, strings and lists with a 32-bit length in
-// front. Not JSON, since arguments and environments are bytes, not UTF-8. A message type lists its fields
-// once, in a function `fields(archive, message)`, that both Writer and Reader go through.
+// The bytes of a message: integers of fixed width in little-endian order; strings and lists with a 32-bit
+// length in front. This is not JSON, since arguments and environments are bytes, not UTF-8. A message type
+// lists its fields once, in a function `fields(archive, message)`, which both Writer and Reader use.
 
 template <typename T>
 concept Scalar = std::integral<T> || std::is_enum_v<T>;
@@ -49,8 +49,8 @@ class Writer {
   std::string bytes_;
 };
 
-// Reads what Writer wrote. Bytes that do not fit, or are left over, make finish() fail; nothing read before
-// is used.
+// Reads what Writer wrote. If bytes do not fit, or are left over, finish() fails. Then nothing that was read
+// may be used.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
@@ -94,8 +94,8 @@ class Reader {
   template <typename T>
   void get(std::vector<T>& values) {
     const auto count = static_cast<std::size_t>(get_integer(4));
-    // Each element takes a byte at least: a count beyond the bytes left is a lie, told before memory is
-    // reserved.
+    // Each element takes at least one byte. So a count beyond the bytes that are left is wrong. This is
+    // checked before memory is reserved.
     if (count > bytes_.size()) {
       failed_ = true;
       bytes_ = {};

@@ -12,8 +12,8 @@
 
 namespace glidepod::wire {
 
-// Raised with every change of a message. Hello, Bind and Enter carry it; a peer with another number is
-// refused.
+// The version of the protocols. Raise it with every change of a message. Hello, Bind and Enter carry it, and
+// a peer with another number is refused.
 constexpr std::uint32_t k_protocol = 11;
 
 enum class Type : std::uint32_t {
@@ -34,7 +34,7 @@ enum class Type : std::uint32_t {
   open_session,
   close_session,
   clear,
-  // both ways: the agent asks, glue sends it back
+  // both ways: the agent sends it, and glue sends it back
   beat,
   // apptainer -> agent; it also sends signal, with job 0
   bind = 64,
@@ -45,11 +45,11 @@ enum class Type : std::uint32_t {
   entered,
 };
 
-// Who has to act on a failure. See docs/reference.md, "Whose fault".
+// Who has to act after a failure. See docs/reference.md, "Whose fault".
 enum class Fault : std::uint8_t {
   user,
   infrastructure,
-  doubt,  // the image cannot be had here, and nobody knows why: elsewhere first
+  doubt,  // the image fails on this node, and nobody knows why: the job tries another node first
 };
 
 struct Limit {
@@ -58,7 +58,7 @@ struct Limit {
   std::uint64_t hard = 0;
 };
 
-// A symbolic link that the job needs to find its files where HTCondor said they are.
+// A symbolic link, by which the job finds its files where HTCondor said they are.
 struct Link {
   std::string path;    // absolute, in the payload container
   std::string target;  // absolute, inside the shared volume
@@ -70,32 +70,33 @@ struct Hello {
   std::string container;  // the payload container's name in the pod
 };
 
-// Start a job's main process. Carries its stdin, stdout and stderr, then the program if program_attached.
+// Starts a job's main process. The message carries the process's stdin, stdout and stderr, then the program
+// if program_attached.
 struct Launch {
   static constexpr Type k_type = Type::launch;
   std::uint64_t job = 0;  // chosen by the agent, never 0, never reused on one connection
   std::vector<std::string> argv;
-  std::vector<std::string> environment;  // KEY=VALUE, over the image's own
+  std::vector<std::string> environment;  // KEY=VALUE; these win over the image's own
   std::string cwd;
   std::string home;
-  std::string user_name;  // for the image's /etc/passwd, where it does not know the uid
+  std::string user_name;  // for the image's /etc/passwd, if that does not know the uid
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::vector<std::uint32_t> groups;
   std::uint32_t umask = 022;
   std::vector<Limit> limits;
   std::vector<Link> links;
-  std::string launched_marker;  // a file for the job's user to create just before exec; empty for none
+  std::string launched_marker;  // a file that the job's user creates just before exec; empty: none
   bool program_attached = false;
-  std::string about;  // what the container's log says of the job: words key=value; may be empty
+  std::string about;  // key=value words about the job for the container's log; may be empty
 };
 
-// Remove what a job of this user has left in shared places, whose glue was killed; the user must have no
-// other job in the pod. Answered as a launch is, by JobEnded or LaunchFailed. Before a launch, glue does so
-// unasked.
+// Removes what a job of this user left in shared places when its glue was killed. The user must have no other
+// job in the pod. Glue answers as after a launch, by JobEnded or LaunchFailed. Before each launch, glue does
+// this by itself.
 struct Clear {
   static constexpr Type k_type = Type::clear;
-  std::uint64_t job = 0;  // as of a launch
+  std::uint64_t job = 0;  // a number as for a launch
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
 };
@@ -106,18 +107,18 @@ struct Started {
   std::int32_t pid = 0;  // in the pod's PID namespace
 };
 
-// Sent as soon as the main process has ended: from here on, how the job ended is known, whatever becomes of
-// glue. JobEnded follows, with the same status.
+// Sent as soon as the main process has ended. From here on it is known how the job ended, whatever happens to
+// glue. JobEnded follows with the same status.
 struct Exited {
   static constexpr Type k_type = Type::exited;
   std::uint64_t job = 0;
   ExitStatus status;
   std::int64_t ended_ns = 0;  // CLOCK_REALTIME
-  // The container's memory, where its control group can be read; else 0.
+  // The container's memory. These three are 0 if its control group cannot be read.
   std::uint32_t oom_kills = 0;        // processes of this container that the kernel killed since the launch
-  std::int64_t memory_limit_kib = 0;  // 0: none
-  std::int64_t memory_peak_kib = 0;   // the highest use that was not page cache, as far as it is known
-  std::int64_t max_rss_kib = 0;  // of the job's largest process that has ended: at least so much was used
+  std::int64_t memory_limit_kib = 0;  // 0: no limit
+  std::int64_t memory_peak_kib = 0;   // the highest use without page cache; 0: not known
+  std::int64_t max_rss_kib = 0;  // of the job's largest process that has ended: the job used at least this
 };
 
 // Sent when nothing of the job is left: no process, no file, no IPC object.
@@ -125,7 +126,7 @@ struct JobEnded {
   static constexpr Type k_type = Type::job_ended;
   std::uint64_t job = 0;
   ExitStatus status;
-  std::int64_t user_microseconds = 0;  // of every process of the job that was reaped
+  std::int64_t user_microseconds = 0;  // of all processes of the job that were reaped
   std::int64_t system_microseconds = 0;
   std::int64_t max_rss_kib = 0;
   std::int64_t started_ns = 0;  // CLOCK_REALTIME
@@ -135,54 +136,55 @@ struct JobEnded {
   bool clean = true;  // false: something could not be ended or removed; the container must not be used again
 };
 
-// The main process could not be started; no instruction of the job ran.
+// The main process could not be started. No instruction of the job ran.
 struct LaunchFailed {
   static constexpr Type k_type = Type::launch_failed;
   std::uint64_t job = 0;
   Fault fault = Fault::infrastructure;
   std::string message;
-  bool left = false;  // because of what an earlier job of this user has left, which says nothing of the pod
+  bool left = false;  // the cause is what an earlier job of this user left, so the pod is not at fault
 };
 
-// The container is going away on request (SIGTERM); the next Hello of this name is a new container.
+// The container ends because it was told to (SIGTERM). The next Hello with this name is from a new container.
 struct Goodbye {
   static constexpr Type k_type = Type::goodbye;
   std::string reason;
 };
 
-// SIGKILL ends every process of the job, SIGSTOP, SIGTSTP and SIGCONT reach every process, others the main
-// process.
+// SIGKILL ends every process of the job. SIGSTOP, SIGTSTP and SIGCONT reach every process. Other signals
+// reach the main process.
 struct Signal {
   static constexpr Type k_type = Type::signal;
   std::uint64_t job = 0;
   std::int32_t number = 0;
 };
 
-// Asks whether glue still answers. Sent while a job or its end is under way; glue sends the same number back
-// at once, with the fields below.
+// Asks whether glue still answers. The agent sends it while a job runs or ends. Glue sends the same number
+// back at once, with the fields below.
 struct Beat {
   static constexpr Type k_type = Type::beat;
   std::uint64_t number = 0;
-  std::int64_t memory_kib = 0;  // what the container has that cannot be freed, so no page cache; 0: not known
-  std::int64_t disk_kib = 0;    // what the job has in /tmp and /var/tmp, as of the last count
-  bool disk_complete = true;    // false: at least
+  std::int64_t memory_kib = 0;  // the container's memory, without page cache; 0: not known
+  std::int64_t disk_kib = 0;    // the job's files in /tmp and /var/tmp, by the last count
+  bool disk_complete = true;    // false: there is at least this much
 };
 
-// The pilot is done: end with success.
+// The pilot is done: glue ends with success.
 struct Finish {
   static constexpr Type k_type = Type::finish;
 };
 
 enum class Verb : std::uint8_t { exec, run, test };
 
-// Run this in a payload container. Carries stdin, stdout and stderr, then the program if program_attached.
+// Asks to run something in a payload container. The message carries stdin, stdout and stderr, then the
+// program if program_attached.
 struct Bind {
   static constexpr Type k_type = Type::bind;
   std::uint32_t protocol = k_protocol;
   Verb verb = Verb::exec;
   std::string image;  // as on the command line
   std::vector<std::string> argv;
-  std::vector<std::string> environment;  // the container's: KEY=VALUE, prefix APPTAINERENV_ taken off
+  std::vector<std::string> environment;  // for the container: KEY=VALUE, without the prefix APPTAINERENV_
   std::string cwd;
   std::string home;
   std::string work_directory;      // -W: the job's sandbox under HTCondor
@@ -191,14 +193,14 @@ struct Bind {
   std::vector<Limit> limits;
   std::string launched_marker;
   bool program_attached =
-      false;  // a program of the pilot's own file system, not of an image: a runtime probe
-  std::string job_ad, machine_ad;  // of a hook's: lines of the ads that the starter gave it
+      false;  // HTCondor's probe: the program is in the pilot's own file system, not in an image
+  std::string job_ad, machine_ad;  // from a hook: lines of the ads that the starter gave it
 };
 
-// Where a job ran, and how it came by its container.
+// Where a job ran, and how it got its container.
 struct Ran {
-  std::string container;  // empty: nowhere, or it is not known
-  std::string digest;     // sha256:..., of the content that ran; empty while the pod's status had none
+  std::string container;  // empty: it ran nowhere, or the container is not known
+  std::string digest;     // "sha256:..." of the content that ran; empty: the pod's status did not tell it
   std::string how;        // warm, fresh, switched or pulled
   std::uint64_t bind_microseconds = 0;  // from the request for a container to the launch
 };
@@ -215,22 +217,24 @@ struct Failed {
   std::string message;
 };
 
-// A process beside a job's main one: same user, groups, limits, environment and folder (condor_ssh_to_job).
+// A process beside a job's main process, with the same user, groups, limits, environment and folder
+// (condor_ssh_to_job).
 struct SessionRequest {
   std::string command;                   // for /bin/sh -c; empty: a shell
-  std::vector<std::string> environment;  // KEY=VALUE, over the job's
-  bool terminal = false;  // a new one of the payload container's, else the descriptors attached
-  std::string modes;      // the terminal's struct termios; empty: the kernel's own
+  std::vector<std::string> environment;  // KEY=VALUE; these win over the job's
+  bool terminal = false;  // true: a new terminal of the payload container; false: the attached descriptors
+  std::string modes;      // the terminal's struct termios; empty: the kernel's default
   std::uint16_t rows = 0;
   std::uint16_t columns = 0;
 };
 
-// Open a session of the job with this sandbox. Carries stdin, stdout and stderr unless it wants a terminal.
+// Opens a session beside the job with this sandbox. The message carries stdin, stdout and stderr, unless the
+// session wants a terminal.
 struct Enter {
   static constexpr Type k_type = Type::enter;
   enum class What : std::uint8_t {
     session,
-    watch,  // no session, no descriptors: only be told when the job has ended
+    watch,  // no session and no descriptors: the client is only told when the job has ended
   };
   std::uint32_t protocol = k_protocol;
   What what = What::session;
@@ -238,12 +242,12 @@ struct Enter {
   SessionRequest request;
 };
 
-// The session's program runs. Carries the terminal's master side if one was asked for.
+// The session's program runs. The message carries the terminal's master side if a terminal was asked for.
 struct Entered {
   static constexpr Type k_type = Type::entered;
 };
 
-// Carries the same descriptors as Enter.
+// The message carries the same descriptors as Enter.
 struct OpenSession {
   static constexpr Type k_type = Type::open_session;
   std::uint64_t job = 0;
@@ -251,21 +255,21 @@ struct OpenSession {
   SessionRequest request;
 };
 
-// Ends the session and everything that it has left.
+// Ends the session and every process that it has left.
 struct CloseSession {
   static constexpr Type k_type = Type::close_session;
   std::uint64_t job = 0;
   std::uint64_t session = 0;
 };
 
-// Carries the terminal's master side if one was asked for.
+// The message carries the terminal's master side if a terminal was asked for.
 struct SessionStarted {
   static constexpr Type k_type = Type::session_started;
   std::uint64_t job = 0;
   std::uint64_t session = 0;
 };
 
-// Sent when no process of the session is left. Not sent for a session that ends with its job.
+// Sent when no process of the session is left. It is not sent for a session that ends with its job.
 struct SessionEnded {
   static constexpr Type k_type = Type::session_ended;
   std::uint64_t job = 0;

@@ -64,7 +64,7 @@ Result<Peer> peer_of(const Fd& socket) {
   Peer peer{credentials.pid, credentials.uid, credentials.gid, std::vector<gid_t>(64)};
   length = static_cast<socklen_t>(peer.groups.size() * sizeof(gid_t));
   int got = ::getsockopt(socket.get(), SOL_SOCKET, SO_PEERGROUPS, peer.groups.data(), &length);
-  if (got != 0 && errno == ERANGE) {  // the kernel has put the length that it needs
+  if (got != 0 && errno == ERANGE) {  // the kernel has set the length that it needs
     peer.groups.resize(length / sizeof(gid_t));
     got = ::getsockopt(socket.get(), SOL_SOCKET, SO_PEERGROUPS, peer.groups.data(), &length);
   }

@@ -10,18 +10,19 @@
 
 namespace glidepod::wire {
 
-// A listening, non-blocking Unix stream socket at the path. It appears there by rename, already listening and
-// with this mode, so whoever sees the name can connect. Replaces a socket left by an earlier run.
+// Makes a listening, non-blocking Unix stream socket at the path. It appears there by rename, already
+// listening and with this mode, so whoever sees the name can connect. It replaces a socket that an earlier
+// run left.
 Result<Fd> listen_at(const std::string& path, unsigned mode);
 
-// The next waiting connection, close-on-exec and non-blocking; an invalid Fd if none waits.
+// Takes the next waiting connection, close-on-exec and non-blocking. An invalid Fd if none waits.
 Result<Fd> accept_from(const Fd& listener);
 
-// Fails with ENOENT or ECONNREFUSED while nobody listens there. With SOCK_NONBLOCK also with EAGAIN, where a
-// listener that does not accept would have to be waited for.
+// Connects to a socket. Fails with ENOENT or ECONNREFUSED if nobody listens there. With SOCK_NONBLOCK it
+// fails with EAGAIN if the listener does not accept, so that the call would have to wait.
 Result<Fd> connect_to(const std::string& path, int flags = 0);
 
-// Who connected, as the kernel recorded it at connect(2): nothing the peer does later can change it.
+// Who connected, as the kernel recorded it at connect(2). The peer cannot change this later.
 struct Peer {
   pid_t pid = 0;
   uid_t uid = 0;

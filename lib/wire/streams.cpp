@@ -21,11 +21,11 @@ constexpr std::array<std::string_view, 3> k_names = {"standard input (`input`, `
                                                      "standard output (`output`, `+Out`)",
                                                      "standard error (`error`, `+Err`)"};
 constexpr std::size_t k_longest_path = 4096;
-constexpr unsigned k_memory_devices = 1;  // with these, /dev/null
+constexpr unsigned k_memory_devices = 1;  // the major number of /dev/null and the like
 constexpr unsigned k_null = 3;
 
-// The kernel's name of a descriptor's file, which has no links in it. Empty if there is no name of a usual
-// length.
+// The kernel's name of a descriptor's file, which has no links in it. Empty if there is none, or a very long
+// one.
 std::string name_of(const Fd& fd) {
   std::string name(k_longest_path, '\0');
   const ssize_t length =
@@ -35,12 +35,12 @@ std::string name_of(const Fd& fd) {
   return name;
 }
 
-// Whether this name below the sandbox leads to this very file.
+// Whether this name is below the sandbox and leads to this very file.
 bool lies_below(const struct stat& file, const std::string& name, const StreamRules& rules) {
   if (!rules.sandbox.starts_with(rules.volume)) return false;
   const Fd held(::open(rules.volume.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!held) return false;
-  // The volume may be named by way of a link, which the kernel's names never are.
+  // The path of the volume may contain a link, but the kernel's names never do.
   const std::string volume = name_of(held);
   const std::string sandbox = volume + rules.sandbox.substr(rules.volume.size());
   if (!name.starts_with(sandbox) || name.size() <= sandbox.size() || name[sandbox.size()] != '/')
@@ -51,8 +51,8 @@ bool lies_below(const struct stat& file, const std::string& name, const StreamRu
   return at && ::fstat(at.get(), &found) == 0 && found.st_dev == file.st_dev && found.st_ino == file.st_ino;
 }
 
-// Whether a socket is one of a pair: connected, and neither side has an address, as a connection to a daemon
-// would have.
+// Whether a socket is one of a pair: it is connected, and neither side has an address. A connection to a
+// daemon has one.
 bool is_pair(const Fd& fd) {
   const auto nameless = [&](int (*ask)(int, sockaddr*, socklen_t*)) {
     sockaddr_un address{};
@@ -64,7 +64,7 @@ bool is_pair(const Fd& fd) {
          nameless([](int s, sockaddr* a, socklen_t* l) { return ::getpeername(s, a, l); });
 }
 
-// What is wrong with a stream; empty: nothing.
+// Why a stream is refused; empty: it is allowed.
 std::string objection(const Fd& fd, const StreamRules& rules) {
   const int flags = ::fcntl(fd.get(), F_GETFL);
   struct stat info {};
@@ -108,7 +108,7 @@ Result<void> judge_streams(const std::vector<Fd>& streams, const StreamRules& ru
 }
 
 dev_t terminal_of(pid_t process) {
-  constexpr std::size_t k_field = 4;  // of those after the name: state, parent, group, session, terminal
+  constexpr std::size_t k_field = 4;  // after the name come state, parent, group, session, terminal
   const auto stat = read_file(fmt::format("/proc/{}/stat", process), 4096);
   if (!stat) return 0;
   const auto fields = split(std::string_view(*stat).substr(stat->rfind(')') + 2), ' ');
