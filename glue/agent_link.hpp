@@ -13,43 +13,43 @@
 
 namespace glidepod::glue {
 
-// The connection to the pilot's agent: waits for its socket to appear, says Hello, and does so again whenever
-// the agent was lost. Without a connection it sleeps in inotify, or, where the node has none left, looks once
-// a second.
+// The connection to the pilot's agent. It waits for the agent's socket to appear, says Hello, and does so
+// again whenever the connection was lost. Without a connection it sleeps in inotify. If the node has no
+// inotify left, it looks once a second.
 class AgentLink {
  public:
   struct Handlers {
     std::function<void(wire::Frame)> frame;
-    // Before it looks for the next connection; false: not before resume().
+    // Called when the connection was lost. False: the next connection waits for resume().
     std::function<bool()> lost;
-    std::function<void(Error)> failed;  // it cannot even wait
+    std::function<void(Error)> failed;  // called when even waiting is impossible
   };
   AgentLink(Loop& loop, std::string run_directory, std::string container, Handlers handlers);
   ~AgentLink();
   AgentLink(const AgentLink&) = delete;
   AgentLink& operator=(const AgentLink&) = delete;
 
-  // Fails if waiting is impossible, as when there is no run directory.
+  // Fails if waiting is impossible, for instance because there is no run directory.
   Result<void> start();
 
-  // Ready for the next agent after all.
+  // Looks for the next connection, after lost() has returned false.
   void resume();
 
-  // What nobody listens to is dropped: the agent knows nothing of this job any more.
+  // Without a connection the message is dropped: a later agent knows nothing of this job.
   template <typename Message>
   void send(const Message& message, const std::vector<int>& fds = {}) {
-    if (channel_) (void)channel_->send(message, fds);  // a peer that is gone is noticed by reading
+    if (channel_) (void)channel_->send(message, fds);  // reading notices a peer that is gone
   }
-  // What is sent between the two goes in one piece.
+  // What is sent between hold() and release() goes in one piece.
   void hold() {
     if (channel_) channel_->hold();
   }
   void release() {
     if (channel_) (void)channel_->release();
   }
-  // Blocks until the kernel has all of it, for a moment at most.
+  // Blocks until the kernel has all messages, but only for a moment.
   void flush();
-  // Takes the peer for lost, as after nonsense from it.
+  // Drops the connection, for instance after a wrong message.
   void drop(std::string_view reason);
 
  private:
@@ -70,8 +70,8 @@ class AgentLink {
   SteadyTime connected_at_;
   Loop::TimerId retry_ = 0;
   int short_connections_ = 0;
-  bool waiting_ = false;  // the log says already that it waits
-  bool held_ = false;     // lost, and not to be looked for yet
+  bool waiting_ = false;  // the log has said that glue waits
+  bool held_ = false;     // the connection was lost, and resume() has not been called
 };
 
 }  // namespace glidepod::glue

@@ -11,18 +11,20 @@
 
 namespace glidepod::glue {
 
-// Where a job may leave files outside of its sandbox; and which of these all containers of the pod share.
+// The folders outside of its sandbox in which a job may leave files; and those that all containers of the pod
+// share.
 inline const std::vector<std::string> k_shared_folders = {"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"};
 inline const std::vector<std::string> k_folders_of_pod = {"/dev/shm", "/dev/mqueue"};
 
-// Removes what a user, who must have no process left, owns below the folders, and its System V IPC objects.
-// A child does it with the user's own rights (root has no CAP_DAC_OVERRIDE here), a second one looks again as
-// root; this process only ever looks at a few entries, and forks nothing where there is nothing.
+// Removes what a user owns below the folders, and the user's System V IPC objects. The user must have no
+// process left. One child does this with the user's own rights, since root has no CAP_DAC_OVERRIDE here, and
+// a second child looks again as root. This process itself only looks at a few entries, and makes no child if
+// there is nothing.
 //
-// Whoever drives it reaps the children, which others of the same user may stop, and keeps the time.
+// The caller reaps the children and keeps the time; another process of the same user may stop a child.
 class Cleaning {
  public:
-  // How long a child may take: as the user, as root, and to die once it was killed.
+  // How long a child may take: as the user, as root, and to end after it was killed.
   struct Limits {
     Milliseconds as_user = std::chrono::seconds(20);
     Milliseconds as_root = std::chrono::seconds(5);
@@ -31,13 +33,14 @@ class Cleaning {
   Cleaning(User user, Limits limits, std::vector<std::string> folders = k_shared_folders);
 
   bool done() const { return stage_ == Stage::done; }
-  // When not done: the time until overdue() is due.
+  // If it is not done: the time after which overdue() must be called.
   Milliseconds limit() const;
-  // From the next stage on.
+  // Sets the limits from the next stage on.
   void limit_to(Limits limits) { limits_ = limits; }
-  // A child of this process was reaped. True if it was one of these: limit() and done() are new.
+  // To be called when a child of this process was reaped. True if it was one of these; limit() and done()
+  // then change.
   bool ended(pid_t pid);
-  // The time is over: its child is killed, or, if it does not even die, left alone.
+  // To be called when the time is over. Kills the child, or leaves it alone if it was killed already.
   void overdue();
   const Cleaned& result() const { return result_; }
 

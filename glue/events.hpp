@@ -7,9 +7,9 @@
 
 namespace glidepod::glue {
 
-// Writes "glue: LINE" to stderr in one piece: what `kubectl logs` shows of this container. A line is
-// "event=NAME key=value ...". Never waits: lines that nobody takes are dropped, and counted. Never an
-// environment, never an argument list.
+// Writes "glue: LINE" to stderr in one piece; `kubectl logs` shows these lines. A line is "event=NAME
+// key=value ...". It never waits: lines that nobody takes are dropped and counted. Never pass it an
+// environment or an argument list.
 void say(std::string_view line);
 
 template <typename... Args>
@@ -17,7 +17,8 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
   say(std::string_view(fmt::format(format, std::forward<Args>(args)...)));
 }
 
-// A text from outside as one value of a line: in double quotes, cut, control characters as blanks.
+// A text from outside as one value of a line: in double quotes, cut to a limit, with blanks for control
+// characters.
 std::string value(std::string_view text);
 
 }  // namespace glidepod::glue

@@ -7,9 +7,9 @@
 
 namespace glidepod::glue {
 
-// Readable when something new appears in the folder. The error is the system's.
+// Makes a descriptor that is readable when something new appears in the folder. The Error is the system's.
 Result<Fd> watch_folder(const std::string& path);
-// Takes what it has told.
+// Reads what the watch has told, so that it is no longer readable.
 void drain_folder_watch(const Fd& watch);
 
 }  // namespace glidepod::glue

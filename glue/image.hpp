@@ -5,9 +5,9 @@
 
 namespace glidepod::glue {
 
-// What the image lends its jobs: /tmp, /var/tmp, a name, and the variables of Apptainer's own files. Its own
-// links are followed, within its own file system only, and only before the first job: what is used later is
-// held from then on.
+// What a job needs in the image: /tmp, /var/tmp, a name for its user, and the variables of Apptainer's own
+// files. The image's own links are followed only within its own file system, and only before the first job.
+// What is needed later is held from then on.
 class Image {
  public:
   void prepare(const wire::Launch& launch);

@@ -6,9 +6,9 @@
 
 namespace glidepod::glue {
 
-// Makes directory/{bin,run,scratch} with their modes and puts this program at directory/bin/glue, where it
-// has either its old or its new content at any time; reads it back to compare. Puts the pilot image's
-// apptainer beside it, execute-only, and which /dev/shm is the pod's.
+// Makes directory/{bin,run,scratch} with their modes, and puts this program at directory/bin/glue. That file
+// has its old or its new content at any time, and is read back to compare. Beside it goes the pilot image's
+// apptainer, which may only be executed, and a note that says which /dev/shm is the pod's.
 Result<void> install(const std::string& directory);
 
 }  // namespace glidepod::glue

@@ -8,17 +8,18 @@
 
 namespace glidepod::glue {
 
-// System V IPC objects are a user's who has made them. Whom they name as their owner says nothing: their
+// A System V IPC object belongs to the user who has made it. The owner that it names does not count, since an
 // owner can name anybody.
 
-// The ids in a table of /proc/sysvipc (shm, sem or msg) of what the user has made. A segment that is removed
-// already, and to which somebody is still attached, is not among them.
+// The ids of the objects that the user has made, from a table of /proc/sysvipc (shm, sem or msg). A segment
+// that is removed already, but to which a process is still attached, is not among them.
 std::vector<int> ipc_ids_of(std::string_view table, uid_t creator);
 
-// Whether there is any System V segment, semaphore set or queue that the user has made.
+// Whether there is a System V segment, semaphore set or queue that the user has made.
 bool has_ipc(uid_t creator);
 
-// Removes them; to be called as the user, which the kernel lets whoever has made them. The number removed.
+// Removes these objects, and returns their number. To be called as the user: the kernel lets the maker remove
+// them.
 std::uint32_t remove_ipc(uid_t creator);
 
 }  // namespace glidepod::glue

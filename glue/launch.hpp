@@ -12,21 +12,21 @@
 
 namespace glidepod::glue {
 
-// The user a Launch names.
+// The user that a Launch names.
 User user_of(const wire::Launch& launch);
 
-// Whether the message may be followed, whatever the image holds.
+// Checks whether glue may do what the message says, whatever the image holds.
 Result<void> check_launch(const wire::Launch& launch, std::size_t fds);
 
-// Whether a job may have these streams: what the agent has judged already (lib/wire/streams.hpp), once more
-// by what is in this container.
+// Checks whether a job may have these streams. The agent has judged them already (lib/wire/streams.hpp); this
+// checks them again by what is in this container.
 Result<void> check_streams(const std::vector<Fd>& streams, const std::string& scratch);
 
-// What the child's report means, in words for the job's owner; fault_of() it is who has to act.
+// What the child's report means, in words for the job's owner. fault_of() this Error tells who has to act.
 Error explain(const ChildReport& report, const wire::Launch& launch,
               const std::vector<std::string>& candidates, const std::string& scratch);
 
-// All that a forked child needs. The plan points into environment and into the launch.
+// All that a forked child needs. The plan points into `environment` and into the launch.
 struct Prepared {
   std::vector<std::string> environment;
   ChildPlan plan;
@@ -42,10 +42,11 @@ struct Launched {
 struct Pipe {
   Fd read, write;
 };
-// For a child's report: does not block, is closed by exec. Readable: a ChildReport, or its end once the
-// program runs.
+// A pipe for a child's report. It does not block, and exec closes it. It becomes readable with a ChildReport,
+// or with its end once the program runs.
 Result<Pipe> report_pipe();
-// Forks. fds are stdin, stdout, stderr and the program if one is attached; the report goes to report.
+// Forks. fds: stdin, stdout, stderr, and the program if one is attached. report: where the child's report
+// goes.
 Result<Launched> start(const wire::Launch& launch, const std::vector<Fd>& fds, const Filter& filter,
                        const Fd& report);
 

@@ -10,24 +10,25 @@
 
 namespace glidepod::glue {
 
-// Who has to act on an Error of this folder: the fact in it, or the infrastructure.
+// Who has to act on an Error of glue: the fault that is its fact, else the infrastructure.
 wire::Fault fault_of(const Error& error);
 
-// An absolute path without ".", "..", empty parts or a slash at its end; never "/".
+// Whether this is an absolute path without ".", "..", empty parts or a slash at its end. "/" is none.
 bool is_plain_path(const std::string& path);
-// path is folder or lies below it; both plain.
+// Whether path is the folder or lies below it. Both must be plain paths.
 bool is_inside(const std::string& path, const std::string& folder);
 
-// Whether the link may be made at all: from a plain path outside of what the system, Kubernetes and Glidepod
-// use, to something inside the scratch folder.
+// Checks whether the link may be made at all. Its path must be plain and outside of what the system,
+// Kubernetes and Glidepod use, and its target must be inside the scratch folder.
 Result<void> check_link(const wire::Link& link, const std::string& scratch);
 
-// The symbolic links of one job. Making one replaces nothing but an empty folder; undoing them puts that
-// back.
+// The symbolic links of one job. A link replaces nothing but an empty folder, which is put back when the
+// links are undone.
 class Links {
  public:
-  // On failure nothing remains. A link nobody should ask for is the infrastructure's fault; a path that the
-  // image has filled is the user's: the same image fails the same way on every node.
+  // Makes the links; on failure none remains. A link that may not be made is the infrastructure's fault. A
+  // path where the image has something is the user's fault, since the same image fails in the same way on
+  // every node.
   Result<void> make(const std::vector<wire::Link>& links, const std::string& scratch);
   void undo();
   ~Links() { undo(); }
@@ -37,8 +38,8 @@ class Links {
 
  private:
   struct Made {
-    std::string path;    // of a link, or of a folder on the way to one
-    std::string target;  // empty: a folder
+    std::string path;    // of a link, or of a folder that was made on the way to one
+    std::string target;  // empty: it is a folder
     bool replaced = false;
     mode_t mode = 0;  // of the empty folder that was there
   };

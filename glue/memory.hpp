@@ -9,33 +9,35 @@
 
 namespace glidepod::glue {
 
-// What a control group tells of its memory. Counters are those of the container's whole life.
+// What a control group tells of its memory. The counters are for the container's whole life.
 struct MemoryState {
   std::uint64_t oom_kills = 0;
-  std::uint64_t limit_reached = 0;  // times that its own limit stood in the way
+  std::uint64_t limit_reached = 0;  // how often its own limit was reached
   std::int64_t limit_kib = 0;       // 0: none, or unknown
 };
 
-// The number after a word in lines of "word number"; nothing where there is none.
+// The number after a word in lines of "word number"; nothing if there is no such line.
 std::optional<std::uint64_t> counter_in(std::string_view text, std::string_view word);
-// A file of one number of bytes, in KiB; 0 for "max" and for what stands for it in version 1.
+// A limit in KiB, from a file with one number of bytes; 0 for "max", and for the number that means it in
+// version 1.
 std::int64_t limit_kib_in(std::string_view text);
-// Where the group of a process lies below its hierarchy's mount, from /proc/self/cgroup: of version 2
-// (controller empty) or of the named controller. Nothing for a path that leads outside.
+// The path of a process's group below the mount of its hierarchy, from /proc/self/cgroup. An empty controller
+// means version 2; else the named controller of version 1 is meant. Nothing for a path that leads outside.
 std::optional<std::string> group_in(std::string_view cgroup, std::string_view controller);
 
-// The container's own control group, of version 1 or 2, as it is seen in the container.
+// The container's own control group, version 1 or 2, as the container sees it.
 class ControlGroup {
  public:
-  // Where memory is not accounted for, or not to be seen, every reading is all zeros.
+  // If memory is not accounted for, or the group cannot be seen, every reading is all zeros.
   explicit ControlGroup(const std::string& mounts = "/sys/fs/cgroup");
   MemoryState read() const;
-  // What cannot be freed: anonymous and shared memory, but not page cache, of which every job that reads
-  // files fills its container. Nor what the kernel has for it, a few percent.
+  // The memory that cannot be freed: anonymous and shared memory. Page cache does not count, since every job
+  // that reads files fills its container with it. The kernel's own memory for the container, a few percent,
+  // does not count either.
   std::int64_t used_kib() const;
 
  private:
-  // Kept open: they are read at the begin and the end of every job, the last one at every Beat.
+  // These stay open: they are read at the beginning and the end of every job, and stat_ at every Beat.
   Fd events_, failures_, limit_, stat_;
   bool version_2_ = false;
 };
@@ -45,8 +47,8 @@ struct MemoryUse {
   std::int64_t limit_kib = 0;
   std::int64_t peak_kib = 0;
 };
-// What happened between two readings. The peak is known only where the limit was reached for want of memory
-// that could be freed: then it is the limit. What the kernel calls a peak holds page cache, which is no use.
+// What happened between two readings. The peak is known only if the limit was reached and no memory could be
+// freed; then the peak is the limit. The kernel's own peak is of no use, since it includes page cache.
 MemoryUse use_between(const MemoryState& before, const MemoryState& after);
 
 }  // namespace glidepod::glue

@@ -6,25 +6,26 @@
 
 namespace glidepod::glue {
 
-// A user by number, as the job runs. There is no name service in a static program.
+// A user as whom a job runs, by numbers: a static program has no name service.
 struct User {
   uid_t uid = 0;
   gid_t gid = 0;
-  std::vector<gid_t> groups;  // supplementary, exactly these
+  std::vector<gid_t> groups;  // all its supplementary groups
 };
 
-// These are for a forked child on its way to the job's program or to the job's files. Each returns 0 or the
-// errno that stopped it; none can be undone.
+// The next functions are for a forked child on its way to the job's program or to the job's files. Each
+// returns 0, or the errno of its failure. None of them can be undone.
 
-// Takes away the capabilities that a program could still gain; where the right to do so is missing there is
-// nothing to gain either, thanks to no_new_privs.
+// Takes away the capabilities that a program could still gain. If the right to do so is missing, no_new_privs
+// keeps a program from gaining any.
 int drop_bounding_set();
-// Groups, group, user: real, effective, saved and file system ids.
+// Becomes the user: sets the supplementary groups, then the real, effective, saved and file system ids of
+// group and user.
 int become(const User& user);
-// For looking at the user's files: their rights and no capability, while all other ids stay, so that a
-// process of the user's can neither signal this one nor change its priority.
+// For looking at the user's files: takes the user's rights to files, and gives up all capabilities. All other
+// ids stay, so that a process of the user can neither signal this one nor change its priority.
 int see_as(const User& user);
-// Permitted, effective, inheritable and ambient; fails if any is left.
+// Drops the permitted, effective, inheritable and ambient capabilities. Fails if any is left.
 int drop_capabilities();
 
 }  // namespace glidepod::glue

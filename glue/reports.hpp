@@ -8,10 +8,10 @@
 
 namespace glidepod::glue {
 
-// What a child of glue's own has written into its pipe, a record at a time.
+// What one of glue's own children has written into its pipe, one record at a time.
 enum class Record : std::uint8_t {
-  none,   // nothing yet
-  whole,  // one was read
+  none,   // there is no record yet
+  whole,  // a record was read
   end,    // the pipe's other end is closed
 };
 Record read_record(const Fd& pipe, void* record, std::size_t size);

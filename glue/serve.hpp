@@ -5,11 +5,12 @@
 
 namespace glidepod::glue {
 
-// All signals are blocked for good: those that mean something here are read from a descriptor. Their
-// dispositions are the defaults that the jobs will have.
+// Blocks all signals for good: those that mean something to glue are read from a descriptor. Their
+// dispositions become the defaults, which the jobs inherit.
 void take_over_signals();
 
-// Makes this process what a payload container's first one must be, and runs the server: the exit code.
+// Makes this process what the first process of a payload container must be, and runs the server. Returns the
+// exit code.
 Result<int> serve(ServerOptions options, bool unprivileged);
 
 }  // namespace glidepod::glue

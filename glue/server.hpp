@@ -29,10 +29,10 @@ struct ServerOptions {
   std::string run_directory = "/glidepod/run";
   std::string scratch_directory = "/glidepod/scratch";
   std::string programs_directory = "/glidepod/bin";  // where install() has put this program
-  bool own_shm = false;                              // /dev/shm is this container's alone
-  // From SIGTERM to SIGKILL for a job. The kubelet, and HTCondor before it, are sooner.
+  bool own_shm = false;                              // /dev/shm belongs to this container only
+  // The time from SIGTERM to SIGKILL for a job. HTCondor, and then the kubelet, usually end a job sooner.
   std::chrono::seconds grace{600};
-  // Every wait has an end.
+  // The limits of glue's own waits; every wait has one.
   Milliseconds launch_limit = std::chrono::seconds(30);  // from fork to the job's first instruction
   Milliseconds end_limit = std::chrono::seconds(10);     // for a process that cannot be killed
   Cleaning::Limits cleaning;
@@ -42,57 +42,57 @@ struct ServerOptions {
 // A job from its Launch to the message that ends it.
 struct Job {
   enum class Stage : std::uint8_t {
-    clearing,   // what an earlier job of its user has left, whose glue had no time to, is being removed
-    launching,  // its child has not reported
+    clearing,   // glue removes what an earlier job of its user left when that job's glue had no time to
+    launching,  // its child has not reported yet
     running,
-    ending,    // what is left of it is being killed
-    cleaning,  // what it left in shared places is being removed
+    ending,    // glue kills the processes that are left of it
+    cleaning,  // glue removes what it left in shared places
   };
   Stage stage = Stage::clearing;
   wire::Launch launch;
-  std::vector<Fd> fds;             // of the launch, until its child has them
-  std::vector<int> early_signals;  // that came before there was a child
+  std::vector<Fd> fds;             // the launch's descriptors, until the child has them
+  std::vector<int> early_signals;  // the signals that came before there was a child
   Links links;
   Launched main;
-  Fd report;  // of main, until it has come to its program
+  Fd report;  // the report pipe of main, until its program runs
   bool suspended = false;
-  bool told = false;  // the agent has sent it a signal that is its owner's or HTCondor's word to end
-  std::optional<ExitStatus> status;  // the main process has ended
+  bool told = false;  // the agent has sent a signal by which its owner or HTCondor orders it to end
+  std::optional<ExitStatus> status;  // set when the main process has ended
   std::optional<Error> failure;      // why the launch failed; told once the child is gone
   wire::JobEnded account;            // what is known so far
-  MemoryState memory;                // of the container, before the job
+  MemoryState memory;                // the container's, before the job
   std::map<std::uint64_t, OpenedSession> sessions;
   std::optional<Pursuit> pursuit;  // a signal on its way to every process
   SteadyTime pursuit_until;
   Loop::TimerId pursuit_timer = 0;
-  std::optional<Counting> counting;  // once a Beat has asked
+  std::optional<Counting> counting;  // set once a Beat has asked
   Loop::TimerId counting_timer = 0;
   std::optional<Ending> ending;
   std::optional<Cleaning> cleaning;
-  bool cleaning_moved = false;  // a child of it has ended
-  Loop::TimerId timer = 0;      // of the stage
+  bool cleaning_moved = false;  // a child of the cleaning has ended
+  Loop::TimerId timer = 0;      // the timer of the stage
 };
 
-// A job as the log names it: in HTCondor's words, which the agent gives.
+// A job as the log names it, in HTCondor's words, which come from the agent.
 std::string name_of(const wire::Launch& launch);
-// CLOCK_REALTIME.
+// The time of CLOCK_REALTIME.
 std::int64_t now_ns();
 
-// Runs jobs for the agent, one at a time, and leaves nothing of them behind. Nothing in it waits but the
-// loop: clearing, launching, ending and cleaning are stages with a time limit each, and every step of them is
-// short.
+// Runs jobs for the agent, one at a time, and leaves nothing of them behind. Only the loop waits. Clearing,
+// launching, ending and cleaning are stages, each with a time limit, and every step of a stage is short.
 class Server {
  public:
   Server(Loop& loop, ServerOptions options);
 
-  // Until the agent says Finish (0) or a signal orders it to end (143): the program's exit code.
+  // Runs until the agent says Finish (returns 0) or a signal orders it to end (143). Returns the program's
+  // exit code.
   Result<int> run();
 
  private:
   bool on_agent_lost();
   void on_frame(wire::Frame frame);
   void refuse(const wire::Launch& launch, wire::Fault fault, const std::string& message);
-  // A launch without a program is there to clear only.
+  // Begins a job. A launch without a program only clears.
   void take_on(wire::Launch launch, std::vector<Fd> fds);
   void on_signal(const wire::Signal& signal);
   void act_on(int number);
@@ -102,14 +102,14 @@ class Server {
   void on_process_signal(const signalfd_siginfo& info);
   void on_terminate(int number);
 
-  // server_begin.cpp: before the agent hears of this container
+  // server_begin.cpp: what is done before the agent hears of this container
   Result<void> clear_own_shm();
   void clear_own_shm_after(Milliseconds pause);
   bool was_shm_cleaner(pid_t pid);
 
   void begin();
   Result<void> fork_main();
-  // Reads the child's report: Started, or the launch has failed and its end begins.
+  // Reads the child's report. Either sends Started, or the launch has failed and its end begins.
   void on_report();
   void on_launch_overdue();
   void pursue(int number);
@@ -149,8 +149,8 @@ class Server {
   std::optional<Job> job_;
   Children children_ = Children::none;
   Loop::TimerId reap_timer_ = 0;
-  bool hurry_ = false;    // the time of grace is over
-  bool unclean_ = false;  // something of an earlier job is still here
+  bool hurry_ = false;    // the job's grace is over
+  bool unclean_ = false;  // something of an earlier job is still in the container
   std::optional<int> leaving_;
   std::optional<Error> failure_;
 };

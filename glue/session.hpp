@@ -14,8 +14,8 @@
 
 namespace glidepod::glue {
 
-// What a session's supervisor writes into its pipe: started or failed, then, after started, ended. The pipe's
-// end without that means that the supervisor was killed.
+// What a session's supervisor writes into its pipe: `started` or `failed`, and after `started` also `ended`.
+// If the pipe ends without that, the supervisor was killed.
 struct SessionReport {
   enum class What : std::int32_t { started, failed, ended };
   What what = What::started;
@@ -23,30 +23,30 @@ struct SessionReport {
   ExitStatus status;
 };
 
-// A session that is on its way or runs. Its parent is a process of glue's own, the supervisor, which is a
-// subreaper: whatever the session leaves, however it tries to get away, is known to be its, and ends with it.
-// SIGTERM makes the supervisor end it.
+// A session that is being opened or runs. Its parent is the supervisor, one of glue's own processes and a
+// subreaper. So glue knows every process that belongs to the session, however it tries to get away, and ends
+// it with the session. SIGTERM makes the supervisor end the session.
 struct OpenedSession {
   pid_t supervisor = -1;
-  Fd report;    // readable: SessionReports
-  Fd terminal;  // the master side, until somebody else has it
+  Fd report;    // the pipe with SessionReports
+  Fd terminal;  // the terminal's master side, until it is handed over
   bool failed = false;
   std::optional<ExitStatus> status;
-  wire::Launch launch;  // as the job's, with the session's own program
+  wire::Launch launch;  // the job's launch, with the session's own program
   std::vector<std::string> candidates;
 };
 
-// The Error of a message that must be refused says why.
+// Checks a message. The Error says why it must be refused.
 Result<void> check_session(const wire::OpenSession& message, std::size_t fds);
 
-// Forks. fds are stdin, stdout and stderr, or none for a terminal.
+// Forks. fds: stdin, stdout and stderr, or none for a terminal.
 Result<OpenedSession> open_session(const wire::Launch& job, const wire::SessionRequest& request,
                                    const std::vector<Fd>& fds, const Filter& filter);
 
-// What a report of failure means: above all, that the image has no shell.
+// What a report of failure means. Most often the image has no shell.
 Error explain_session(const ChildReport& report, const OpenedSession& session, const std::string& scratch);
 
-// The job's environment with these in place of its own of the same names.
+// The environment, in which these variables replace those of the same names.
 std::vector<std::string> replace_variables(std::vector<std::string> environment,
                                            const std::vector<std::string>& with);
 

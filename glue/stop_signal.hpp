@@ -7,11 +7,12 @@
 
 namespace glidepod::glue {
 
-// The orders to end: what a container runtime may send first, since an image's STOPSIGNAL may be any signal.
-// All that end a program that knows nothing of them, and SIGWINCH (httpd's).
+// The signals that are orders to end. A container runtime sends the image's STOPSIGNAL first, and that may be
+// any signal. So these are all signals that end a program by default, and SIGWINCH, which httpd's image
+// names.
 std::vector<int> stop_signals();
 
-// False for what this process has brought upon itself, as SIGPIPE by its log.
+// False for a signal that this process has caused itself, such as SIGPIPE by its log.
 bool is_order_to_end(const signalfd_siginfo& info);
 
 // "SIGTERM", "SIGRTMIN+3".

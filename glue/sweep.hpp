@@ -11,34 +11,34 @@
 
 namespace glidepod::glue {
 
-// Finds, counts and removes what a user owns below shared folders such as /tmp. Follows no symbolic link and
-// enters no other mount.
+// Finds, counts and removes what a user owns below shared folders such as /tmp. It follows no symbolic link
+// and enters no other mount.
 class Sweep {
  public:
   enum class Mode : std::uint8_t {
-    look,     // only tell whether there is something
-    remove,   // as the user: trees, however deep, whatever their modes
-    entries,  // as root: what the user could not unlink itself; single entries only
-    count,    // add up what it takes on disk, without changing anything
+    look,     // only tells whether there is something
+    remove,   // as the user: removes trees, however deep, whatever their modes
+    entries,  // as root: removes what the user could not unlink, single entries only
+    count,    // adds up the disk space, and changes nothing
   };
-  // Looks at no more entries than so many.
+  // most: the largest number of entries that it looks at.
   Sweep(const User& user, Mode mode, std::size_t most = SIZE_MAX) : user_(user), mode_(mode), left_(most) {}
 
-  // A folder that is missing, or is a symbolic link, holds nothing.
+  // Works on one folder. A folder that is missing, or is a symbolic link, counts as empty.
   void folder(const std::string& path);
 
-  // Counts no longer than until then.
+  // Counting ends at this time.
   void end_at(SteadyTime until) { until_ = until; }
 
-  // Looks into other users' folders no longer than until then.
+  // Looking into other users' folders ends at this time.
   void end_foreign_at(SteadyTime until) { foreign_until_ = until; }
 
   std::uint32_t removed() const { return removed_; }
-  // Entries of the user that are still there.
+  // Whether entries of the user are still there.
   bool found() const { return found_; }
-  // There were too many entries to tell.
+  // Whether there were too many entries to look at all.
   bool cut_short() const { return left_ == 0; }
-  // Of count: what was found, and whether that is all.
+  // The result of count, and whether it is complete.
   std::int64_t bytes() const { return bytes_; }
   bool complete() const { return !missed_ && !cut_short(); }
 
