@@ -9,20 +9,22 @@
 
 namespace glidepod::agent {
 
-// What the core wants done. The driver does these in order.
+// What the core wants done. The driver does the actions in order.
 struct Patch {
-  std::uint64_t attempt = 0;  // on_patched() is told this
+  std::uint64_t attempt = 0;  // on_patched() gets this number
   std::string container, image;
   bool once = false;  // the image's name was made up, and no container gets it again
   Time deadline;
 };
-// The sizes of containers, by the pod's subresource; on_resized() is told. One at a time.
+// Resizes containers by the pod's subresource resize; on_resized() is called. Only one is under way at a
+// time.
 struct Resize {
   std::uint64_t attempt = 0;
   std::vector<kube::SizeChange> changes;
   Time deadline;
 };
-// The annotation that says which images are wanted on the node; on_wanted() is told. One at a time.
+// Writes the annotation that says which images are wanted on the node; on_wanted() is called. Only one is
+// under way at a time.
 struct Want {
   std::string text;
   Time deadline;
@@ -31,17 +33,17 @@ struct Launch {
   GlueId glue = 0;
   JobId job = 0;
   ClientId client = 0;
-  std::vector<std::string> argv;  // of run; empty: what the client asked for
+  std::vector<std::string> argv;  // the command line of `run`; empty: what the client asked for
 };
-// Have this glue remove what a job of this user has left in shared places: answered as a launch is.
+// Has this glue remove what a job of this user has left in shared places. Glue answers as after a launch.
 struct Clear {
   GlueId glue = 0;
   JobId job = 0;
   uid_t uid = 0;
   gid_t gid = 0;
 };
-// What does this image run by itself? on_image_known() or on_image_unknown() is told, at the deadline at the
-// latest; of a client that is gone, nobody wants to know any more.
+// Asks a registry what this image runs by itself. on_image_known() or on_image_unknown() is called, at the
+// deadline at the latest. For a client that is gone no answer is needed.
 struct AskImage {
   ClientId client = 0;
   std::string image;
@@ -52,11 +54,11 @@ struct SignalJob {
   JobId job = 0;
   int number = 0;
 };
-struct SendBeat {  // on_beat() is told the same number when glue has sent it back
+struct SendBeat {  // on_beat() gets the same number when glue has sent it back
   GlueId glue = 0;
   std::uint64_t number = 0;
 };
-// Nothing of this job is left in its container; what became of it, its client is told after that.
+// Nothing of this job is left in its container. A later action tells its client how it ended.
 struct JobOver {
   JobId job = 0;
 };
@@ -67,15 +69,17 @@ struct Answer {
 };
 struct Fail {
   ClientId client = 0;
-  bool of_job = true;  // and not of a test or of HTCondor's probe
+  bool of_job = true;  // false: the request was a test, or HTCondor's probe
   wire::Fault fault = wire::Fault::infrastructure;
   std::string message;
 };
-struct Vacate {  // its container is being stopped: have HTCondor end the job softly, with its own signal, and
-                 // keep what it saves
+// The job's container is being stopped. HTCondor is to end the job with the job's own signal, and to keep the
+// files that the job saves.
+struct Vacate {
   ClientId client = 0;
 };
-struct Hold {  // have HTCondor hold the job with this code; where that cannot be had, its end is status
+// HTCondor is to hold the job with this code. If HTCondor cannot do so, the job has ended with `status`.
+struct Hold {
   ClientId client = 0;
   ExitStatus status;
   int code = 0;
@@ -93,7 +97,7 @@ struct CloseSession {
   JobId job = 0;
   SessionId session = 0;
 };
-struct Refuse {  // a visit, or what is left of it
+struct Refuse {  // refuse a visit, or end one that has begun
   ClientId client = 0;
   wire::Fault fault = wire::Fault::infrastructure;
   std::string message;
@@ -104,10 +108,10 @@ struct FinishGlue {
 struct DropGlue {  // close its connection
   GlueId glue = 0;
 };
-struct KillGlue {  // it does not answer: kill its process, and with it the container; close its connection
+struct KillGlue {  // glue does not answer: kill its process, which ends the container; close its connection
   GlueId glue = 0;
 };
-struct GiveUp {  // this pilot fails one job after another: take no more, end as failed
+struct GiveUp {  // this pilot fails one job after another: it takes no more jobs, and ends as failed
   std::string reason;
 };
 struct Note {

@@ -1,20 +1,21 @@
-// Requests whose image is pulled beside the pod (pulls.hpp): they wait in the queue and hold no container.
+// Requests whose image is pulled beside the pod (pulls.hpp). They wait in the queue and hold no container.
 
 #include "lib/kube/image_reference.hpp"
 #include "pilot-agent/core/core.hpp"
 
 namespace glidepod::agent {
 
-// The name to pull: by digest if that is known, and then without a tag, which would mean nothing.
+// Whether a container may switch to the image now. If its digest is known, it is pulled by digest and without
+// a tag, which would mean nothing.
 bool Core::may_switch(const std::string& image, Time now) {
-  if (image.empty()) return true;  // the pilot's own
+  if (image.empty()) return true;  // the pilot's own image
   std::string name = exact_name(image);
   if (const auto reference = kube::ImageReference::parse(name); reference && !reference->digest.empty())
     name = reference->local_name();
   return pulls_.may_switch(image, name, now);
 }
 
-// Fails the requests for images that cannot be had. No container was touched for them.
+// Fails the requests for images that cannot be pulled. No container was touched for them.
 void Core::fail_unpulled(Time now) {
   for (const Pulls::Verdict& verdict : pulls_.take_verdicts()) {
     std::erase_if(queue_, [&](const Waiting& waiting) {
@@ -28,7 +29,7 @@ void Core::fail_unpulled(Time now) {
   }
 }
 
-// Why a request is still in the queue when its time is over.
+// Why a request is still in the queue when its time is up.
 std::string Core::why_queued(const Request& request) const {
   if (!pod_known_) return "the pilot has not reached the Kubernetes API yet";
   const auto seconds = policy_.bind_deadline.count();
@@ -40,7 +41,7 @@ std::string Core::why_queued(const Request& request) const {
                      trouble.empty() ? std::string("the node does not say why") : trouble);
 }
 
-// Takes back questions for images that no request waits for any more.
+// Stops asking for images that no request waits for any more.
 void Core::ask_for_pulls(Time now) {
   std::set<std::string, std::less<>> images;
   for (const Waiting& waiting : queue_)

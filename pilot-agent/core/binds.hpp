@@ -8,13 +8,13 @@
 
 namespace glidepod::agent {
 
-// Jobs that came by a container, and those that did not, since the agent started.
+// Counts of the jobs that got a container, and of those that did not, since the agent started.
 struct Binds {
   static constexpr std::array<std::string_view, 4> k_hows = {"warm", "fresh", "switched", "pulled"};
   static constexpr std::array<double, 8> k_bounds = {0.1, 0.5, 1, 2, 5, 15, 60, 300};  // seconds
 
   std::array<std::uint64_t, k_hows.size()> by_how{};
-  std::uint64_t user = 0, infrastructure = 0;           // that failed, by whose fault
+  std::uint64_t user = 0, infrastructure = 0;           // jobs that got none, by whose fault
   std::array<std::uint64_t, k_bounds.size()> within{};  // each bound counts all below it too
   std::chrono::microseconds took{};
 

@@ -1,4 +1,4 @@
-// Containers that the pod was made with a job's image for, so that the first jobs of a pilot find it there.
+// Containers that the pod was made with a job's image in, so that the first jobs of a pilot find it there.
 
 #include <algorithm>
 
@@ -8,8 +8,8 @@
 
 namespace glidepod::agent {
 
-// Of a pod that had no agent before this one: nobody has told the kubelet anything but what the pod was made
-// with, so the first Hello is of that image. Whoever else may patch the pod has the kubelet stop what runs.
+// For a pod that had no agent before this one. The kubelet knows only what the pod was made with, so the
+// first Hello is from that image. If anybody else patches the pod, the kubelet stops what runs.
 void Core::expect_birth(Container& container, Time now) {
   container.image = container.told_image;
   if (container.image.empty()) return;
@@ -25,8 +25,8 @@ void Core::born(Container& container, Time now) {
   look_at(container, now);
 }
 
-// The container is sent home at the first trouble: no job waits for its image, and jobs may want the
-// container. It is no failure of the pilot.
+// Sends a container home at the first trouble: no job waits for its image, and jobs may want the container.
+// This does not count as a failure of the pilot.
 bool Core::miscarried(Container& container, Time now) {
   const auto* absent = std::get_if<Absent>(&container.state);
   if (absent == nullptr || !absent->unborn || !container.status) return false;
@@ -45,7 +45,7 @@ bool Core::expects_births() const {
   });
 }
 
-// The container for the test switch: preferably one whose image no job wants.
+// The container for the test switch, if possible one whose image no job wants.
 Container* Core::for_first() {
   Container* found = nullptr;
   for (Container& container : containers_) {

@@ -60,7 +60,7 @@ void Core::become(Container& container, AnyState state, EventKind event) {
   if (observer_) observer_(container, transition);
 }
 
-// Notes that the kubelet may yet act on something that it was told before.
+// Notes that the kubelet may still act on something that it was told before.
 void Core::unsettle(Container& container, Time now) {
   container.calm_at = now + policy_.calm;
 }
@@ -120,9 +120,9 @@ void Core::on_client_signal(ClientId client, int number, Time now) {
       return kill_job(*container, EventKind::gone, now);
     return signal_job(*container, number, now);
   }
-  // No job yet: a signal that ends a process ends the request, as if the job had just begun.
+  // There is no job yet: a signal that ends a process ends the request, as if the job had just begun.
   if (!ends_a_process(number)) return;
-  // The job has run; its end is being found out, and will be told.
+  // The job has run. The core is finding out how it ended, and will tell the client.
   const auto is_it = [client](const LostJob& lost) { return lost.request.client == client; };
   if (std::ranges::any_of(lost_jobs_, is_it)) return;
   if (find_waiting(client) != nullptr) act(Answer{client, ExitStatus::signaled(number)});
@@ -145,7 +145,7 @@ std::string_view name_of(wire::Fault fault) {
 
 void Core::fail(const Request& request, wire::Fault fault, std::string message) {
   const bool of_job = request.verb != wire::Verb::test && !request.any_image;
-  // A job that has begun can only be given back by its starter, so a doubt counts as a fault of the
+  // A job that has begun can only be given back by its starter. So a doubt counts as a fault of the
   // infrastructure.
   if (of_job && fault == wire::Fault::doubt) fault = wire::Fault::infrastructure;
   if (!request.any_image) ++(fault == wire::Fault::infrastructure ? binds_.infrastructure : binds_.user);
@@ -154,7 +154,7 @@ void Core::fail(const Request& request, wire::Fault fault, std::string message) 
   if (request.client != 0) act(Fail{request.client, of_job, fault, std::move(message)});
 }
 
-// Counts failures in a row; a job that starts ends the row.
+// Counts failures in a row; a job that starts sets the count back to 0.
 void Core::count_failure(const std::string& reason) {
   ++failures_;
   last_failure_ = reason;
@@ -162,9 +162,9 @@ void Core::count_failure(const std::string& reason) {
 
 void Core::take(Container& container, const kube::ContainerStatus& status) {
   container.status = status;
-  // Glue ends with success only when the pilot is done. Here a runtime that was killed has lost how the
-  // container ended. With restartPolicy OnFailure the kubelet takes that for final, and reports nothing of
-  // this pod any more.
+  // Glue ends with success only when the pilot is done. If a container ended with success before that, a
+  // killed runtime has lost how it really ended. With restartPolicy OnFailure the kubelet takes the success
+  // for final, and reports nothing of this pod any more.
   const bool ended_well = status.state == kube::ContainerStatus::State::terminated && status.terminated &&
                           status.terminated->exit_code == 0 && status.terminated->signal == 0;
   if (ended_well && !finishing_)
@@ -195,7 +195,7 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
   room_ = pod.payload_size;
   if (!room_)
     no_resizes("the pod lacks the annotations with the size of all its payload containers together");
-  // An earlier agent may have asked for sizes.
+  // An earlier agent may have asked for resizes.
   if (policy_.resize && !fresh) sizes_settled_at_ = now + policy_.calm;
   note("event=pod containers={} restarted={}", containers_.size(), fresh ? "no" : "yes");
   for (Container& container : containers_) {
@@ -230,7 +230,7 @@ std::vector<std::string> Core::others(const kube::Pod& pod) const {
 }
 
 void Core::on_pod(const kube::Pod& pod, Time now) {
-  // Another API server may be behind the one that answered before.
+  // This API server may be behind the one that answered before.
   const std::int64_t version = kube::version_number(pod.resource_version);
   if (version < version_) return;
   version_ = version;
@@ -299,10 +299,10 @@ void Core::call_home(Time now) {
 }
 
 namespace {
-// Whether a patch is on its way, or the kubelet has yet to act on one, so that it will stop the connected
-// glue.
+// Whether the kubelet is going to stop the connected glue: a patch is on its way, or the kubelet has yet to
+// act on one.
 bool is_told(const Container& container) {
-  // It is not known what this container will run, nor whether it will be stopped for that.
+  // Nobody knows what this container will run, nor whether it will be stopped for that.
   if (container.kind() == State::broken) return true;
   const auto* step = std::get_if<Switching>(&container.state);
   return step != nullptr && step->attempt != 0 && step->connected == container.glue &&
@@ -338,7 +338,7 @@ void Core::finish(Time now) {
   }
 }
 
-// Refuses requests that wait. The switches that they waited for go on.
+// Refuses waiting requests. The switches that they waited for go on.
 void Core::refuse_waiting(const std::function<bool(const Request&)>& which, const std::string& why) {
   std::vector<Request> refused;
   const auto add = [&](const Request& request) {

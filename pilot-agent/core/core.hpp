@@ -29,9 +29,10 @@
 
 namespace glidepod::agent {
 
-// The state of all payload containers and of all who want one. No input or output: events and the time come
-// in, actions go out. Each event is taken by the container that it is about, in one function for each state;
-// then the queue is looked at, once. pilot-agent/README.md has the states and the rules.
+// The state of all payload containers, and of all requests for one. The core does no input or output: events
+// and the time come in, actions go out. Each event first goes to the container that it is about, which has
+// one function for each state; then the core looks at the queue once. pilot-agent/README.md has the states
+// and the rules.
 class Core {
  public:
   explicit Core(Policy policy, const std::vector<std::string>& containers = {});
@@ -43,7 +44,7 @@ class Core {
   void on_image_known(ClientId client, const registry::ImageCommand& command, Time now);
   void on_image_unknown(ClientId client, wire::Fault fault, const std::string& message, Time now);
 
-  // instance is the id of the container that this glue is in, empty where that cannot be told.
+  // instance: the id of the container that this glue is in; empty: it is not known.
   void on_hello(GlueId glue, const std::string& container, const std::string& instance, Time now);
   void on_goodbye(GlueId glue, Time now);
   void on_glue_lost(GlueId glue, Time now);
@@ -53,8 +54,8 @@ class Core {
   void on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now);
   void on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time now);
 
-  // The pilot job that runs as this user in the container of this id. Only its processes may ask for
-  // containers from there.
+  // The pilot job that runs as this user in the container of this id. Only the processes of that job may ask
+  // for containers from there.
   struct Pilot {
     JobId id = 0;
     Request request;
@@ -63,15 +64,17 @@ class Core {
   std::optional<Pilot> pilot_of(JobId job) const;
 
   void on_enter(const Visit& visit);
-  // Whose session it is; 0 if they are gone.
+  // The client whose session this is; 0 if that client is gone.
   ClientId on_session_started(GlueId glue, JobId job, SessionId session);
   void on_session_ended(GlueId glue, const wire::SessionEnded& ended);
   void on_session_failed(GlueId glue, const wire::SessionFailed& failed);
 
-  // The pod as it was when the agent started. Until then no image is switched. An earlier agent of this pod
-  // may have ended in the middle of a switch; a young pod's status may still be empty.
+  // on_first_pod() gets the pod as it was when the agent started. Before that the core switches no image. An
+  // earlier agent of this pod may have ended in the middle of a switch. A young pod's status may still be
+  // empty.
   enum class Earlier : std::uint8_t { none, some };
-  // Before that: whose jobs earlier agents have not seen the end of, by their users().
+  // To be called before on_first_pod(). users: the users() of earlier agents of this pod, which did not see
+  // the jobs of these users end.
   void on_earlier_users(const std::set<User>& users);
   void on_first_pod(const kube::Pod& pod, Earlier agents, Time now);
   void on_pod(const kube::Pod& pod, Time now);
@@ -83,51 +86,52 @@ class Core {
   void on_wanted(const kube::Failure& failure, Time now);
 
   void on_time(Time now);
-  // The pilot is about to end: whose job has not begun is refused, whoever waits now or asks later. Jobs that
-  // run go on.
+  // The pilot is about to end. Requests whose job has not begun are refused, now and later. Running jobs go
+  // on.
   void drain(Time now);
-  // The same, where no job is left. A container that cannot start what it was told, or has yet to start what
-  // the pod was made with, is told the pilot's own image: its glue must come before it can be finished, and
-  // until it is the pod does not end.
+  // As drain(), when no job is left. The pod ends only when every glue has been told to finish, so every glue
+  // must connect first. Therefore a container gets the pilot's own image if it cannot start its present
+  // image, or has yet to start the image that the pod was made with.
   void call_home(Time now);
   // The containers whose glue is not connected, or is about to be stopped for another image.
   std::vector<std::string> missing() const;
-  // After finish(): a glue that was sent home has yet to go; and the containers whose glue has not gone, or
-  // was stopped from outside meanwhile, so that the kubelet starts it again.
+  // For use after finish(). ending(): some glue that was told to finish has not gone yet. unended(): the
+  // containers whose glue has not gone, or was stopped from outside meanwhile, so that the kubelet starts the
+  // container again.
   bool ending() const;
   std::vector<std::string> unended() const;
-  // The pilot ends: jobs are killed, glues sent home, requests refused.
+  // The pilot ends: jobs are killed, glues are told to finish, requests are refused.
   void finish(Time now);
 
   std::vector<Action> take_actions() { return std::exchange(actions_, {}); }
-  // Whether the pod's status is of interest now.
+  // Whether the core needs the pod's status now.
   bool watching() const;
   // When on_time() must be called at the latest.
   std::optional<Time> next_deadline() const;
-  // Jobs can come: the pod is known, a glue is connected and, where policy wants it, a switch has worked.
+  // Jobs can come: the pod is known, a glue is connected and, if the policy wants it, a switch has worked.
   bool usable() const;
   bool busy() const;  // a job is under way
-  // A container that the pod was made with a job's image for has yet to come.
+  // The pod was made with a job's image in some container, and the glue of that container has yet to connect.
   bool expects_births() const;
   std::size_t containers() const { return containers_.size(); }
-  // The containers of the pod that are neither the pilot's own nor its payload's, as a service mesh adds
-  // them.
+  // The containers of the pod that are neither the pilot nor payload containers, such as those that a service
+  // mesh adds.
   std::vector<std::string> others(const kube::Pod& pod) const;
   std::optional<State> state_of(std::string_view container) const;
   Snapshot snapshot() const;
-  // Who has a job, or may have left something in shared places. For the next agent, should this one be
-  // killed.
+  // The users who have a job, or who may have left something in shared places. The next agent needs them if
+  // this agent is killed.
   std::set<User> users() const;
-  // Is told of every transition, for tests.
+  // For tests: the observer is told of every transition.
   using Observer = std::function<void(const Container&, const Transition&)>;
   void observe(Observer observer) { observer_ = std::move(observer); }
   void observe_pulls(Pulls::Observer observer) { pulls_.observe(std::move(observer)); }
 
  private:
-  // A job whose glue vanished: the pod's status will tell why.
+  // A job whose glue is gone. The pod's status will tell why.
   struct LostJob {
     std::string container, instance;
-    std::int64_t restarts = 0;  // as last told
+    std::int64_t restarts = 0;  // the container's restartCount, as the status last told it
     Request request;
     EndFacts end;
   };
@@ -168,10 +172,10 @@ class Core {
 
   // resizing.cpp: containers get their jobs' sizes
   enum class Fit : std::uint8_t {
-    fits,       // or nobody asks
-    resize,     // first
-    wait,       // until other sizes are settled
-    too_small,  // for good
+    fits,       // or its size does not matter
+    resize,     // it has to be resized first
+    wait,       // until other resizes are settled
+    too_small,  // and cannot be resized
   };
   Fit fit_of(const Container& container, const Request& request);
   bool too_small(const Container& container, const Request& request) const;
@@ -214,7 +218,7 @@ class Core {
   void drop_waiting(ClientId client, EventKind event);
   std::string exact_name(const std::string& image) const;
 
-  // glues.cpp: who comes and goes
+  // glues.cpp: glues that connect and go
   std::string stranger(const Container& container, const std::string& instance) const;
   void greet(Container& container, Time now);
   void part(Container& container, EventKind event, Time now);
@@ -250,7 +254,7 @@ class Core {
   bool shows_instance(const Container& container, const kube::ContainerStatus& status, Time now) const;
   bool shows_wanted(const Container& container, const kube::ContainerStatus& status) const;
 
-  // references.cpp: what is patched
+  // references.cpp: the image names to patch
   std::optional<std::string> reference_for(const Container& container, const std::string& image);
   std::string home_reference();
   bool may_be_home(const std::string& image) const;
@@ -309,37 +313,37 @@ class Core {
   bool proven_ = false;  // a switch has worked
   bool given_up_ = false;
   bool draining_ = false;
-  bool tags_dropped_ = false;        // by admission, beside a digest
-  std::optional<Time> node_worked_;  // when it last started a container as the pod said
-  int failures_ = 0;                 // of the infrastructure, since a job was started
+  bool tags_dropped_ = false;        // admission changes the tag of a name that has a digest
+  std::optional<Time> node_worked_;  // when the node last started a container as the pod said
+  int failures_ = 0;                 // of the infrastructure, since the last job that started
   std::string last_failure_;
-  std::string shortage_;  // of the last job that was put on hold for it
+  std::string shortage_;  // the last job that was held for memory or disk, and what it used
   Binds binds_;
   Lately lately_;
-  std::vector<kube::LikelyImage> queued_;  // what the queues want, as far as this pilot has been told
-  std::map<std::string, Time, std::less<>> not_renewed_;  // by image: it failed, and until when it stays so
-  Time first_again_{};                                    // when a test switch may be tried
-  std::string home_container_;                            // the pilot's own
-  Credentials credentials_ = Credentials::none;           // of the pod, for registries
+  std::vector<kube::LikelyImage> queued_;  // the images of waiting jobs, by the pod's annotation
+  std::map<std::string, Time, std::less<>> not_renewed_;  // images that failed: no spare tries one until then
+  Time first_again_{};                                    // no test switch before this time
+  std::string home_container_;                            // the name of the pilot's own container
+  Credentials credentials_ = Credentials::none;           // whether the pod has any for registries
   Home home_;
-  std::int64_t version_ = 0;              // of the newest pod seen
-  std::optional<kube::Size> room_;        // of all payload containers together
-  bool no_resizes_ = false;               // not served, or not allowed
-  std::optional<Sizing> sizing_;          // one at a time
-  std::optional<Time> sizes_settled_at_;  // what was asked may come about until then
-  bool sizes_can_show_ = false;           // or before, by the status
+  std::int64_t version_ = 0;              // the resourceVersion of the newest pod seen
+  std::optional<kube::Size> room_;        // the size of all payload containers together
+  bool no_resizes_ = false;               // the API does not serve or not allow them
+  std::optional<Sizing> sizing_;          // the resize under way
+  std::optional<Time> sizes_settled_at_;  // until then a resize that was asked for may still happen
+  bool sizes_can_show_ = false;           // the status may show earlier that none is pending
   std::optional<kube::Pod::PendingResize> pending_resize_;
   std::int64_t observed_generation_ = 0;
-  std::string size_trouble_;  // the last one, which is said once
+  std::string size_trouble_;  // the last one; the log has it once
   std::deque<Container> containers_;
   std::deque<Waiting> queue_;
   std::vector<LostJob> lost_jobs_;
   std::vector<Left> left_;
-  // A glue ends its cleaning by itself within that (glue/cleanup.hpp).
+  // A glue ends its cleaning by itself within this time (glue/cleanup.hpp).
   static constexpr std::chrono::seconds k_cleared_within{30};
-  std::optional<Time> earlier_cleared_at_;           // no glue of before cleans any more
+  std::optional<Time> earlier_cleared_at_;           // from then on no glue of an earlier agent's time cleans
   std::set<std::string, std::less<>> like_home_;     // images that showed the pilot's own content
-  std::set<std::string, std::less<>> home_names_;    // images proven to be it, where no digest can say so
+  std::set<std::string, std::less<>> home_names_;    // proven names of the pilot's own content without digest
   std::map<std::string, Known, std::less<>> known_;  // by image as jobs ask for it
   std::deque<std::pair<std::string, registry::ImageCommand>> commands_;  // by digest, the oldest first
   std::vector<Action> actions_;

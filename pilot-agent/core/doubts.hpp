@@ -9,29 +9,30 @@
 
 namespace glidepod::agent {
 
-// Images that could not be had on this node, though the pilot's own could. Each waits by itself, longer after
-// each failure, and no other image's job, nor the pilot, bears any of it.
+// Images that could not be pulled or started on this node, while the pilot's own image could. Each such image
+// waits for its next try, longer after each failure. Jobs with other images, and the pilot, go on as usual.
 class Doubts {
  public:
   struct Doubt {
     std::string image;               // as written in a pod
-    std::vector<std::string> names;  // of those that jobs name it by, the first few
+    std::vector<std::string> names;  // the first few names that jobs use for it
     std::string message;             // the last words of a kubelet, a runtime or a registry
-    int failures = 0;                // no two within a minute of each other; the pause grows for each
-    int counted = 0;                 // of these, by words that may be the image's fault
+    int failures = 0;                // failures within a minute count as one; each makes the pause longer
+    int counted = 0;                 // failures whose words may mean that the image is at fault
     Time first{}, last{}, until{};
   };
-  // How many counted failures are enough to hold a job.
+  // The number of counted failures after which a job is held.
   static constexpr int k_enough = 3;
 
-  // Notes a failure of this image, for a job that names it so. The pointer is valid until the next call.
+  // Notes a failure of this image. named: the job's own name for it. The reference is valid until the next
+  // call.
   const Doubt& add(const std::string& image, const std::string& named, std::string message, bool counts,
                    Time now);
-  // Takes the doubt back: the pilot's own image could not be had either, or this image started.
+  // Takes the doubt back. Either this image has started, or the pilot's own image could not be had either.
   void drop(const std::string& image);
-  // The doubt by which this image is not tried before its pause is over; null if it may be tried.
+  // The doubt because of which this image has to wait; null if the image may be tried now.
   const Doubt* waits(const std::string& image, Time now) const;
-  // All doubts, also those whose pause is over: they are remembered for a while.
+  // All doubts. One whose pause is over is remembered for a while.
   const std::deque<Doubt>& all() const { return doubts_; }
 
  private:

@@ -7,7 +7,7 @@
 namespace glidepod::agent {
 namespace {
 
-constexpr int k_killed = 128 + SIGKILL;  // what shells and runtimes make of SIGKILL
+constexpr int k_killed = 128 + SIGKILL;  // the exit code that shells and runtimes report for SIGKILL
 
 bool is_killed(const ExitStatus& status) {
   return status == ExitStatus::signaled(SIGKILL) || status == ExitStatus::exited(k_killed);
@@ -20,7 +20,7 @@ std::string of_memory(const EndFacts& facts) {
     if (facts.exited->memory_limit_kib > 0) limit = facts.exited->memory_limit_kib;
     peak = std::max({peak, facts.exited->memory_peak_kib, facts.exited->max_rss_kib});
   }
-  // HTCondor's own words, which users know, then the numbers that are known.
+  // HTCondor's own words, which users know, followed by the numbers that are known.
   std::string sentence = "Job has gone over memory limit";
   if (limit > 0) sentence += fmt::format(" of {} megabytes", limit / 1024);
   sentence += ".";
@@ -37,11 +37,11 @@ std::string of_disk(const EndFacts::Disk& disk) {
   return sentence + " Consider resubmitting with a higher request_disk.";
 }
 
-// The longest time between the ends of a job's main process and of its glue if the kernel, or a node's
-// shutdown, signals all processes of a container in any order. In an ordinary stop the container says goodbye
-// first.
+// The kernel, or a node's shutdown, may signal all processes of a container in any order. This is the longest
+// time that then lies between the end of a job's main process and the end of its glue. In an ordinary stop
+// glue says goodbye first.
 constexpr Milliseconds k_doubt{200};
-// How late a job may end by a signal that it was sent, if it saves its work first: HTCondor's default limit
+// How long after a signal a job may end by it, since it may save its work first: HTCondor's default limit
 // (MachineMaxVacateTime).
 constexpr std::chrono::minutes k_effect{10};
 
@@ -49,22 +49,24 @@ bool stops_containers(const ExitStatus& status) {
   return status.how == ExitStatus::How::signaled && (status.number == SIGTERM || status.number == SIGKILL);
 }
 
-// Whether the job was sent this signal, recently enough to have died of it. No process survives SIGKILL.
+// Whether the job got this signal recently enough to have died of it. No process survives SIGKILL.
 bool was_sent(const EndFacts& facts, int number) {
   const auto sent = facts.sent.find(number);
   if (sent == facts.sent.end() || sent->second > facts.exited_at) return false;
   return number == SIGKILL || facts.exited_at - sent->second <= k_effect;
 }
 
-// Whether HTCondor is ending the job, on the agent's request: then the job runs again, whatever its end.
+// Whether HTCondor is ending the job because the agent asked for that. Then the job runs again, however it
+// ends.
 bool vacates(const EndFacts& facts) {
   return std::ranges::any_of(facts.sent, [&](const auto& sent) {
     return facts.goodbye_at && sent.second >= *facts.goodbye_at && sent.second <= facts.exited_at;
   });
 }
 
-// A kernel with memory.oom.group, as Kubernetes sets it from 1.28 on, kills glue too; runtimes that do not
-// see that say Error, as for any SIGKILL. HTCondor counts what comes within a tenth of the limit.
+// With memory.oom.group, which Kubernetes sets from 1.28 on, the kernel kills glue too. Runtimes that do not
+// notice this report Error, as for any SIGKILL. Like HTCondor, this takes a use within a tenth of the limit
+// for the cause.
 bool container_died_of_memory(const EndFacts& facts) {
   if (!facts.container || facts.goodbye_at || facts.given_up) return false;
   if (facts.container->exit_code != k_killed) return false;
@@ -81,7 +83,7 @@ Verdict stopped() {
   return {Verdict::Kind::lost, {}, "the payload container was stopped from outside"};
 }
 
-// The verdict if the job's glue is gone. A job that SIGTERM had ended before was not killed for memory,
+// The verdict if the job's glue is gone. If SIGTERM had ended the job before, it was not killed for memory,
 // whatever the status says.
 Verdict gone(const EndFacts& facts, Time now) {
   const bool may_tell = !facts.exited || facts.exited->status.number == SIGKILL;
@@ -96,7 +98,7 @@ Verdict gone(const EndFacts& facts, Time now) {
   return {Verdict::Kind::lost, {}, std::move(why)};
 }
 
-// The verdict if the container may have ended too: its status decides.
+// The verdict if the container may have ended too. Then its status decides.
 Verdict in_doubt(const EndFacts& facts, Time now) {
   const ExitStatus& status = facts.exited->status;
   const bool counted = status.number == SIGKILL && facts.exited->oom_kills > 0;
@@ -121,7 +123,7 @@ Verdict verdict_of(const EndFacts& facts, Time now) {
   const bool killed = is_killed(status), sent = was_sent(facts, killed ? SIGKILL : status.number);
   if (killed && sent && facts.disk) return {Kind::out_of_disk, status, of_disk(*facts.disk)};
   if (stops_containers(status) && !sent && !vacates(facts)) return in_doubt(facts, now);
-  // A main process that is a shell reports its child's SIGKILL as exit code 137.
+  // If the main process is a shell, it reports its child's SIGKILL as exit code 137.
   if (killed && !sent && !facts.goodbye_at && facts.exited->oom_kills > 0) return memory(facts);
   return {Kind::ended, status, {}};
 }

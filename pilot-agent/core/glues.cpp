@@ -1,4 +1,4 @@
-// Glues come and go, and the pod's status tells what their containers run.
+// Glues that connect and go, and what the pod's status says their containers run.
 
 #include <csignal>
 
@@ -30,12 +30,12 @@ void Core::on_hello(GlueId glue, const std::string& name, const std::string& ins
          quoted(wrong));
     return act(DropGlue{glue});
   }
-  // One container has one glue: an older connection is dead, though its end has not been seen.
+  // One container has one glue. So an older connection is dead, even if its end has not been seen.
   if (container->glue != 0) {
     act(DropGlue{container->glue});
     part(*container, EventKind::lost, now);
   }
-  // This is another container than the last one that this agent has seen.
+  // This is not the container that the agent saw last.
   if (!instance.empty() && !container->last_instance.empty() && instance != container->last_instance)
     container->be_fresh();
   has_ended(*container);
@@ -52,11 +52,11 @@ void Core::on_hello(GlueId glue, const std::string& name, const std::string& ins
   settle(now);
 }
 
-// Why a Hello under a container's name is not of that container's glue; empty: nothing speaks against it.
+// Why a Hello with this container's name does not come from its glue; empty: nothing speaks against it.
 std::string Core::stranger(const Container& container, const std::string& instance) const {
   for (const Container& other : containers_) {
     if (other.last_instance.empty()) continue;
-    // If ids can be told at all, each payload container has one. A process in the pilot container has none.
+    // If ids are known at all, each payload container has one. A process in the pilot container has none.
     if (instance.empty()) return "the sender is in no payload container";
     if (&other != &container && instance == other.last_instance)
       return fmt::format("the sender is in container {}", other.name);
@@ -69,18 +69,18 @@ void Core::greet(Container& container, Time now) {
   if (auto* step = std::get_if<Switching>(&container.state)) {
     if (proven_by_goodbye(*step)) return step_done(container, EventKind::hello, now);
     // Before the API has answered, the kubelet may not have heard of this image, and after a crash the old
-    // image may start again. If ids cannot be told, the time from now on decides.
+    // image may start again. If ids are not known, the time from now on decides.
     if (step->proof == Switching::Proof::goodbye || container.instance.empty()) {
       step->proof = Switching::Proof::status;
       unsettle(container, now);
     }
-    // The status may have been faster.
+    // The status may have come before the Hello.
     return judge(container, EventKind::hello, now);
   }
   if (container.inherited) return begin(container, {}, std::nullopt, EventKind::hello, now);
   if (container.kind() == State::broken) return check_again(container, EventKind::hello, now);
-  // No patch is on its way, or the pod is not known yet: the container runs the same image again, on a fresh
-  // file system.
+  // No patch is on its way, or the pod is not known yet. So the container runs the same image again, on a
+  // fresh file system.
   if (container.settled() || !pod_known_) {
     const auto* absent = std::get_if<Absent>(&container.state);
     const bool first = absent != nullptr && absent->unborn;
@@ -96,7 +96,7 @@ void Core::on_goodbye(GlueId glue, Time now) {
   Container* container = find_glue(glue);
   if (container == nullptr) return;
   container->stopped = true;
-  if (Job* job = container->job()) {  // it may yet say how the job ended
+  if (Job* job = container->job()) {  // glue may still say how the job ended
     if (!job->goodbye()) job->end.goodbye_at = now;
     if (container->kind() == State::running && job->request.client != 0) act(Vacate{job->request.client});
     const auto* draining = std::get_if<Draining>(&container->state);
@@ -110,14 +110,14 @@ void Core::on_goodbye(GlueId glue, Time now) {
 
 void Core::on_glue_lost(GlueId glue, Time now) {
   Container* container = find_glue(glue);
-  if (container == nullptr) return;  // it said goodbye, or was replaced
+  if (container == nullptr) return;  // this glue said goodbye, or another one replaced it
   const bool expected = container->job() != nullptr && container->job()->goodbye();
   if (!expected) warn("event=glue_lost container={} state={}", container->name, name_of(container->kind()));
   part(*container, expected ? EventKind::goodbye : EventKind::lost, now);
   settle(now);
 }
 
-// Its glue is gone.
+// The container's glue is gone.
 void Core::part(Container& container, EventKind event, Time now) {
   container.glue = 0;
   container.instance.clear();
@@ -144,20 +144,20 @@ void Core::part(Container& container, EventKind event, Time now) {
         step.proof = Switching::Proof::status;
         unsettle(container, now);
       }
-      // The status may have been faster.
+      // The status may have come before the goodbye.
       if (event == EventKind::goodbye && container.shown_running && step.attempt != 0)
         judge(container, event, now);
       return;
     }
     case State::asking:
-      // Its answer, if it comes meanwhile, finds it there.
+      // If the registry answers meanwhile, the answer finds the request in the queue.
       queue_.push_front(std::move(std::get<Asking>(container.state).waiting));
       break;
     case State::idle:
     case State::reserved:
       break;
   }
-  // This agent has not ended the container: somebody else may have changed its image.
+  // This agent did not end the container. Somebody else may have changed its image.
   if (event == EventKind::goodbye) unsettle(container, now);
   become(container, Absent{now + policy_.calm}, event);
 }
@@ -199,7 +199,7 @@ void Core::look_at(Container& container, Time now) {
   if (container.kind() == State::running) kill_job(container, EventKind::status, now);
 }
 
-// Waits for the status to tell the digest of what runs.
+// Waits for the status to tell the digest of the image that runs.
 void Core::await_digest(Container& container, Time now) {
   const auto until_told = container.instance.empty() ? policy_.calm : std::chrono::seconds(0);
   container.learning_until = now + until_told + 3 * policy_.status_patience;
@@ -210,8 +210,8 @@ void Core::learn(const std::string& image, const std::string& admitted_image, co
   const auto admitted = ImageReference::parse(admitted_image);
   const auto shown = ImageReference::parse(kube::repository_of(status.image_id));
   const std::string digest = kube::digest_of(status.image_id);
-  // The status may show an image by another name that the node has for it, which the registry may not know.
-  // An image that is named by its digest has no other name.
+  // The status may show another name that the node has for the image, and the registry may not know that
+  // name. An image that is named by its digest has no other name.
   if (digest.empty() || !asked || !asked->digest.empty() || !admitted || !shown) return;
   if (shown->full_repository() != admitted->full_repository() &&
       shown->full_repository() != asked->full_repository())
@@ -231,11 +231,11 @@ bool Core::owes_first() const {
   return policy_.first == Policy::First::prove && !proven_ && pod_known_;
 }
 
-// Makes the test switch before the pilot's first job, so that no job bears the risk that the agent may not
-// switch images, or that the kubelet does not.
+// Makes the test switch before the pilot's first job. If the agent may not switch images, or the kubelet does
+// not, no job suffers from that.
 void Core::check_first(Time now) {
   if (!owes_first() || now < first_again_) return;
-  // A young pod's status does not name its images yet, and a new tag needs the digest.
+  // A young pod's status does not name the images yet, and a made-up tag needs the digest.
   if (home_.image_id.empty()) return;
   for (const Container& container : containers_)
     if (container.kind() == State::switching) return;

@@ -1,4 +1,4 @@
-// `apptainer run`: what an image runs by itself is asked of its registry, since a process in a container
+// `apptainer run`: the agent asks the registry what an image runs by itself, since a process in a container
 // cannot see its image's configuration.
 
 #include <algorithm>
@@ -14,7 +14,8 @@ namespace {
 constexpr std::size_t k_most_commands = 32;
 }
 
-// With the digest wherever it is known: that is the content the container has, and its answer never changes.
+// The image's name, with its digest if that is known. A digest means the content that the container has, and
+// the answer for it never changes.
 std::string Core::exact_name(const std::string& image) const {
   if (image == home_.image && !home_.digest.empty()) return home_.repository + "@" + home_.digest;
   const auto known = known_.find(image);
@@ -29,7 +30,7 @@ const registry::ImageCommand* Core::cached(std::string_view image) const {
   return found == commands_.end() ? nullptr : &found->second;
 }
 
-// Asks once for a request; one that is not a run needs no answer.
+// Asks the registry once for each request. A request that is not a `run` needs no answer.
 Core::Command Core::ask(Waiting& waiting, Time now) {
   const Request& request = waiting.request;
   if (request.verb != wire::Verb::run || request.any_image || !waiting.argv.empty()) return Command::known;
@@ -43,7 +44,7 @@ Core::Command Core::ask(Waiting& waiting, Time now) {
   return Command::asked;
 }
 
-// False if the request has failed.
+// Returns false if the request has failed.
 bool Core::take_command(Waiting& waiting, const registry::ImageCommand& command) {
   const Request& request = waiting.request;
   auto argv = registry::command_line(command, request.arguments);
@@ -70,7 +71,7 @@ Waiting* Core::find_waiting(ClientId client) {
 void Core::drop_waiting(ClientId client, EventKind event) {
   std::erase_if(queue_, [client](const Waiting& waiting) { return waiting.request.client == client; });
   for (Container& container : containers_) {
-    // The switch goes on: the next job may want that image, and to stop half-way would gain nothing.
+    // The switch goes on: the next job may want that image, and stopping half-way would gain nothing.
     if (auto* step = std::get_if<Switching>(&container.state))
       if (step->waiting && step->waiting->request.client == client) step->waiting.reset();
     if (const auto* asking = std::get_if<Asking>(&container.state))

@@ -1,5 +1,5 @@
-// Jobs of pilot jobs: a job that is itself a pilot has its own jobs run in further payload containers of this
-// pod.
+// Jobs of pilot jobs. A pilot job is a job that is itself a pilot: its own jobs run in further payload
+// containers of this pod.
 
 #include <algorithm>
 
@@ -32,7 +32,8 @@ std::optional<Core::Pilot> Core::pilot_of(JobId id) const {
   return Pilot{id, found->job()->request};
 }
 
-// A pilot job has the pod's payload containers for itself, so no other job will free one later.
+// Whether the pilot job's own job can get a container. A pilot job has the pod's payload containers for
+// itself, so no other job will free one later.
 Result<void> Core::check_inner(const Request& request) const {
   const auto is_outer = [&](const Container& container) {
     return container.kind() == State::running && container.job()->id == request.outer;
@@ -68,8 +69,8 @@ void Core::end_inner(JobId outer, Time now) {
                  "the pilot job that asked has ended");
 }
 
-// Called when a job of a pilot job is over. If the pilot job's own end waited for it as the last, that end is
-// told now.
+// Called when a job of a pilot job is over. If it was the last one that the pilot job's end waited for, that
+// end is told now.
 void Core::release_outer(JobId outer, Time now) {
   if (outer == 0 || has_inner(outer)) return;
   for (Container& container : containers_) {

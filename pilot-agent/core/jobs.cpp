@@ -1,4 +1,4 @@
-// The jobs in the payload containers: under way, and on their way out.
+// The jobs in the payload containers, while they run and while they end.
 
 #include <algorithm>
 #include <csignal>
@@ -13,7 +13,7 @@ void Core::on_started(GlueId glue, JobId id, int pid, Time now) {
   const Container* container = find_job(glue, id);
   if (container == nullptr) return;
   failures_ = 0;
-  forget_left(container->job()->request.uid);  // glue has cleared before
+  forget_left(container->job()->request.uid);  // glue cleared this before the launch
   note("event=started job={} container={} pid={} ms={:.1f}", word(container->job()->request.job),
        container->name, pid, std::chrono::duration<double, std::milli>(now - container->last_used).count());
 }
@@ -28,12 +28,12 @@ void Core::on_beat(GlueId glue, const wire::Beat& beat, Time now) {
   const Request& request = job->request;
   const bool over_disk = request.disk_kib > 0 && beat.disk_kib > request.disk_kib;
   if (!over_disk || container->kind() != State::running || job->goodbye() || request.client == 0) return;
-  // Held once nothing of it is left.
+  // The job is put on hold once nothing of it is left.
   job->end.disk = {beat.disk_kib, beat.disk_complete, request.disk_kib, request.request_disk_kib};
   kill_job(*container, EventKind::gone, now);
 }
 
-// From here on, how the job ended is known, whatever becomes of its glue.
+// From here on it is known how the job ended, whatever happens to its glue.
 void Core::on_exited(GlueId glue, const wire::Exited& exited, Time now) {
   Container* container = find_job(glue, exited.job);
   if (container == nullptr || container->job()->end.exited) return;
@@ -64,7 +64,7 @@ void Core::kill_job(Container& container, EventKind event, Time now) {
 void Core::on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now) {
   Container* container = find_job(glue, ended.job);
   if (container == nullptr) return;
-  // For a main process that cannot be killed there was no Exited before.
+  // If the main process cannot be killed, no Exited came before.
   on_exited(glue, wire::Exited{ended.job, ended.status, ended.ended_ns, 0, 0, 0}, now);
   Job& job = *container->job();
   if (job.clears)
@@ -89,16 +89,16 @@ void Core::on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now) {
   const Verdict verdict = verdict_on(job, now);
   if (verdict.kind != Verdict::Kind::open || job.request.client == 0 || finishing_)
     finish_job(*container, EventKind::ended, now);
-  else  // until it is known whether its container goes away
+  else  // wait until it is known whether its container goes away
     become(*container, Draining{std::move(job), true, verdict.until, false}, EventKind::ended);
   settle(now);
 }
 
-// Finishes a job of which nothing is left, and whose verdict is known.
+// Finishes a job when nothing of it is left and its verdict is known.
 void Core::finish_job(Container& container, EventKind event, Time now) {
   const bool waited = std::get<Draining>(container.state).meant;
   if (!waited && !container.job()->goodbye() && !finishing_ && has_inner(container.job()->id)) {
-    // The pilot job has ended by itself. Its end is told when nothing of its own jobs is left either.
+    // The pilot job has ended by itself. Its end is told when nothing of its own jobs is left.
     Draining draining{std::move(*container.job()), true, now + policy_.ending_patience, true};
     return become(container, std::move(draining), event);
   }
@@ -146,7 +146,7 @@ void Core::tell_end(const Request& request, const EndFacts& facts, const wire::R
     }
     case Verdict::Kind::lost:
       return fail(request, wire::Fault::infrastructure, verdict.sentence);
-    case Verdict::Kind::open:  // the pilot ends, and nobody will know
+    case Verdict::Kind::open:  // the pilot ends before it is known
       return fail(request, wire::Fault::infrastructure, "the pilot is ending");
   }
 }
@@ -157,7 +157,7 @@ void Core::on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time 
   const Job job = std::move(*container->job());
   end_visits(job);
   container->last_used = now;
-  // Glue may be able to clear up in a fresh container what it cannot clear up in this one.
+  // In a fresh container glue may be able to clear up what it cannot clear up in this one.
   if (job.clears) {
     container->spoiled = container->unclean = true;
     left_.push_back(*job.clears);
@@ -188,7 +188,8 @@ void Core::check_job(Container& container, Time now) {
   act(SendBeat{container.glue, pulse.number});
 }
 
-// Glue does not answer: it is stopped, or caught in the kernel. Its container is made anew.
+// Gives up a glue that does not answer, since it is stopped or hangs in the kernel. Its container is made
+// anew.
 void Core::give_up_glue(Container& container, std::string_view why, Time now) {
   warn("event=glue_wedged container={} job={} reason=\"glue {}\"", container.name,
        word(container.job()->request.job), why);

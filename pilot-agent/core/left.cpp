@@ -1,5 +1,5 @@
-// What jobs have left in the places that the pod's containers share, where their glue was killed or had no
-// time.
+// What jobs have left in the places that the pod's containers share, because their glue was killed or had no
+// time to remove it.
 
 #include <algorithm>
 
@@ -8,8 +8,8 @@
 namespace glidepod::agent {
 
 namespace {
-// Whether the container is for a job of this user, launched or about to be; clearing up for another job does
-// not count.
+// Whether the container is for a job of this user, which runs or is about to be launched. A container that
+// only clears up for another job does not count.
 bool is_for(const Container& container, uid_t uid) {
   if (const Job* job = container.job()) return job->request.uid == uid;
   if (const auto* reserved = std::get_if<Reserved>(&container.state)) return reserved->request.uid == uid;
@@ -31,8 +31,8 @@ std::set<User> Core::users() const {
   return users;
 }
 
-// Notes what a job may have left. Its processes exist until the container has ended, which the next
-// container's Hello tells.
+// Notes that a job may have left something. Its processes live until its container has ended; the next Hello
+// in that place tells this.
 void Core::leaves(const Container& container, const Request& request) {
   std::erase_if(left_, [&](const Left& left) {
     return left.user.uid == request.uid && (left.ended || left.container == container.name);
@@ -40,7 +40,7 @@ void Core::leaves(const Container& container, const Request& request) {
   left_.push_back({{request.uid, request.gid}, container.name, false});
 }
 
-// Forgets what a user has left, except in a container that has not ended: its processes may yet write.
+// Forgets what a user has left, except in a container that has not ended: processes there may still write.
 void Core::forget_left(uid_t uid) {
   std::erase_if(left_, [uid](const Left& left) { return left.user.uid == uid && left.ended; });
 }
@@ -50,14 +50,14 @@ void Core::has_ended(const Container& container) {
     if (left.container == container.name) left.ended = true;
 }
 
-// Whether a container may still run in which an earlier agent had a job.
+// Whether some container may still run in which an earlier agent had a job.
 bool Core::has_inherited() const {
   return !pod_known_ || std::ranges::any_of(containers_, &Container::inherited);
 }
 
 bool Core::is_clearing(uid_t uid) const {
-  // A glue goes on clearing up when its agent is killed. So this lasts until its container has ended, or has
-  // had the time for it.
+  // A glue goes on clearing up when its agent is killed. So the user counts until that glue's container has
+  // ended, or has had enough time.
   const auto by_earlier = [uid](const Left& left) {
     return left.user.uid == uid && left.user.clearing && left.container.empty() && !left.ended;
   };
@@ -67,8 +67,8 @@ bool Core::is_clearing(uid_t uid) const {
   });
 }
 
-// Has an idle glue clear up. A glue that failed is not asked again before its container is made anew. For a
-// user who is about to have a job, the launch clears up.
+// Has an idle glue clear up. A glue that failed at this is not asked again before its container is made anew.
+// For a user who is about to have a job, the launch clears up.
 void Core::clear_left(Time now) {
   const bool inherited = has_inherited();
   std::erase_if(left_, [&](Left& left) {

@@ -7,9 +7,9 @@ namespace glidepod::agent {
 
 namespace {
 
-constexpr double k_fades = 0.995;    // what a job leaves of the weight of those before it
-constexpr double k_queued = 10;      // what the queues want, in jobs that ran here just now
-constexpr double k_trouble = 0.005;  // of all weight: what a renewal must be worth
+constexpr double k_fades = 0.995;  // each new job multiplies the weights of all before it by this
+constexpr double k_queued = 10;    // waiting jobs together weigh as much as this many jobs that just ran here
+constexpr double k_trouble = 0.005;  // a renewal must be worth this share of all weight
 
 bool serves(const Free& one, const Lately::One& wanted) {
   return one.ready && one.image == wanted.image && (one.owner.empty() || one.owner == wanted.owner);
@@ -24,7 +24,7 @@ std::vector<int> served(std::span<const Lately::One> lately, std::span<const Fre
   return result;
 }
 
-// The worth of the last of so many containers of one image.
+// What the last of `count` containers of one image is worth.
 double worth(const Lately::One& wanted, int count) {
   return std::ldexp(wanted.weight, -count);
 }
@@ -36,7 +36,7 @@ double loss(std::span<const Lately::One> lately, const std::vector<int>& counts,
   return result;
 }
 
-// The worth of a container of this image beside the others, if it takes the place of one of them.
+// What a container of this image is worth beside the others. It may take the place of one of them.
 double gain(std::span<const Lately::One> lately, const std::vector<int>& counts, const std::string& image,
             const Free* instead_of) {
   double result = 0;

@@ -11,8 +11,8 @@
 
 namespace glidepod::agent {
 
-// What this pilot ran lately: how often which image for whom, where each further job makes all before it
-// count a little less. Bounded, whatever is asked for.
+// What this pilot ran lately: a weight for each image and owner. Each new job makes all jobs before it weigh
+// a little less. The size is bounded, whatever jobs ask for.
 class Lately {
  public:
   static constexpr std::size_t k_most = 128;
@@ -28,16 +28,16 @@ class Lately {
   std::vector<One> all_;
 };
 
-// The same with what the queues want, for whoever comes: in all that weighs as much as ten jobs, so that it
-// leads a pilot that has run little, and turns one that has run something else.
+// Lately with the images of waiting jobs added, for any owner. All added images together weigh as much as ten
+// jobs. So they decide for a pilot that has run little, and slowly turn one that has run something else.
 std::vector<Lately::One> with_queued(std::span<const Lately::One> lately,
                                      std::span<const kube::LikelyImage> queued);
 
 // An idle container as the next job would find it.
 struct Free {
   std::string image;
-  std::string owner;   // whose jobs alone it may have; empty: anybody's
-  bool ready = false;  // it may have a job as it is
+  std::string owner;   // the only owner whose jobs may use it; empty: any owner
+  bool ready = false;  // it can take a job as it is
   bool stays = false;  // it is being made ready, and counts as what it will be
 };
 
@@ -47,13 +47,15 @@ struct Renewal {
   std::string image;
 };
 
-// What is worth most, by how likely it is that the next job finds a container of its image that it may have:
-// by Lately, where each further container of an image counts half of the one before. None where nothing is
-// worth the trouble, so that it comes to rest. An image that may not be had is not proposed.
+// The renewal that helps most: the one after which the next job most likely finds a container of its image
+// that it may use. `lately` says how likely each image is, and each further container of an image counts half
+// of the one before. None if no renewal is worth the work, so that the containers come to rest. may_have:
+// whether an image may be proposed.
 std::optional<Renewal> likeliest(std::span<const Lately::One> lately, std::span<const Free> free,
                                  const std::function<bool(const std::string&)>& may_have);
 
-// The one whose loss matters least, for a job that finds none; free is not empty.
+// The index of the container whose loss matters least, for a job that finds no container of its image. `free`
+// must not be empty.
 std::size_t least_wanted(std::span<const Lately::One> lately, std::span<const Free> free);
 
 }  // namespace glidepod::agent

@@ -1,4 +1,4 @@
-// Jobs whose glue vanished: what the pod's status says of that container tells why.
+// Jobs whose glue is gone. What the pod's status says of the container tells why.
 
 #include <algorithm>
 #include <csignal>
@@ -11,7 +11,7 @@ namespace glidepod::agent {
 
 using kube::ContainerStatus;
 
-// Keeps the job of a glue that is gone, until the pod's status tells why.
+// Keeps the job of a glue that is gone until the pod's status tells why.
 void Core::lose_job(Container& container, EventKind event, Time now) {
   const auto* draining = std::get_if<Draining>(&container.state);
   const bool clean = draining != nullptr && draining->ended;
@@ -25,8 +25,8 @@ void Core::lose_job(Container& container, EventKind event, Time now) {
   if (job.request.client != 0 && verdict_on(job, now).kind != Verdict::Kind::open) {
     conclude(job, now);
   } else if (job.request.client != 0) {
-    // The job's container is known by its id in the status, as the last one as soon as the kubelet has
-    // noticed its end.
+    // The status tells the job's container by its id. As soon as the kubelet has noticed its end, it shows it
+    // as the last terminated one.
     const std::int64_t restarts = container.status ? container.status->restart_count : 0;
     EndFacts end = job.end;
     end.request_mib = job.request.memory_mib;
@@ -50,7 +50,7 @@ bool is_end_of(const std::optional<kube::Termination>& end, std::string_view ins
   return end && is_of({.container_id = end->container_id}, instance);
 }
 
-// How that container ended. Where its id is not known, the next end that the status shows is taken for it.
+// How that container ended. If its id is not known, the next end that the status shows is taken for it.
 const kube::Termination* end_of(const ContainerStatus& status, std::string_view instance,
                                 std::int64_t restarts) {
   if (instance.empty()) {

@@ -65,11 +65,11 @@ Switching::Proof proof_for(const Container& container) {
 
 Check check(const Container& container, const ContainerStatus& status, const Home& home) {
   if (shows_image(status, container.admitted)) return Check::as_told;
-  // Whatever ran before: where somebody else ended a container, the kubelet may be one image behind.
+  // This holds whatever ran before: if somebody else ended a container, the kubelet may be one image behind.
   if (shows_home(status, home)) return container.told_image.empty() ? Check::as_told : Check::doubtful;
   if (container.earlier.empty()) return Check::unknown;
   if (container.earlier != status.image_id) return Check::as_told;
-  // A name may well be another one of the content before; another digest cannot.
+  // A name may be another name of the content before; another digest cannot.
   const auto wanted = ImageReference::parse(container.admitted);
   const bool told = wanted && !wanted->digest.empty() && !kube::digest_of(status.image_id).empty();
   return told ? Check::doubtful : Check::unknown;

@@ -1,5 +1,5 @@
-// Images that are pulled beside the pod: who is asked, what the answers mean, and for how long they are
-// waited for.
+// Images that are pulled beside the pod: which ones the agent asks for, what the answers mean, and how long
+// it waits for them.
 
 #include "pilot-agent/core/pulls.hpp"
 
@@ -14,13 +14,13 @@ using kube::PulledImage;
 using kube::WantedImage;
 
 namespace {
-// After a question that nobody answered, no other is asked for so long: jobs go on at once.
+// After a question without answer, the agent asks nothing for this time, so that jobs go on at once.
 constexpr std::chrono::seconds k_quiet{60};
 
 std::chrono::seconds answer_time(const Policy& policy) {
   return std::min(policy.puller_answer, policy.bind_deadline / 4);
 }
-// The rest of a request's time is left for a container to pull the image.
+// The time for a pull beside the pod. In the rest of a request's time a container can still pull the image.
 std::chrono::seconds pull_time(const Policy& policy) {
   return policy.bind_deadline * 3 / 4;
 }
@@ -181,7 +181,7 @@ std::optional<Want> Pulls::to_tell(Time now) {
 
 void Pulls::refused(const kube::Failure& failure, Time now) {
   in_flight_ = false;
-  // Without an answer from the API, either text may stand in the annotation.
+  // If the API did not answer, the annotation may have the old or the new text.
   if (failure.rejected())
     posted_ = std::exchange(before_, {});
   else

@@ -19,25 +19,25 @@
 
 namespace glidepod::agent {
 
-// The images that somebody else is asked to have pulled beside the pod, so that no payload container waits
-// for one. pilot-agent/README.md has the states and the rules.
+// Images that the provisioner is asked to pull beside the pod, so that no payload container waits for a pull.
+// pilot-agent/README.md has the states and the rules.
 enum class PullState : std::uint8_t {
-  none,     // nobody wants it, or it is on the node
-  asked,    // it is asked for; nobody has answered
-  pulling,  // somebody is at it
+  none,     // no request wants the image, or it is on the node
+  asked,    // the agent has asked for it; there is no answer yet
+  pulling,  // a puller pulls it
   failing,  // the kubelet has told of trouble that may pass
-  silent,   // there is no answer, or no help: a container pulls it, as without pullers
+  silent,   // no answer or no help came: a payload container pulls it, as without pullers
 };
 constexpr std::size_t k_pull_states = 5;
 enum class PullEvent : std::uint8_t {
-  wanted,    // a request waits for it
-  pulling,   // the answers
-  ready,     //
-  trouble,   // the kubelet cannot pull it
-  lost,      // nobody will
-  refused,   // the API did not take the question
-  time,      // a limit has passed
-  unwanted,  // no request waits any more
+  wanted,    // a request waits for the image
+  pulling,   // answer: a puller pulls it
+  ready,     // answer: it is on the node
+  trouble,   // answer: the kubelet cannot pull it
+  lost,      // answer: nobody will pull it
+  refused,   // the API did not take the annotation
+  time,      // a deadline has passed
+  unwanted,  // no request waits for it any more
 };
 constexpr std::size_t k_pull_events = 8;
 std::string_view name_of(PullState state);
@@ -49,40 +49,40 @@ struct PullTransition {
   PullState to;
   friend bool operator==(const PullTransition&, const PullTransition&) = default;
 };
-// All that there are, as pilot-agent/README.md has them.
+// All transitions, as pilot-agent/README.md has them.
 std::span<const PullTransition> pull_transitions();
 
 class Pulls {
  public:
   explicit Pulls(Policy policy) : policy_(std::move(policy)) {}
 
-  // What an earlier agent of this pod has left in the annotation.
+  // wanted: what an earlier agent of this pod has left in the annotation.
   void begin(std::string_view wanted, Credentials credentials);
-  // Whether a container may be switched to this image now. Where it may not, the image is asked for, by the
-  // name that is to be pulled.
+  // Whether a container may be switched to this image now. If not, the agent asks for the image. name: the
+  // name to pull it by.
   bool may_switch(const std::string& image, const std::string& name, Time now);
-  // A container was seen to run it; a container could not have it.
+  // seen(): a container runs this image. missed(): a container could not get it.
   void seen(const std::string& image);
   void missed(const std::string& image) { on_node_.erase(image); }
-  // The answers, as the pod's annotation has them.
+  // text: the answers, as the pod's annotation has them.
   void told(std::string_view text, Time now);
   void on_time(Time now);
   void keep_only(const std::set<std::string, std::less<>>& images);
   void patched() { in_flight_ = false; }
   void refused(const kube::Failure& failure, Time now);
 
-  // What the annotation is to say; nothing if it says so, or is being written.
+  // The new text of the annotation; nothing if the annotation has it already, or is being written.
   std::optional<Want> to_tell(Time now);
-  // Images that nobody will get, and why; each once.
+  // Images that cannot be pulled, and why. Each is returned once.
   struct Verdict {
     std::string image;
     wire::Fault fault = wire::Fault::user;
     std::string message;
-    bool counts = false;  // as of Trouble
+    bool counts = false;  // as in Trouble
   };
   std::vector<Verdict> take_verdicts() { return std::exchange(verdicts_, {}); }
   std::vector<Note> take_notes() { return std::exchange(notes_, {}); }
-  // Whether an answer is awaited, so that the pod has to be watched.
+  // Whether the agent awaits an answer, so that it has to watch the pod.
   bool waiting() const;
   std::optional<Time> next_deadline() const;
   struct Pull {
@@ -108,15 +108,15 @@ class Pulls {
   // A question that stands in the annotation.
   struct Posted {
     kube::WantedImage wanted;
-    bool ready = false;  // and need not be taken out at once
+    bool ready = false;  // the image is on the node, and the question need not go at once
   };
   Policy policy_;
   Credentials credentials_ = Credentials::none;
   std::map<std::string, Pull, std::less<>> pulls_;
   std::set<std::string, std::less<>> on_node_;
-  std::vector<Posted> posted_, before_;  // as of the patch under way, and before it
+  std::vector<Posted> posted_, before_;  // the questions with the patch under way, and before it
   bool in_flight_ = false;
-  Time quiet_until_{};  // nobody answers: nothing is asked until then
+  Time quiet_until_{};  // after a question without answer, the agent asks nothing until then
   std::uint64_t last_ask_ = 0;
   std::vector<Verdict> verdicts_;
   std::vector<Note> notes_;

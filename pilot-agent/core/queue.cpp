@@ -23,7 +23,7 @@ namespace {
 bool is_reserved_for(const Container& container, const Request& request) {
   const auto* reserved = std::get_if<Reserved>(&container.state);
   if (reserved == nullptr) return false;
-  // At the test the job's ad may not have been there yet, so the owner may be known better now.
+  // During the test the job's ad may not have been there yet. So the owner may be known better now.
   const Request& by = reserved->request;
   const bool for_owner = container.owner.empty() || container.owner == request.owner;
   // Each job of a pilot job has a user of its own, from its launch on.
@@ -43,7 +43,7 @@ bool Core::has_reserved_for(const Request& request) const {
                              [&](const Container& container) { return is_reserved_for(container, request); });
 }
 
-// A slot has one job at a time: one that asks for something else has given up the job that it had tested.
+// A slot has one job at a time. If it asks for something else, it has given up the job that it had tested.
 void Core::free_reservations(const Request& request) {
   if (request.any_image || request.outer != 0) return;
   for (Container& container : containers_) {
@@ -55,8 +55,8 @@ void Core::free_reservations(const Request& request) {
   }
 }
 
-// The image that the request's container is to have, in the words of Container::image. A job that asks for
-// the pilot's own image gets the home image.
+// The image that the request's container is to have, in the form of Container::image. A job that asks for the
+// pilot's own image gets the home image.
 std::string Core::goal_of(const Request& request) const {
   const bool home = request.image == home_.image || home_names_.contains(request.image);
   return request.any_image || home ? std::string() : request.image;
@@ -68,7 +68,7 @@ Container* Core::warm_for(const Request& request) {
     if (container.kind() != State::idle || container.spoiled || container.inherited) continue;
     if (container.image != goal_of(request)) continue;
     if (!container.owner.empty() && container.owner != request.owner) continue;
-    // A container that the kubelet may yet stop is better than none.
+    // A container that the kubelet may still stop is better than none.
     if (found == nullptr || (container.settled() && !found->settled())) found = &container;
   }
   return found;
@@ -82,7 +82,7 @@ Container* Core::coldest(State state) {
   return found;
 }
 
-// The container for a pilot job, which needs little itself: its own jobs are to have the larger containers.
+// The container for a pilot job. It needs little itself, and its own jobs are to have the larger containers.
 Container* Core::smallest_idle() {
   const auto memory = [](const Container& container) {
     return container.memory_limit_kib > 0 ? container.memory_limit_kib : INT64_MAX;
@@ -108,7 +108,7 @@ Container* Core::for_probe() {
 // Finds a container for the request; false if the request has to wait.
 bool Core::place(Waiting& waiting, Time now) {
   const Request& request = waiting.request;
-  // Before that, an earlier agent may have had somebody's job in any of them.
+  // Until the pod is known, an earlier agent may have had somebody's job in any container.
   if (!pod_known_) return false;
   if (is_clearing(request.uid)) return false;
   if (request.any_image) {
@@ -150,7 +150,7 @@ bool Core::place(Waiting& waiting, Time now) {
     waiting.beside = true;
     return false;
   }
-  // Nobody has pulled the image beside the pod: a container pulls it.
+  // If nobody has pulled the image beside the pod, a container pulls it.
   if (pulls_.all().contains(goal_of(request))) waiting.beside = false;
   Container* container = request.pilot ? smallest_idle() : least_wanted_idle();
   if (container == nullptr) container = coldest(State::broken);
@@ -166,11 +166,11 @@ bool Core::place(Waiting& waiting, Time now) {
   return true;
 }
 
-// Gives the request its container, which has the wanted image.
+// Gives the request its container, which has the wanted image by now.
 void Core::ready(Container& container, Waiting waiting, std::string_view how, microseconds before,
                  EventKind event, Time now) {
   if (event != EventKind::known) {
-    // Another container is being resized, and this one does not have its size yet.
+    // If another container is being resized, this one has to wait for its size.
     const bool small = too_small(container, waiting.request);
     const bool unlike = small || container.size.limit != waiting.request.slot_size;
     const bool later = unlike && fit_of(container, waiting.request) == Fit::wait;

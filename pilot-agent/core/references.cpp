@@ -1,4 +1,4 @@
-// What is patched: the name of an image, so that the kubelet starts it at once and starts the right one.
+// The image names that the agent patches: the kubelet must start them at once, and start the right image.
 
 #include "lib/kube/image_reference.hpp"
 #include "pilot-agent/core/core.hpp"
@@ -9,7 +9,7 @@ namespace glidepod::agent {
 using kube::ImageReference;
 
 namespace {
-// A name with a tag that was never used before. The kubelet then sees another image string, and restarts the
+// A name with a tag that was never used before. To the kubelet this is a new image string. So it restarts the
 // container without the pause that it makes for a string that it has seen fail or end. Only the digest
 // decides what runs.
 std::string with_nonce(std::string_view repository, std::string_view nonce, std::string_view digest) {
@@ -21,8 +21,8 @@ std::string Core::nonce() {
   return fmt::format("{}-{}", policy_.nonce_prefix, ++last_nonce_);
 }
 
-// Admission that leaves only the digest makes all names of one content the same. The next start by that name
-// then waits for the kubelet's back-off, and that is no failure.
+// If admission leaves only the digest, all names of one content become the same. The next start by that name
+// then waits for the kubelet's back-off, which is no failure.
 void Core::look_at_names(const Container& container, const std::string& reference,
                          const std::string& admitted) {
   const auto asked = ImageReference::parse(reference), got = ImageReference::parse(admitted);
@@ -43,8 +43,8 @@ void Core::look_at_home(const kube::Pod& pod) {
   home_.digest = kube::digest_of(status->image_id);
 }
 
-// Whether the image may be the pilot's own content by another name: it was seen to be, or it is of the same
-// repository. By its content such a container cannot be told from one that the kubelet started before it
+// Whether the image may be another name of the pilot's own content: it was seen to be, or it has the same
+// repository. The content of such a container does not tell whether the kubelet started it before or after it
 // heard of the patch.
 bool Core::may_be_home(const std::string& image) const {
   if (like_home_.contains(image)) return true;
@@ -59,8 +59,8 @@ std::string Core::home_reference() {
   return with_nonce(home_.repository, nonce(), home_.digest);
 }
 
-// The name to patch. None if the container can only get the image by way of another one: the pod has the
-// image's name already, and no other name is known for it.
+// The name to patch. None if the pod has the image's name already and no other name for it is known: then the
+// container must get another image in between.
 std::optional<std::string> Core::reference_for(const Container& container, const std::string& image) {
   const auto known = known_.find(image);
   if (known != known_.end()) return with_nonce(known->second.repository, nonce(), known->second.digest);

@@ -1,6 +1,6 @@
-// A payload container gets the size of its job's slot before the job begins, where the cluster serves that.
-// The image stays as it is until the kubelet has shown the size: of an image and a size that come together it
-// loses the size (kubernetes#127356).
+// A payload container gets the size of its job's slot before the job begins, if the cluster serves that. The
+// image stays as it is until the kubelet has shown the size: if an image and a size come together, the
+// kubelet loses the size (kubernetes#127356).
 
 #include <algorithm>
 
@@ -30,15 +30,15 @@ void Core::no_resizes(const std::string& why) {
 std::vector<Sizeable> Core::sizeables() const {
   std::vector<Sizeable> result;
   for (const Container& container : containers_) {
-    // It is not known what is left in a spoiled container.
+    // Nobody knows what is left in a spoiled container.
     const bool idle = container.kind() == State::idle && container.glue != 0 && !container.spoiled;
     result.push_back({container.name, container.size, idle, 0});
   }
   return result;
 }
 
-// Whether the container has less memory than the slot, so that its job would be held for using what it may
-// use. The size that the pod was made with always counts as enough.
+// Whether the container has less memory than the slot. Then its job would be held for using memory that it
+// may use. The size that the pod was made with always counts as enough.
 bool Core::too_small(const Container& container, const Request& request) const {
   if (!policy_.resize || request.any_image || request.slot_size.memory == 0) return false;
   std::int64_t least = 0;
@@ -64,7 +64,7 @@ Core::Fit Core::fit_of(const Container& container, const Request& request) {
   return too_small(container, request) ? Fit::too_small : Fit::fits;
 }
 
-// For a container that has the image: whether the request has been placed; nothing if its size does not
+// For a container that has the image. Whether the request has been placed; nothing if the size does not
 // matter.
 std::optional<bool> Core::place_sized(Container& container, Waiting& waiting, const std::string& how,
                                       std::chrono::microseconds before, Time now) {
@@ -107,7 +107,7 @@ void Core::begin_sizing(Container& container, Time now) {
   const Amount slot = step.waiting->request.slot_size;
   sizing_ = Sizing{container.name, slot, now + policy_.resize_patience / 3, now + policy_.resize_patience};
   container.last_used = now;
-  // The kernel would kill for a limit below the memory in use.
+  // If a limit were below the memory in use, the kernel would kill processes.
   for (const Container& one : containers_) {
     const bool is_it = one.name == container.name;
     if (one.glue == 0 || (!is_it && one.kind() != State::idle)) continue;
@@ -116,7 +116,7 @@ void Core::begin_sizing(Container& container, Time now) {
   }
 }
 
-// Whether it was the answer to one of the questions.
+// Whether the beat was the answer to one of the questions.
 bool Core::take_used(const Container& container, const wire::Beat& beat, Time now) {
   if (!sizing_) return false;
   const auto question = sizing_->questions.find(beat.number);
@@ -127,14 +127,14 @@ bool Core::take_used(const Container& container, const wire::Beat& beat, Time no
   return true;
 }
 
-// Goes on once all glues have answered, or are gone.
+// Goes on once all glues have answered or are gone.
 void Core::ask_sizes(Time now) {
   if (!sizing_ || sizing_->attempt != 0 || !sizing_->questions.empty()) return;
   std::vector<Sizeable> all = sizeables();
   for (Sizeable& one : all) {
     const auto used = sizing_->used_kib.find(one.name);
     if (used != sizing_->used_kib.end()) one.used_kib = used->second;
-    // If the memory in use is not known, no limit is lowered.
+    // If the container's memory in use is not known, its limit is not lowered.
     if (one.used_kib == 0) one.idle = false;
     if (one.used_kib == 0 && one.name == sizing_->container)
       return end_sizing("glue cannot tell how much memory is in use", EventKind::answered, now);
@@ -154,7 +154,7 @@ void Core::ask_round(std::vector<SizeChange> changes, EventKind event, Time now)
   if (changes.empty()) {
     const SizeChange own{sizing_->container, {{}, sizing_->slot}};
     if (in_force(own)) return end_sizing({}, event, now);
-    // This resize was asked for before, and the kubelet may be about to do it.
+    // This resize was asked for before, and the kubelet may do it any moment.
     sizing_->answered = true;
     sizing_->asked = {own};
     return;
@@ -182,7 +182,7 @@ void Core::on_resized(std::uint64_t attempt, const kube::Pod& pod, Time now) {
     }
   }
   on_pod(pod, now);
-  // The status may have been faster.
+  // The status may have come before the answer.
   check_sizing(EventKind::answered, now);
   settle(now);
 }
@@ -206,7 +206,7 @@ bool Core::in_force(const SizeChange& change) const {
   return found->size.limit == change.size.limit && found->status->size.limit == change.size.limit;
 }
 
-// Runs before the statuses of this pod are looked at.
+// Takes the sizes of a newly seen pod, before the core looks at the containers' statuses.
 void Core::see_sizes(const kube::Pod& pod) {
   pending_resize_ = pod.pending_resize;
   observed_generation_ = pod.observed_generation;
@@ -220,7 +220,7 @@ void Core::see_sizes(const kube::Pod& pod) {
 
 void Core::check_sizing(EventKind event, Time now) {
   if (sizing_ && sizing_->attempt == 0 && now >= sizing_->answers_by) {
-    // For a glue that does not answer, no limit is lowered.
+    // The limit of a container whose glue does not answer is not lowered.
     const bool deaf = std::ranges::any_of(
         sizing_->questions, [this](const auto& asked) { return asked.second == sizing_->container; });
     if (deaf) return end_sizing(k_deaf, event, now);
@@ -251,7 +251,7 @@ void Core::check_sizing(EventKind event, Time now) {
   for (Container& container : containers_) container.asked_memory = 0;
 }
 
-// A resize that was asked for and is not in force may still come.
+// Leaves the resize. If it was asked for and is not in force, it may still happen.
 void Core::leave_sizing(Time now) {
   if (!sizing_) return;
   const Sizing left = *std::exchange(sizing_, std::nullopt);
@@ -260,7 +260,7 @@ void Core::leave_sizing(Time now) {
   sizes_can_show_ = left.answered && !left.doubtful;
 }
 
-// The container goes on to the request that it was found for.
+// Ends the resize. The container goes on to the request that it was found for.
 void Core::end_sizing(std::string_view trouble, EventKind event, Time now) {
   Container& container = *find(sizing_->container);
   if (trouble.empty())
@@ -272,12 +272,12 @@ void Core::end_sizing(std::string_view trouble, EventKind event, Time now) {
     warn("event=not_resized container={} reason={}", container.name, quoted(std::string(trouble)));
   }
   auto& step = std::get<Switching>(container.state);
-  // The glue is being stopped: its container is made anew, and then gets its size.
+  // A glue that does not answer is made anew with its container, which then gets its size.
   const bool deaf = trouble == k_deaf;
   if (!deaf && step.waiting && too_small(container, step.waiting->request))
     return fail_switch(container, wire::Fault::infrastructure, std::string(k_too_small), State::idle, event,
                        now);
-  // Likewise where it has turned out to run something else.
+  // The same if the container has turned out to run something else.
   if (deaf || container.spoiled) step.how.clear();
   if (step.how.empty()) return next_step(container, step, now);
   if (!step.waiting) return become(container, Idle{}, event);

@@ -1,4 +1,4 @@
-// Who is let in beside a running job (condor_ssh_to_job).
+// Sessions beside a running job (condor_ssh_to_job).
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ void Core::on_enter(const Visit& visit) {
     act(Refuse{visit.client, wire::Fault::infrastructure, std::string(why)});
   };
   if (finishing_) return refuse("the pilot is ending");
-  // Access is by user; the sandbox only tells that user's jobs apart.
+  // The user decides about access. The sandbox only tells this user's jobs apart.
   const auto may_enter = [&](const Container& container) {
     const auto* running = std::get_if<Running>(&container.state);
     if (running == nullptr || running->job.goodbye()) return false;
@@ -82,7 +82,7 @@ void Core::leave_session(ClientId client) {
   }
 }
 
-// No session outlives its job: glue has ended them, or is gone with all of them.
+// No session outlives its job: glue has ended the sessions, or is gone together with them.
 void Core::end_visits(const Job& job) {
   for (const Session& session : job.sessions) {
     if (session.client == 0) continue;

@@ -56,7 +56,7 @@ std::optional<SizePlan> plan_sizes(const Size& room, const std::vector<Sizeable>
     } else if (one.idle) {
       next.request = share;
       next.limit = greater(share, k_idle_floor);
-      // A limit that would be lowered too far stays as it is.
+      // A limit is not lowered below the memory in use.
       const std::int64_t least = one.now.limit.memory > 0 ? std::min(in_use, one.now.limit.memory) : in_use;
       next.limit.memory = std::max(next.limit.memory, least);
       taken.limit = taken.limit + next.limit;

@@ -9,24 +9,24 @@
 
 namespace glidepod::agent {
 
-// A container is being given its job's size, and the idle ones what is left.
+// A resize under way: one container gets its job's size, and the idle ones share what is left.
 struct Sizing {
   std::string container;
   Amount slot;
   Time answers_by, until;
-  // What the glues have in use comes first, where a limit is to be lowered: by the numbers of the questions
-  // without an answer, and by container.
+  // Before a limit is lowered, the agent asks the glues how much memory their containers use. questions: the
+  // containers without an answer, by the question's number. used_kib: the answers, by container.
   std::map<std::uint64_t, std::string> questions = {};
   std::map<std::string, std::int64_t> used_kib = {};
-  std::vector<kube::SizeChange> grow = {};    // what is asked for when `asked` is in force
-  std::vector<kube::SizeChange> asked = {};   // at present
-  std::map<std::string, Amount> before = {};  // limits in the spec until then
+  std::vector<kube::SizeChange> grow = {};    // to be asked for when `asked` is in force
+  std::vector<kube::SizeChange> asked = {};   // what the API is asked for at present
+  std::map<std::string, Amount> before = {};  // the limits in the spec before that
   std::uint64_t attempt = 0;
   bool answered = false;  // the API has taken it
-  // Its status may show the size from before another one that was asked meanwhile, which is not in force yet:
-  // it has to be of this generation.
+  // An earlier resize may not be in force yet, so the status may show these sizes from before it. Only a
+  // status of this generation of the pod counts.
   bool doubtful = false;
-  std::int64_t generation = 0;  // of the pod then
+  std::int64_t generation = 0;
 };
 
 }  // namespace glidepod::agent

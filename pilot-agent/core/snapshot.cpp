@@ -25,7 +25,7 @@ Snapshot Core::snapshot() const {
       is_for(holder.request);
       one.how = holder.how;
       one.bound_in = holder.bound_in;
-      // It asked for the pilot's own.
+      // The job asked for the pilot's own image.
       if (one.image.empty() && !holder.request.any_image) one.image = holder.request.image;
     };
     if (const Job* job = container.job()) is_with(*job);

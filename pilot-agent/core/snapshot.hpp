@@ -11,27 +11,27 @@
 
 namespace glidepod::agent {
 
-// What the core knows, for people: the log, tests, a status page.
+// What the core knows, in a form for people: for the log, tests and `pilot-agent status`.
 struct Snapshot {
   struct One {
     std::string name;
     State state = State::absent;
-    std::string instance;  // the container's id, if a glue is connected and it is known
-    std::string image;     // as jobs ask for it; empty: none of theirs, or not known
-    std::string digest;    // of what runs, once the status has told
+    std::string instance;  // the container's id, if a glue is connected and the id is known
+    std::string image;     // as jobs ask for it; empty: no job's image, or not known
+    std::string digest;    // of the image that runs, once the status has told it
     bool settled = true;
-    std::string job, owner, slot;  // that it runs, drains, or is made ready for
-    std::string how;               // the job came by its container, and in what time
+    std::string job, owner, slot;  // of the job that runs or ends here, or is about to come
+    std::string how;               // how the job came by its container, and bound_in: in what time
     std::optional<std::chrono::microseconds> bound_in;
-    std::string wanted;   // of a switch: the image it is for
-    std::string step;     // of a switch: leg and proof, as "target by goodbye"
-    std::string trouble;  // of a switch: last heard of pulling or starting
+    std::string wanted;   // during a switch: the wanted image
+    std::string step;     // during a switch: leg and proof, as "target by goodbye"
+    std::string trouble;  // during a switch: the last trouble with pulling or starting
   };
   std::vector<One> containers;
   struct Queued {
     std::string job, owner, slot, image;
-    bool pulling = false;  // the image is awaited, not a container
-    std::string trouble;   // with it
+    bool pulling = false;  // the job waits for its image, not for a container
+    std::string trouble;   // with pulling the image
   };
   std::vector<Queued> waiting;  // the jobs in the queue
   struct Beside {
@@ -39,16 +39,16 @@ struct Snapshot {
   };
   std::vector<Beside> pulls;  // images that are wanted on the node
   struct Doubted {
-    std::string named;  // as jobs name it
-    Time until;         // it is tried again
+    std::string named;  // the image as jobs name it
+    Time until;         // no try before this time
   };
-  std::vector<Doubted> doubts;  // images that could not be had here (doubts.hpp)
+  std::vector<Doubted> doubts;  // images that failed on this node (doubts.hpp)
   Binds binds;
-  int failures = 0;  // of the infrastructure in a row
+  int failures = 0;  // of the infrastructure, in a row
   bool given_up = false;
   std::string shortage;  // the last job that had too little memory or disk, and its numbers
 
-  // One line a container, key=value.
+  // One line for each container, with key=value words.
   std::string to_string() const;
 };
 

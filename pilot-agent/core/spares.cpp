@@ -1,5 +1,5 @@
-// Containers beyond the jobs at a time, made ready while nobody waits for images that are likely to be asked
-// for (likely.hpp).
+// Spare containers. While no request waits, they are made ready for images that jobs are likely to ask for
+// (likely.hpp).
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@ namespace glidepod::agent {
 
 namespace {
 
-constexpr std::size_t k_together = 4;  // containers that are made ready at a time
+constexpr std::size_t k_together = 4;  // containers that are made ready at the same time
 
 }  // namespace
 
@@ -18,7 +18,7 @@ Free Core::as_free(const Container& container) const {
   return {container.image, container.owner, !container.spoiled && !container.inherited, false};
 }
 
-// The pilot's own image is what jobs name by it as well.
+// Takes the images of waiting jobs from the pod's annotation. A job may also name the pilot's own image.
 void Core::queue_told(const kube::Pod& pod) {
   if (policy_.spares == 0) return;
   queued_ = kube::read_likely(pod.likely_images);
@@ -26,7 +26,7 @@ void Core::queue_told(const kube::Pod& pod) {
     if (one.image == home_.image) one.image.clear();
 }
 
-// A container that is being made ready for this image by itself.
+// A container that is already being made ready for this request's image.
 Container* Core::renewed_for(const Request& request) {
   const auto found = std::ranges::find_if(containers_, [&](const Container& container) {
     const auto* step = std::get_if<Switching>(&container.state);
@@ -35,7 +35,7 @@ Container* Core::renewed_for(const Request& request) {
   return found == containers_.end() ? nullptr : &*found;
 }
 
-// The idle container that the next jobs miss least; without spares, the one that was used longest ago.
+// The idle container that the next jobs will miss least; without spares, the one that was used longest ago.
 Container* Core::least_wanted_idle() {
   if (policy_.spares == 0) return coldest(State::idle);
   std::vector<Container*> idle;
@@ -48,16 +48,16 @@ Container* Core::least_wanted_idle() {
   return idle[least_wanted(with_queued(lately_.all(), queued_), free)];
 }
 
-// Only while no job waits for anything: the kubelet changes the containers of a pod one after the other. A
-// few together, since what it hears of meanwhile it changes in one go when it next looks at the pod, and it
-// looks about once a second.
+// Makes containers ready, but only while no job waits for anything, since the kubelet changes the containers
+// of a pod one after the other. A few are changed together: the kubelet looks at the pod about once a second,
+// and then makes all changes that it has heard of.
 void Core::renew(Time now) {
   if (policy_.spares == 0 || draining_ || given_up_ || !pod_known_ || !queue_.empty()) return;
   while (renew_one(now)) {
   }
 }
 
-// Enough containers for the jobs that can come are left as they are.
+// Makes one container ready. It leaves enough containers as they are for the jobs that can come.
 bool Core::renew_one(Time now) {
   std::vector<std::size_t> idle;
   std::vector<Free> free, coming;
@@ -91,7 +91,7 @@ bool Core::renew_one(Time now) {
   return step != nullptr;
 }
 
-// The request waits for a switch that is under way already.
+// Lets the request wait for a switch to its image that is already under way, if there is one.
 bool Core::join_renewal(Waiting& waiting, Time now) {
   Container* container = renewed_for(waiting.request);
   if (container == nullptr) return false;

@@ -13,29 +13,29 @@
 
 namespace glidepod::agent {
 
-// What a container is doing. Each state holds its own data and no other's; what is known of the container in
-// every state stands in Container.
+// What a container is doing. Each state holds its own data only. What is known of the container in every
+// state stands in Container. To send a container home is to switch it to the pilot's own image.
 
-// Its glue is not connected; the kubelet will start it again.
+// Its glue is not connected; the kubelet will start the container again.
 struct Absent {
-  std::optional<Time> until = {};  // then it is sent home
-  bool unborn = false;             // the pod was made with a job's image for it, and it never came
+  std::optional<Time> until = {};  // then the container is sent home
+  bool unborn = false;             // the pod was made with a job's image in it, and its glue never came
 };
 
-// Can take a job.
+// It can take a job.
 struct Idle {};
 
-// What runs in it, or will, is not known, and the way home failed: the next request tries again.
+// It is not known what runs in it or will run, and the switch home failed. The next request tries again.
 struct Broken {};
 
-// Its image is being changed, or it is being found out what runs in it.
+// Its image is being changed, or the core is finding out what runs in it.
 struct Switching {
   enum class Leg : std::uint8_t {
-    home,    // to the pilot's own image, which is on the node for certain and which the status always proves
+    home,    // to the pilot's own image, which is surely on the node and which the status always proves
     target,  // to the image that is wanted
-    check,   // nothing is patched: is what started by itself what the pod says?
-    calm,    // at home until the kubelet has acted on all that it was told
-    size,    // its image stays as it is while it is given its job's size
+    check,   // without a patch: the status must show that what started by itself is what the pod says
+    calm,    // waits with the pilot's own image until the kubelet has acted on all patches
+    size,    // keeps its image while it gets its job's size
   };
   enum class Proof : std::uint8_t {
     goodbye,  // glue said goodbye after the patch, so the next Hello is of the new image
@@ -43,32 +43,32 @@ struct Switching {
   };
   std::string target;  // empty: the pilot's own image is the goal
   std::optional<Waiting> waiting;
-  bool spare = false;       // nobody waits: the image is likely to be asked for
+  bool spare = false;       // no request waits: jobs are likely to ask for the image
   bool same_image = false;  // the container had this image, for another owner
   Time deadline;
   // The present step.
   Leg leg = Leg::home;
   Proof proof = Proof::status;
-  std::string reference;      // as patched
-  std::uint64_t attempt = 0;  // of the patch; 0: none
+  std::string reference;      // the image name in the patch
+  std::uint64_t attempt = 0;  // the number of the patch; 0: none
   bool answered = false;      // the API has taken the patch
-  Time answered_at{};         // if so
+  Time answered_at{};         // when it did
   GlueId connected = 0;       // the glue that was connected when the patch was sent, whatever it ran
-  std::string last_instance;  // the newest container of which a glue had said Hello by then
-  GlueId before = 0;          // the glue of proven content, connected when the patch was sent
+  std::string last_instance;  // the id of the newest container whose glue had said Hello by then
+  GlueId before = 0;  // the glue that was connected when the patch was sent, if its content was proven
   std::optional<Time> pull_deadline, trouble_since;
   std::optional<Time> unclear_until;
-  std::optional<Time> mute_until;  // the wanted image runs, by the status, and its glue has yet to be heard
-  std::string accused;  // by this way home it is found out whether that image or the pilot is at fault
-  bool goodbye_needed = false;  // the status cannot prove the target
-  bool alike = false;           // it shows the pilot's own content, which the target may be another name of
-  // Of leg size: what the container came by its image by, if it has the target's; empty: that comes next.
+  std::optional<Time> mute_until;  // by the status the wanted image runs; its glue has to connect by then
+  std::string accused;             // the switch home tells whether this image or the pilot is at fault
+  bool goodbye_needed = false;     // the status cannot prove the target
+  bool alike = false;  // the status shows the pilot's own content, and the target may be another name of it
+  // For leg size, when the container has the target's image: how it got it. Empty: the image comes next.
   std::string how = {};
   std::chrono::microseconds before_bound{};
-  Trouble trouble;  // last heard of pulling or starting
+  Trouble trouble;  // the last trouble with pulling or starting
 };
 
-// Ready for whoever had it tested.
+// Ready, and kept for the slot whose `apptainer test` it passed.
 struct Reserved {
   Request request;
   std::string how;
@@ -76,7 +76,7 @@ struct Reserved {
   Time until;
 };
 
-// Ready, but for what its image runs by itself.
+// Ready, except that the registry has yet to say what its image runs by itself.
 struct Asking {
   Waiting waiting;
   std::string how;
@@ -85,51 +85,51 @@ struct Asking {
 
 struct Session {
   SessionId id = 0;
-  ClientId client = 0;  // 0: gone, and glue is told
+  ClientId client = 0;  // 0: it is gone, and glue has been told
   wire::Enter::What what = wire::Enter::What::session;
 };
 
-// The questions whether glue still answers. Its answer says what the job uses.
+// The beats, by which the agent sees that glue still answers. An answer also says what the job uses.
 struct Pulse {
   Time next{};
   std::uint64_t number = 0;
-  std::optional<Time> until;  // an answer is due
-  wire::Beat answer;          // the last one
+  std::optional<Time> until;  // when an answer is due
+  wire::Beat answer;          // the last answer
 };
 
-// What a job may have left in shared places, to be removed once its container has ended.
+// What a job may have left in shared places. It can be removed once the job's container has ended.
 struct Left {
   User user;
-  std::string container;  // empty: an earlier agent's job, in any of them
+  std::string container;  // the job's container; empty: an earlier agent's job, in any container
   bool ended = false;
 };
 
 struct Job {
-  Request request;  // its client is 0 once that is gone
+  Request request;  // its client becomes 0 when the client is gone
   JobId id = 0;
-  std::string container = {};  // its name
-  std::string how = {};        // it came by that, as the log has it
+  std::string container = {};  // the name of its container
+  std::string how = {};        // how it got the container, as the log has it
   std::chrono::microseconds bound_in{};
   EndFacts end = {};
   std::vector<Session> sessions = {};
   Pulse pulse = {};
-  std::string digest = {};          // of what ran, as far as the status had told when it ended
-  std::optional<Left> clears = {};  // it is none: glue removes what another has left
+  std::string digest = {};          // of the image that ran; empty: the status had not told it by the end
+  std::optional<Left> clears = {};  // this is no job: glue removes what another job has left
 
   bool goodbye() const { return end.goodbye_at.has_value(); }  // its container is being stopped from outside
 };
 
-// A job is under way.
+// A job runs.
 struct Running {
   Job job;
 };
 
-// A job is being killed or cleaned up after, or it is being found out why it ended.
+// A job is being killed, or glue removes what it left, or the core is finding out why it ended.
 struct Draining {
   Job job;
-  bool ended = false;  // glue has nothing of it left; only its meaning is open, or its own jobs' ends
+  bool ended = false;  // nothing of the job is left; its verdict is open, or a pilot job's own jobs still run
   Time until;
-  bool meant = false;  // only those are
+  bool meant = false;  // the verdict is known; only the pilot job's own jobs still run
 };
 
 using AnyState = std::variant<Absent, Idle, Switching, Reserved, Asking, Running, Draining, Broken>;
@@ -144,36 +144,36 @@ std::string_view name_of(Switching::Proof proof);
 
 struct Container {
   std::string name;
-  std::int64_t memory_limit_kib = 0;  // in force, or by the pod's spec; 0: none
-  kube::Size size = {};               // by the pod's spec, as last told
-  // The least limit of memory that it may get, by what was asked and is not known to be in force; and that it
-  // had when it was made. In bytes; 0: none, or not known.
+  std::int64_t memory_limit_kib = 0;  // the limit in force, else the one in the pod's spec; 0: none
+  kube::Size size = {};               // in the pod's spec, as last told
+  // asked_memory: the lowest memory limit that it may still get from resizes that are not known to be in
+  // force. made_memory: the limit that the pod was made with. Both in bytes; 0: none, or not known.
   std::int64_t asked_memory = 0, made_memory = 0;
   // The connected glue.
   GlueId glue = 0;
-  std::string instance;       // the id of its container; empty: it cannot be told
-  std::string last_instance;  // the same, also when it has gone
-  Time since{};               // its Hello
-  // What it runs, which is certain in every state but absent, switching and broken.
-  std::string image;  // as jobs ask for it; empty: none of theirs
-  // What the kubelet was told last: the reference in the patch, its image as jobs ask for it, and what
+  std::string instance;       // the id of its container; empty: not known
+  std::string last_instance;  // the id of the last container whose glue was connected
+  Time since{};               // when it said Hello
+  // The image that runs. It is certain in every state but absent, switching and broken.
+  std::string image;  // as jobs ask for it; empty: no job's image
+  // What the kubelet was told last: the name in the patch, the image as jobs ask for it, and the name that
   // admission made of it, which may lead to a mirror.
   std::string told, told_image, admitted;
-  std::string owner;     // of the last job since it started; empty: it had none
-  bool spoiled = false;  // must be made fresh before its next use
-  bool unclean = false;  // and its glue clears nothing any more
-  bool stopped = false;  // its glue was told to end, and no other has come since
-  // An earlier agent may have had jobs in it, whose owners nobody knows any more: it is patched before any
-  // use.
+  std::string owner;     // the owner of the last job since it started; empty: it had no job
+  bool spoiled = false;  // it must be made anew before its next use
+  bool unclean = false;  // spoiled, and its glue is not asked to clear anything any more
+  bool stopped = false;  // its glue was told to end, and no other glue has connected since
+  // An earlier agent may have had jobs in it, and nobody knows their owners any more. It is patched before
+  // its next use.
   bool inherited = false;
   std::string shown;           // its imageID, once the status has told it
-  std::string earlier;         // that of the container before it, where the two should differ
-  bool shown_running = false;  // the status has told of this very container
-  // Unsettled until then: the kubelet may yet act on an earlier patch.
+  std::string earlier;         // the imageID of the container before it, if the two should differ
+  bool shown_running = false;  // the status has shown this very container running
+  // The container is unsettled until then: the kubelet may still act on an earlier patch.
   std::optional<Time> calm_at;
-  std::optional<kube::ContainerStatus> status;  // the last one told; old unless the pod is watched
-  std::optional<Time> learning_until;           // its imageID is awaited
-  // The container before this one, if it was to be gone before the status had told of it.
+  std::optional<kube::ContainerStatus> status;  // the last one told; old while the pod is not watched
+  std::optional<Time> learning_until;           // until then its imageID is awaited
+  // The container before this one, if it was told to end before the status had told of it.
   struct Earlier {
     std::string instance, image, admitted;
   };
@@ -183,15 +183,14 @@ struct Container {
 
   State kind() const { return static_cast<State>(state.index()); }
   bool settled() const { return !calm_at; }
-  // Nobody's job has been in it.
+  // Notes that the container is new: it has had no job yet.
   void be_fresh() {
     spoiled = unclean = inherited = false;
     owner.clear();
   }
-  // The job that the container has, or whose end it is clearing up.
+  // The job that runs or ends in the container; null: none.
   Job* job();
-  // The request that waits for the container, while its image, or what that image runs, is not ready; null:
-  // none.
+  // The request that waits for the container's image, or for what that image runs by itself; null: none.
   const Request* waiting() const;
   const Job* job() const { return const_cast<Container*>(this)->job(); }
 };

@@ -29,13 +29,13 @@ void Core::begin(Container& container, std::string target, std::optional<Waiting
     begin_sizing(container, now);
   else
     next_step(container, own, now);
-  // Asks the registry while the node is busy. If the request fails here, the switch goes on: somebody else
-  // may want that image.
+  // Asks the registry while the node is busy. If the request fails here, the switch goes on, since another
+  // job may want that image.
   if (own.waiting && ask(*own.waiting, now) == Command::failed) own.waiting.reset();
 }
 
-// A container that started by itself: nothing is patched, but the status must show that it runs what the pod
-// says.
+// For a container that started by itself. Nothing is patched, but the status must show that it runs what the
+// pod says.
 void Core::check_again(Container& container, EventKind event, Time now) {
   Switching step;
   step.leg = Leg::check;
@@ -64,11 +64,11 @@ void Core::next_step(Container& container, Switching& step, Time now) {
   step.connected = container.glue;
   step.last_instance = container.last_instance;
   step.attempt = ++last_attempt_;
-  // Remembers what ran before: if the status shows it again, the job did not get its image.
+  // Remembers what ran before. If the status shows that again, the job did not get its image.
   if (container.status && is_of(*container.status, container.instance))
     container.shown = container.status->image_id;
   container.unlearnt.reset();
-  // After a short job the status tells of this container only while the kubelet ends it.
+  // After a short job the status shows this container only while the kubelet ends it.
   if (container.learning_until && !container.instance.empty())
     container.unlearnt = {container.instance, container.image, container.admitted};
   container.learning_until.reset();
@@ -78,7 +78,7 @@ void Core::next_step(Container& container, Switching& step, Time now) {
   act(Patch{step.attempt, container.name, step.reference, last_nonce_ != nonces, step.deadline});
 }
 
-// What runs in the container is what this step asked for.
+// The container runs what this step asked for.
 void Core::step_done(Container& container, EventKind event, Time now) {
   auto& step = std::get<Switching>(container.state);
   container.be_fresh();
@@ -89,7 +89,7 @@ void Core::step_done(Container& container, EventKind event, Time now) {
   if (!container.image.empty()) doubts_.drop(container.image);
   if (step.same_image || step.leg == Leg::check) container.earlier.clear();
   if (step.leg == Leg::home) note("event=home container={}", container.name);
-  if (container.image != step.target) {  // the switch was half-way: by the pilot's own image
+  if (container.image != step.target) {  // the switch is half-way: it leads over the pilot's own image
     step.before = container.glue;
     if (step.goodbye_needed && !container.settled()) {
       step.leg = Leg::calm;
@@ -101,7 +101,7 @@ void Core::step_done(Container& container, EventKind event, Time now) {
   if (step.waiting) {
     const bool any = step.waiting->request.any_image, beside = step.waiting->beside;
     step.how = any ? "any" : step.same_image ? "fresh" : beside ? "pulled" : "switched";
-    // Before, the container had no glue, or nobody waited for it.
+    // Until now the container had no glue, or nobody waited for it.
     const Request& request = step.waiting->request;
     if (container.size.limit != request.slot_size && fit_of(container, request) == Fit::resize)
       return begin_sizing(container, now);
@@ -121,7 +121,7 @@ void Core::fail_switch(Container& container, wire::Fault fault, const std::strin
   if (step.leg == Leg::size && sizing_ && sizing_->container == container.name) leave_sizing(now);
   become(container, next == State::idle ? AnyState(Idle{}) : AnyState(Broken{}), event);
   if (next == State::broken) unsettle(container, now);
-  // The image could not be had. Whether the switch home works tells whether the image or the pilot is at
+  // The image could not be pulled or started. The switch home will tell whether the image or the pilot is at
   // fault.
   const bool in_doubt = fault == wire::Fault::infrastructure && step.leg == Leg::target &&
                         next == State::broken && step.trouble.kind != Trouble::Kind::none;
@@ -130,7 +130,7 @@ void Core::fail_switch(Container& container, wire::Fault fault, const std::strin
   } else if (fault == wire::Fault::infrastructure && !in_doubt) {
     count_failure(message);
   }
-  // The pilot's own image could not be had either.
+  // The pilot's own image did not start either.
   if (!step.accused.empty()) doubts_.drop(step.accused);
   const bool accused = in_doubt && !step.spare && step.trouble.kind != Trouble::Kind::busy;
   if (step.waiting && accused)
@@ -148,7 +148,8 @@ void Core::fail_switch(Container& container, wire::Fault fault, const std::strin
     home->accused = step.target;
 }
 
-// A hold for this image says how often it was tried.
+// Fails a request for an image that may be at fault. If the job is held, the reason says how often the image
+// was tried.
 void Core::fail_in_doubt(const Request& request, const std::string& image, const std::string& message,
                          bool counts, Time now) {
   const Doubts::Doubt& doubt = doubts_.add(image, request.named, message, counts, now);
@@ -163,8 +164,8 @@ void Core::patched(Container& container, const kube::Pod& pod, Time now) {
   auto& step = std::get<Switching>(container.state);
   const kube::ContainerSpec* spec = pod.container(container.name);
   const std::string admitted = spec != nullptr ? spec->image : step.reference;
-  // The pilot's own image by its plain name, where nothing else is known of it: the pod said so before, and
-  // nothing is started.
+  // The pilot's own image has its plain name here, since no other name is known. The pod had that name
+  // before, so nothing is started.
   const bool unchanged = container.admitted == admitted && container.glue != 0;
   look_at_names(container, step.reference, admitted);
   step.answered = true;
@@ -174,13 +175,13 @@ void Core::patched(Container& container, const kube::Pod& pod, Time now) {
   container.admitted = admitted;
   if (unchanged) {
     if (container.spoiled || container.inherited ||
-        !container.owner.empty()) {  // only a new container is fresh
+        !container.owner.empty()) {  // it must be fresh, which only a new container is
       act(KillGlue{container.glue});
       part(container, EventKind::lost, now);
       container.be_fresh();
     } else if (step.proof == Proof::goodbye && step.before == container.glue) {
       return step_done(container, EventKind::answered, now);
-    } else {  // the container is not to be stopped
+    } else {  // the kubelet will not stop the container
       step.connected = 0;
       step.last_instance.clear();
     }
@@ -191,15 +192,15 @@ void Core::patched(Container& container, const kube::Pod& pod, Time now) {
 
 void Core::not_patched(Container& container, const kube::Failure& failure, Time now) {
   const auto& step = std::get<Switching>(container.state);
-  // After a refusal nothing has changed; without an answer the image may have changed.
+  // If the API refused the patch, nothing has changed. If it did not answer, the image may have changed.
   const bool refused = failure.rejected();
   const bool unchanged = refused && step.before != 0 && step.before == container.glue;
   fail_switch(container, step.leg == Leg::home ? wire::Fault::infrastructure : fault_of(failure),
               failure.to_string(), unchanged ? State::idle : State::broken, EventKind::refused, now);
 }
 
-// Whether the status is of the container whose glue is connected. If its id is not known, time decides: a
-// container that has run for so long without a change is the one in the status.
+// Whether the status is of the container whose glue is connected. If its id is not known, time decides: after
+// this time without a change, the status must be of the container that runs.
 bool Core::shows_instance(const Container& container, const ContainerStatus& status, Time now) const {
   if (!container.instance.empty()) return is_of(status, container.instance);
   return status.state == ContainerStatus::State::running && now >= container.since + policy_.calm &&
@@ -212,8 +213,8 @@ bool Core::shows_wanted(const Container& container, const ContainerStatus& statu
 }
 
 namespace {
-// Whether the connected glue is of a container that started after the patch was sent. An older container may
-// show the wanted content too, but the kubelet is going to stop it, and it may have had a job.
+// Whether the container of the connected glue started after the patch was sent. An older container may show
+// the wanted content too, but the kubelet is going to stop it, and it may have had a job.
 bool came_after(const Container& container, const Switching& step) {
   if (step.leg == Leg::check) return true;
   if (container.glue == step.connected) return false;
@@ -231,8 +232,8 @@ bool is_about(const std::string& words, const std::string& reference) {
   return image &&
          (words.find(reference) != std::string::npos || words.find(image->full_name()) != std::string::npos);
 }
-// Whether they are of a start that the status tells together with its image. (What a status says besides may
-// be of two instances: the image of the one, the reason of the one before.)
+// Whether these words are about a start that the status tells together with its image. In other cases a
+// status may mix two instances: the image of one, and the reason of the one before.
 bool is_of_last_start(const std::string& words, const ContainerStatus& status, const std::string& reference) {
   const auto& last = status.last_terminated;
   return last && kube::never_started(last->reason) && one_line(last->message) == words &&
@@ -241,8 +242,8 @@ bool is_of_last_start(const std::string& words, const ContainerStatus& status, c
 }  // namespace
 
 namespace {
-// Whether the wanted image runs in a container that glue has never been heard from. An image can do that: a
-// link in place of its /etc/resolv.conf has the runtime mount that file over the agent's socket.
+// Whether the wanted image runs in a container whose glue has never connected. An image can cause that: if
+// its /etc/resolv.conf is a link, the runtime may mount that file over the agent's socket.
 bool is_mute(const Container& container, const Switching& step, const ContainerStatus& status) {
   return container.glue == 0 && step.answered && step.leg == Leg::target &&
          !container.last_instance.empty() && status.state == ContainerStatus::State::running &&
@@ -263,22 +264,23 @@ void Core::judge(Container& container, EventKind event, Time now) {
   else if (!step.mute_until)
     step.mute_until = now + patience_with({Trouble::Kind::unknown, {}, false, true}, policy_);
   const bool waiting = status.state == ContainerStatus::State::waiting;
-  // A glue is about to be gone if its container was shown running and is not any more.
+  // A glue is about to go if its container was shown running and is not any more.
   if (container.glue != 0 && !(waiting && container.shown_running)) {
     if (step.proof != Proof::status || (!step.answered && step.leg != Leg::check)) return;
     if (!shows_instance(container, status, now)) return;
     if (container.instance.empty()) container.calm_at.reset();
-    if (!came_after(container, step)) {  // unless the pod had that name already, so that nothing is started
+    if (!came_after(container, step)) {
+      // A newer container comes, unless the pod had that name already, so that nothing is started.
       if (!step.unclear_until) step.unclear_until = now + policy_.calm;
       return;
     }
     if (shows_wanted(container, status)) return step_done(container, event, now);
-    // The image is another name of the pilot's own content if the kubelet, which may be one image behind,
-    // leaves the container alone.
+    // The kubelet may be one image behind. If it leaves the container alone, the image is another name of the
+    // pilot's own content.
     step.alike = step.leg == Leg::target && shows_home(status, home_) && may_be_home(step.target);
     if (step.alike && !container.settled()) return;
     if (step.alike) {
-      // If the node's imageIDs name no repository, nothing more is known of the image.
+      // If the node's imageIDs name no repository, nothing more is known about the image.
       if (home_.digest.empty())
         home_names_.insert(step.target);
       else
@@ -306,9 +308,9 @@ void Core::judge(Container& container, EventKind event, Time now) {
     const std::string& words = trouble.message;
     if (alone || is_about(words, container.admitted) || is_of_last_start(words, status, container.admitted))
       return fail_switch(container, wire::Fault::user, trouble.message, State::broken, event, now);
-    if (step.proof == Proof::goodbye) return;  // the goodbye is about to come
+    if (step.proof == Proof::goodbye) return;  // the goodbye will come soon
     // The trouble may be that of an earlier image. The kubelet names the image when it says that it waits
-    // before its next try; until then nobody is blamed.
+    // before its next try. Until then nothing is blamed on this image.
   }
   const bool same_name =
       tags_dropped_ && step.trouble.back_off && kube::waiting_of(status.reason) == kube::Waiting::back_off;
@@ -322,7 +324,7 @@ void Core::judge(Container& container, EventKind event, Time now) {
 void Core::check_switch(Container& container, Time now) {
   auto& step = std::get<Switching>(container.state);
   if (step.mute_until && container.glue == 0 && now >= std::min(*step.mute_until, step.deadline)) {
-    // If the deadline came first, the node may just have been slow.
+    // If the request's deadline came first, the node may just have been slow.
     const bool long_enough = now >= *step.mute_until;
     const std::string why = "a container of this image runs, but glue in it does not answer";
     step.trouble = {Trouble::Kind::unknown, why, false, long_enough};
@@ -331,9 +333,9 @@ void Core::check_switch(Container& container, Time now) {
   if (now >= step.deadline) {
     const bool silent = step.trouble.kind == Trouble::Kind::none;
     const std::string why = silent ? std::string("the node does not say why") : step.trouble.message;
-    // A node that meanwhile started another container is well: it is this image that it says nothing of.
-    // (podman opens an image's /etc/passwd, and waits there for ever if that is a FIFO.) Nobody is held for
-    // it: a large image may just take as long.
+    // If the node started another container meanwhile, the node is well, and this image is the reason why it
+    // says nothing. (podman opens an image's /etc/passwd, and waits there for ever if that is a FIFO.) No job
+    // is held for this, since a large image may just take that long.
     if (silent && container.glue == 0 && step.leg == Leg::target && step.answered &&
         node_worked_ > step.answered_at)
       step.trouble = {Trouble::Kind::unknown, why, false, false};
@@ -358,15 +360,15 @@ void Core::check_switch(Container& container, Time now) {
   }
   if (calm && container.instance.empty()) {
     judge(container, EventKind::time, now);
-    // If the status has not come by then, it is not waited for any longer.
+    // If the status has not come by then, the agent no longer waits for it.
     if (container.calm_at && now >= *container.calm_at) container.calm_at.reset();
     return;
   }
-  // The status shows another image name than the pod has, so it proves nothing. The pilot's own image can be
-  // proven by the status of the pilot's own container; from there the next step can be proven by goodbye.
+  // The status shows another image name than the pod has, so it proves nothing. But the status of the pilot's
+  // own container proves the pilot's own image. From that image the next step can be proven by goodbye.
   if (step.unclear_until && now >= *step.unclear_until) {
     step.goodbye_needed = true;
-    // No job waits for this image: drop the target.
+    // No job waits for this image, so the target is dropped.
     if (step.leg == Leg::check && !step.waiting) step.target.clear();
     next_step(container, step, now);
   }

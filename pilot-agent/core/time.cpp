@@ -1,4 +1,4 @@
-// What the passing of time does, and when something is next due.
+// What the core does when time passes, and when it is next due.
 
 #include <algorithm>
 
@@ -20,8 +20,8 @@ void Core::on_time(Time now) {
     fail(request, wire::Fault::infrastructure, why_queued(request));
   }
   for (Container& container : containers_) {
-    // The container does not come: the kubelet waits before it starts the same image string again, or the
-    // image cannot be started. So the container is sent home.
+    // The container's glue does not connect: the kubelet waits before it starts the same image string again,
+    // or the image cannot start. So the container is sent home.
     if (const auto* absent = std::get_if<Absent>(&container.state);
         absent && pod_known_ && absent->until && now >= *absent->until) {
       unsettle(container, now);
@@ -43,7 +43,7 @@ void Core::on_time(Time now) {
     if (container.job() != nullptr) check_job(container, now);
     if (container.glue != 0) look_at(container, now);
     if (container.learning_until && now >= *container.learning_until) container.learning_until.reset();
-    // The container has run for so long that the kubelet has acted on everything that it was told.
+    // The container has run for so long that the kubelet has acted on all that it was told.
     const bool known = container.glue != 0 && container.kind() != State::broken;
     if (known && container.calm_at && now >= *container.calm_at) container.calm_at.reset();
   }
@@ -58,7 +58,7 @@ bool Core::watching() const {
   if ((owes_first() && home_.image_id.empty()) || pulls_.waiting()) return true;
   if ((sizing_ && sizing_->answered) || sizes_settled_at_) return true;
   return !lost_jobs_.empty() || std::ranges::any_of(containers_, [](const Container& container) {
-    // Only the status tells why a container is not there, and whether it will come.
+    // Only the status tells why a container is absent, and whether it will come.
     if (container.learning_until || container.kind() == State::absent) return true;
     const auto* step = std::get_if<Switching>(&container.state);
     return step != nullptr && (step->answered || step->leg == Switching::Leg::check);

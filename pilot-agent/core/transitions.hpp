@@ -13,12 +13,12 @@ enum class EventKind : std::uint8_t {
   hello,      // a glue has connected
   goodbye,    // its glue has been told to end
   lost,       // its glue is gone without goodbye, or does not answer
-  status,     // the pod's status says something of it
+  status,     // the pod's status says something about it
   answered,   // the API has taken the patch
-  refused,    // the API has not, or nobody knows
-  assigned,   // the queue has something for it
+  refused,    // the API has not taken it, or nobody knows
+  assigned,   // a request of the queue gets it
   known,      // what an image runs by itself is known
-  unknown,    // it cannot be had
+  unknown,    // that could not be found out
   exited,     // the job's main process has ended
   ended,      // nothing of the job is left
   no_launch,  // glue could not start the job
@@ -38,7 +38,7 @@ struct Transition {
   friend bool operator==(const Transition&, const Transition&) = default;
 };
 
-// All that there are; pilot-agent/README.md has the same table for people, which a test compares.
+// All transitions. pilot-agent/README.md has the same table for people, and a test compares the two.
 std::span<const Transition> transitions();
 bool allowed(const Transition& transition);
 

@@ -10,58 +10,59 @@
 namespace glidepod::agent {
 namespace {
 
-// What is known to be the image's fault or that of who named it: all words of a row must be said. The words
-// are those of containerd 1.6 to 2.2, CRI-O and podman (containers/image), runc and crun;
-// tests/pilot-agent/trouble.tsv has whole sentences. What is not listed is unknown: whose fault it is, the
-// pilot tries out with an image that it knows to be there.
-using Row = std::array<std::string_view, 3>;  // empty: any
+// Words that mean that the image, or the user who named it, is at fault. A row matches when a message has all
+// of its words. The words are those of containerd 1.6 to 2.2, CRI-O and podman (containers/image), runc and
+// crun; tests/pilot-agent/trouble.tsv has whole sentences. For any other words the pilot finds out who is at
+// fault: it tries an image that is surely on the node.
+using Row = std::array<std::string_view, 3>;  // an empty word matches anything
 constexpr std::array k_pull_faults = {
     // There is no such image.
     Row{"manifest unknown"}, Row{"manifest_unknown"}, Row{"name unknown"}, Row{"name_unknown"},
     Row{"repository name not known"}, Row{"failed to resolve", ": not found"}, Row{"invalid reference"},
     Row{"invalid tag format"},
-    // The registry knows who asks, be it nobody, and does not give them this repository; Docker Hub, quay.io
-    // and ghcr.io say so of names that do not exist, too. Credentials that are no good fail before that, when
-    // a token is asked for, or are among k_passing. A bare 401 or 403 says neither: k_refused.
+    // The registry knows who asks, perhaps without credentials, and does not give this repository to them.
+    // Docker Hub, quay.io and ghcr.io say the same of names that do not exist. Bad credentials fail earlier,
+    // when a token is asked for, or are among k_passing. A bare 401 or 403 may mean either: k_refused.
     Row{"pull access denied"}, Row{"insufficient_scope"}, Row{"requested access to the resource is denied"},
     Row{"access to the requested resource is not authorized"},
     Row{"failed to fetch anonymous token", "401 unauthorized"},
     Row{"failed to fetch anonymous token", "403 forbidden"},
     Row{"reference \"quay.io/", "manifests", "401 unauthorized"},
     Row{"reference \"ghcr.io/", "manifests", "403 forbidden"},
-    // The image is for other machines, or of a form that runtimes have given up.
+    // The image is for other machines, or in a format that runtimes no longer support.
     Row{"no match for platform"}, Row{"no matching manifest"}, Row{"no image found in manifest list"},
     Row{"no image found in image index"}, Row{"no longer supported since containerd"},
-    // It is no container image: a SIF, a chart, an attestation.
+    // The artifact is no container image, but a SIF, a chart or an attestation.
     Row{"unsupported image-specific operation on artifact"}, Row{"unsupported docker v2s2 media type"},
     Row{"mismatched image rootfs and manifest layers"}};
 constexpr std::array k_start_faults = {
-    // A file, or a link to itself, where the pod's volume is to be seen.
+    // The image has a file, or a link to itself, where the pod mounts a volume.
     Row{"not a directory"}, Row{"too many levels of symbolic links"},
-    // The image's WORKDIR or USER.
+    // The image's WORKDIR or USER does not exist.
     Row{"chdir to cwd"}, Row{"cannot chdir to"}, Row{"no matching entries in passwd file"},
     Row{"unable to find user"},
-    // More layers than the kernel mounts. An "exec format error" is not here: what the container starts is
-    // glue, which is in no image.
+    // The image has more layers than the kernel can mount. An "exec format error" is not listed: the
+    // container
+    // starts glue, which does not come from the image.
     Row{"max depth exceeded"}};
 // The kubelet's own limit (registryPullQPS, registryBurst).
 constexpr std::array<Row, 1> k_busy = {Row{"pull qps exceeded"}};
-// Passing trouble, even if the words above are said beside it.
+// Trouble that may pass, even if the message has words from above too.
 constexpr std::array k_passing = {
-    // Perhaps of a mirror that was asked first, while the registry itself did not answer.
+    // These may come from a mirror that was asked first, while the registry itself did not answer.
     Row{"too many requests"}, Row{"toomanyrequests"}, Row{"timeout"}, Row{"deadline exceeded"},
     Row{"connection refused"}, Row{"connection reset"}, Row{"no such host"}, Row{"service unavailable"},
     Row{"bad gateway"}, Row{"unexpected eof"},
     // Credentials that the site has to renew.
     Row{"expired"}, Row{"invalid_token"}, Row{"oauth token"},
-    // A node in want of something.
+    // A node that lacks something.
     Row{"content digest"}, Row{"no space left"}, Row{"is reserved for"},
-    // A runtime that is itself ending or starting.
+    // A runtime that is ending or starting itself.
     Row{"code = unavailable"}, Row{"transport is closing"}, Row{"error reading from server"},
     Row{"context canceled"}, Row{"code = aborted"}, Row{"ttrpc: closed"}, Row{"no running task"},
     Row{"sandbox container"}, Row{"unknown state"}};
 
-// If the pod has no credentials, such a refusal is the image's fault: it cannot be had without.
+// Refusals that are the image's fault if the pod has no credentials: the image cannot be pulled without them.
 constexpr std::array k_refused = {Row{"401 unauthorized"}, Row{"authentication required"},
                                   Row{"unauthorized: "}};
 
@@ -83,7 +84,7 @@ Trouble by_words(std::string_view reason, std::string_view message, auto is_faul
   using Kind = Trouble::Kind;
   const std::string text = lower(message);
   Trouble trouble{Kind::unknown, message.empty() ? std::string(reason) : one_line(message), false, false};
-  // A name that is not known may be wrong, or the node's DNS.
+  // If a host name is unknown, either the name or the node's DNS is wrong.
   trouble.counts = text.find("no such host") != std::string::npos;
   if (has_row(text, k_busy))
     trouble.kind = Kind::busy;
@@ -101,7 +102,7 @@ Trouble of_pull(std::string_view reason, std::string_view message, Credentials c
   });
 }
 
-// These words only say that the kubelet waits.
+// The trouble of a message that only says that the kubelet waits.
 Trouble of_pause(std::string_view message) {
   return {Trouble::Kind::passing, one_line(message), true, false};
 }
@@ -115,7 +116,7 @@ Trouble trouble_of(const kube::ContainerStatus& status, Credentials credentials)
   switch (kube::waiting_of(reason)) {
     case kube::Waiting::pull: {
       const Trouble trouble = of_pull(reason, status.message, credentials);
-      // From 1.31 on the words of the last pull follow.
+      // From Kubernetes 1.31 on the words of the last pull follow.
       const bool pause =
           reason == "ImagePullBackOff" && status.message.find("ErrImagePull") == std::string::npos;
       return pause && trouble.kind != Trouble::Kind::user ? of_pause(status.message) : trouble;
@@ -127,8 +128,8 @@ Trouble trouble_of(const kube::ContainerStatus& status, Credentials credentials)
     case kube::Waiting::config:
       return {Trouble::Kind::passing, one_line(status.message), false, false};
     case kube::Waiting::back_off: {
-      // A back-off only says that the kubelet waits before it starts this image again. How the last start
-      // ended stands elsewhere in the status.
+      // A back-off only says that the kubelet waits before it starts this image again. Another field of the
+      // status tells how the last start ended.
       const auto& last = status.last_terminated;
       if (last && kube::never_started(last->reason))
         return by_words(last->reason, last->message, is_start_fault);

@@ -10,7 +10,7 @@
 
 namespace glidepod::agent {
 
-// A value of a log line: "-" for none.
+// The text as a value of a log line; an empty text becomes "-".
 inline std::string word(std::string_view text) {
   return text.empty() ? "-" : quoted(one_line(text, 300));
 }
