@@ -197,7 +197,8 @@ void add_api_options(CLI::App& command, Arguments& arguments) {
   command.add_option("--api-url", api.url, "the Kubernetes API (default: as a pod finds it)");
   command.add_option("--api-socket", api.unix_socket, "the same on a Unix socket, such as podhost's");
   command.add_option("--api-token-file", api.token_file, "a bearer token for it");
-  command.add_option("--api-ca-file", api.ca_file, "who signed its certificate (default: the system's)");
+  command.add_option("--api-ca-file", api.ca_file,
+                     "file with the authorities that sign its certificate (default: the system's)");
 }
 
 int run(int argc, char** argv) {
@@ -220,8 +221,8 @@ int run(int argc, char** argv) {
   add_api_options(*plan_command, arguments);
   plan_command->add_flag("--json", arguments.json, "as JSON instead of a table");
   plan_command->add_option("--lease", arguments.service.lease,
-                           "the instances' Lease: goes on from what its holder remembers (default: from "
-                           "status_file)");
+                           "the instances' Lease: the plan goes on from what its holder remembers (default: "
+                           "from what status_file has)");
   auto* run_command = app.add_subcommand("run", "make and remove pods, cycle after cycle");
   add_service_options(*run_command, arguments);
   add_api_options(*run_command, arguments);
@@ -233,31 +234,34 @@ int run(int argc, char** argv) {
       "image");
   run_command->add_option(
       "--lease", arguments.service.lease,
-      "NAME or NAMESPACE/NAME of a Lease: of the instances with the same one, one makes pods "
-      "(default: this one does)");
-  run_command->add_option("--tokens", arguments.service.tokens,
-                          "a folder of the pool's tokens that are not this user's, such as a mounted Secret");
+      "NAME or NAMESPACE/NAME of a Lease: of the instances that share it, one makes pods (default: this one "
+      "makes pods)");
+  run_command->add_option(
+      "--tokens", arguments.service.tokens,
+      "a folder with the pool's tokens that this user does not own, such as a mounted Secret");
   run_command->add_option("--token-copies", arguments.service.token_copies,
-                          "where they are copied to for HTCondor's tools (SEC_TOKEN_DIRECTORY), at the start "
-                          "and whenever they change");
+                          "folder to which these tokens are copied for HTCondor's tools "
+                          "(SEC_TOKEN_DIRECTORY), at the start and whenever they change");
   auto* status_command =
       app.add_subcommand("status", "print the last cycle of a running instance, and what runs where");
-  status_command->add_option("--file", arguments.status_file, "its status_file")->capture_default_str();
+  status_command->add_option("--file", arguments.status_file, "status_file of the running instance")
+      ->capture_default_str();
   status_command->add_flag("--json", arguments.json, "as JSON instead of a table");
-  status_command->add_flag("--watch", arguments.watch, "again every 2 s, until Ctrl-C");
+  status_command->add_flag("--watch", arguments.watch, "print it again every 2 seconds, until Ctrl-C");
   auto* why_command =
       app.add_subcommand("why", "say what stands between one job and a pilot, and who can change it");
   why_command->add_option("job", arguments.why.job, "CLUSTER.PROC, as condor_q prints it")->required();
   add_service_options(*why_command, arguments);
   add_api_options(*why_command, arguments);
-  why_command->add_option("--schedd", arguments.why.schedd, "its access point (default: all are asked)");
+  why_command->add_option("--schedd", arguments.why.schedd,
+                          "the job's access point (default: all are asked)");
   why_command->add_option("--file", arguments.why.status_file,
                           "status_file of the running instance (default: as the settings say)");
   why_command->add_option("--lease", arguments.service.lease,
                           "the instances' Lease: says whether one leads, and which");
   why_command->add_flag("--json", arguments.json, "as JSON instead of text");
   auto* settings_command = app.add_subcommand(
-      "settings", "print every key with the value in force, its default, and whence the value is");
+      "settings", "print every key with the value in force, its default, and where the value comes from");
   settings_command->add_option("key", arguments.keys, "only these keys");
   add_service_options(*settings_command, arguments);
   settings_command
@@ -272,7 +276,7 @@ int run(int argc, char** argv) {
   simulate_command->add_option("scenario", arguments.scenario, "a file; its keys are below")->required();
   simulate_command->add_option("--csv", arguments.csv, "write every cycle to this file");
   simulate_command->add_option("--svg", arguments.svg, "draw demand, pods and waste into this file");
-  simulate_command->add_option("--rows", arguments.rows, "of the table")->capture_default_str();
+  simulate_command->add_option("--rows", arguments.rows, "rows of the table")->capture_default_str();
   simulate_command->footer(describe_scenario());
 
   try {

@@ -351,8 +351,8 @@ void CondorDemand::ask_schedd(const std::shared_ptr<Fetch>& fetch, const std::st
          const auto took = std::chrono::duration_cast<Seconds>(clock_() - groups->asked);
          if (end && groups->silent && took >= k_silence)
            return end_schedd(fetch, schedd, *groups,
-                             error("condor_q: said nothing for {} s: it has given up, as it does "
-                                   "after 20 s",
+                             error("condor_q: the schedd did not answer for {} seconds (condor_q gives up "
+                                   "after 20)",
                                    took.count()));
          if (end && settings_.lookahead > 0) return look_ahead(fetch, schedd, groups);
          end_schedd(fetch, schedd, *groups, end);

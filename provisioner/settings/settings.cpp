@@ -696,7 +696,8 @@ std::string settings_page() {
       "# The provisioner's settings\n\n"
       "The files have PRP's form: sections, and lines `key=value`. [provisioner.md](provisioner.md) says "
       "what they are "
-      "for. `provisioner settings --config FILE` shows each key with the value in force, and whence it is; "
+      "for. `provisioner settings --config FILE` shows each key with the value in force, and where it comes "
+      "from; "
       "`provisioner "
       "settings --check FILE` tells all that is wrong in a file.\n\n"
       "This page is what `provisioner settings --markdown` prints.\n{}\n## [k8s:NAME]\n{}\n\n{}",

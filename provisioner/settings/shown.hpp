@@ -15,8 +15,9 @@ struct File {
 // nor of a key that is not known.
 Result<LoadedSettings> settings_of(const std::vector<File>& files);
 
-// Each key with the value that is in force, its default, and whence it is; the values of secrets are hidden.
-// names: of these keys alone. An Error where the files cannot be used, or where there is no such key.
+// Each key with the value that is in force, its default, and where it comes from; the values of secrets are
+// hidden. names: only these keys; empty: all. An Error where the files cannot be used, or where there is no
+// such key.
 Result<std::string> settings_in_force(const std::vector<File>& files, const List& names);
 
 struct Checked {

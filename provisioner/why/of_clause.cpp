@@ -43,7 +43,9 @@ Finding of_image(const Ad& job) {
   } else if (image.ends_with(".sif")) {
     finding.what = "its image is a file, and pilots switch to a registry's only";
   } else if (image.find("/.images/") != std::string::npos) {
-    finding.what = "its image is what a name in CVMFS leads to, from which no registry's name follows";
+    finding.what =
+        "its image is the folder that a name in CVMFS leads to, which does not tell the image's name in a "
+        "registry";
     finding.change =
         "the name itself, /cvmfs/singularity.opensciencegrid.org/PROJECT/NAME:TAG, or docker://NAME";
   } else if (image.starts_with("/")) {
@@ -205,7 +207,7 @@ Finding of_clause(const Clause& clause, const Ad& job) {
     finding.weight = Weight::note;
     if (clause.from != From::requirements) {
       finding.key = "untold";
-      finding.what = "whether this holds could not be told";
+      finding.what = "it could not be found out whether the job meets this";
     }
   }
   if (finding.seen.empty()) {

@@ -163,16 +163,20 @@ std::optional<Finding> of_rule(Rule rule, const Scene& scene) {
                      "a higher ResourceQuota, or wait for pods to end",
                      Who::site_admin};
     case Rule::unseen:
-      return Finding{
-          Weight::stops,  "place-unseen",    "the API of a cluster does not answer, so it gets no pods", {},
-          k_mend_cluster, Who::pool_operator};
-    case Rule::waits_for_unseen:
-      return Finding{Weight::waits,
+      return Finding{Weight::stops,
                      "place-unseen",
-                     "a cluster has not been seen since the start, and may have pods for it",
+                     "the API of a cluster does not answer, so that cluster gets no pods",
                      {},
-                     fmt::format("{}; after outage_shift others get pods all the same", k_mend_cluster),
+                     k_mend_cluster,
                      Who::pool_operator};
+    case Rule::waits_for_unseen:
+      return Finding{
+          Weight::waits,
+          "place-unseen",
+          "a cluster has not been seen since the provisioner's start, and may have pods for the job",
+          {},
+          fmt::format("{}; after outage_shift others get pods all the same", k_mend_cluster),
+          Who::pool_operator};
     case Rule::quota:
       return Finding{Weight::stops,
                      "quota",
@@ -238,7 +242,7 @@ std::optional<Finding> of_rule(Rule rule, const Scene& scene) {
     case Rule::avoids:
       return Finding{Weight::note,
                      "node-avoided",
-                     "nodes on which pilots have failed get none for a while",
+                     "nodes on which pilots have failed get no pods for a while",
                      {},
                      "look at these nodes; the first pilot that works there ends it",
                      Who::site_admin};

@@ -36,12 +36,12 @@ Finding no_node(const JoblessPod& pod, const Scene& scene) {
     finding.change = "wait for the scheduler";
     finding.who = Who::nobody;
   } else if (says("Insufficient") || says("Too many pods")) {
-    finding.what += ": none that would do has room now";
+    finding.what += ": no suitable node has room now";
     finding.change = "wait for room; a smaller request; or more nodes";
     finding.who = Who::site_admin;
     if (age <= scene.policy.unschedulable_limit) finding.weight = Weight::waits;
   } else if (says("selector") || says("affinity")) {
-    finding.what += ": none has the labels that are asked for";
+    finding.what += ": no node has the labels that the pod asks for";
     finding.change =
         "node_selectors_dict, node_affinity_dict, the pod template, or the job's RequestLabels and "
         "RequestGPUTypes; "
@@ -139,7 +139,8 @@ void add_running(const Scene& scene, const GroupSupply& pods, std::vector<Findin
   }
   if (const auto n = count(pods, PodState::unmatched); n > 0) {
     if (const auto unmet = unmet_requirements(scene, pods); !unmet.empty())
-      result.push_back({Weight::stops, "requirements", "no free pilot of its size is what it requires",
+      result.push_back({Weight::stops, "requirements",
+                        "no free pilot of its size meets the job's requirements",
                         fmt::format("{}; pods: {} free{}", unmet, n, last_rejection(scene.job.ad)),
                         "condor_q -better-analyze JOB; leave out of its requirements what pilots do not have",
                         Who::owner});
@@ -188,7 +189,8 @@ std::vector<Finding> of_pods(const Scene& scene) {
   if (std::ranges::any_of(result, stops)) return result;
   const auto decided = std::ranges::find(scene.plan.decisions, scene.group.value(), &Decision::group);
   if (decided == scene.plan.decisions.end())
-    result.push_back({Weight::waits, "not-counted", "the answer for demand did not have it yet",
+    result.push_back({Weight::waits, "not-counted",
+                      "the provisioner's last question for demand did not have it yet",
                       "nothing stands in its way that can be seen from here", "ask again in a minute"});
   else if (decided->submit > 0)
     result.push_back({Weight::waits, "next-cycle", "pods are made in the next cycle",

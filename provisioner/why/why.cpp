@@ -85,8 +85,8 @@ Json answer_of(const Scene& scene) {
                                   {"change", finding.change},
                                   {"who", to_string(finding.who)}});
   if (job.schedds.size() > 1)
-    answer["problems"].push_back(
-        fmt::format("{} have a job of this number: --schedd NAME", fmt::join(job.schedds, " and ")));
+    answer["problems"].push_back(fmt::format("{} have a job of this number: choose one by --schedd NAME",
+                                             fmt::join(job.schedds, " and ")));
   return answer;
 }
 

@@ -455,7 +455,7 @@ TEST_CASE("demand: silence of condor_q for as long as it waits is no empty queue
   const auto demand = fetch();
   CHECK(demand.schedds_failed == 1);
   CHECK(demand.groups.size() == 1);
-  CHECK(demand.problems.at(0).starts_with("a: condor_q: said nothing for 20 s"));
+  CHECK(demand.problems.at(0).starts_with("a: condor_q: the schedd did not answer for 20 seconds"));
 }
 
 TEST_CASE("demand: jobs not yet materialised count as far as the lookahead goes") {
