@@ -79,8 +79,10 @@ Result<LeaseOptions> lease_of(const ServiceOptions& options) {
   LeaseOptions lease;
   const auto slash = options.lease.find('/');
   lease.name = slash == std::string::npos ? options.lease : options.lease.substr(slash + 1);
-  lease.name_space = slash == std::string::npos ? TRY(own_namespace().in("--lease without a namespace"))
-                                                : options.lease.substr(0, slash);
+  constexpr const char* k_no_namespace =
+      "--lease NAME means this pod's own namespace, which cannot be told; give --lease NAMESPACE/NAME";
+  lease.name_space =
+      slash == std::string::npos ? TRY(own_namespace().in(k_no_namespace)) : options.lease.substr(0, slash);
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
   lease.identity = fmt::format("{}_{}", host, random_hex(4));
