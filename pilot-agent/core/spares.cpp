@@ -43,8 +43,9 @@ Container* Core::least_wanted_idle() {
     if (container.kind() == State::idle) idle.push_back(&container);
   if (idle.empty()) return nullptr;
   std::ranges::stable_sort(idle, {}, &Container::last_used);
-  std::vector<Free> free;
-  for (const Container* container : idle) free.push_back(as_free(*container));
+  std::vector<Free> free(idle.size());
+  std::ranges::transform(idle, free.begin(),
+                         [this](const Container* container) { return as_free(*container); });
   return idle[least_wanted(with_queued(lately_.all(), queued_), free)];
 }
 
