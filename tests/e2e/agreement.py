@@ -319,7 +319,7 @@ def judge(folder):
     queue = {}
     for line in read(folder, "queue").splitlines():
         name, status, owner, cpus, memory, disk, gpus, reason = line.split("\t")
-        queue[name] = {"status": status, "owner": owner, "request": (cpus, memory, disk, gpus), "pods": set(re.findall(name + r"_(\w+)", reason))}
+        queue[name] = {"status": status, "owner": owner, "request": (cpus, memory, disk, gpus), "pods": set(re.findall(name + r"_(\w+)", reason)), "reason": reason}
     tell(f"all {len(expected)} jobs are in the queue", sorted(set(expected) ^ set(queue)))
     states = collections.Counter(job["status"] for job in queue.values())
     tell("of them some run, are held and have ended", [state for state in ("1", "2", "4", "5") if not states[state]])
@@ -365,7 +365,8 @@ def judge_site(folder, site, expected, queue, all_pods, used):
         if names:
             found[names[0]] += 1
         else:
-            unexplained.append(f"{name} is {what}, of {queue[name]['request']}, taken by {sorted(taken_by)}: {job}")
+            unexplained.append(f"{name} is {what}, of {queue[name]['request']}, taken by {sorted(taken_by)}: {job}; "
+                               f"the negotiator: {queue[name]['reason'][:200]}")
     print(f"   site {site}: {agreed} jobs are counted, and a pilot in the pod that is made for each would take it")
     for which, why, _, reason in CLASSES:
         if found[why]:
