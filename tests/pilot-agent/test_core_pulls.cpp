@@ -288,13 +288,13 @@ TEST_CASE("pulls: a pilot that is to end takes its questions back") {
 }
 
 TEST_CASE("pulls: the kubelet's own limit on pulls, and what is no trouble, are waited for as a pull") {
-  for (const auto& [reason, message] :
+  for (const auto& said :
        {std::pair{"ErrImagePull", "pull QPS exceeded"}, std::pair{"ContainerCreating", ""}}) {
-    CAPTURE(reason);
+    CAPTURE(said.first);
     Beside h;
     h.ask(k_image_a);
     h.taken();
-    h.told(Told::failed, reason, message);
+    h.told(Told::failed, said.first, said.second);
     CHECK(h.core.snapshot().to_string().find("state=pulling") != std::string::npos);
     h.pass(200s);
     CHECK(h.count<Fail>() == 0);

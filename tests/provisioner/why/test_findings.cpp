@@ -471,7 +471,7 @@ const auto one_waits = [](std::int64_t PolicySettings::*limit) {
     w.policy.settings.*limit = 1;
   };
 };
-const auto in_places = [](PlacePolicy east, std::function<void(World&)> more) {
+const auto in_places = [](const PlacePolicy& east, const std::function<void(World&)>& more) {
   return [east, more](World& w) {
     auto west = east;
     west.name = "west";
