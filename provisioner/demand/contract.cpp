@@ -38,9 +38,8 @@ std::vector<JobClause> container_jobs() {
 
 namespace {
 
-// Of a pod's life, before its pilot takes a job: images are pulled, and the pool is joined. Then what START
-// keeps for the start of each job.
-constexpr std::chrono::seconds k_to_join{600}, k_to_start{300};
+// What START keeps for the start of each job.
+constexpr std::chrono::seconds k_to_start{300};
 
 // Of several declarations the least holds. What is no number declares nothing.
 JobClause in_time(std::chrono::seconds limit) {

@@ -42,6 +42,8 @@ std::vector<JobClause> container_jobs();
 // than a new pod has for it, as GLIDEPOD_START_TIME says it of a pod of any age.
 std::vector<JobClause> container_jobs(const std::string& default_image, bool pilot_jobs,
                                       std::chrono::seconds pod_lifetime = std::chrono::seconds(0));
+// Of a pod's life, before its pilot takes a job: images are pulled, and the pool is joined.
+constexpr std::chrono::seconds k_to_join{600};
 // The attributes by which a job declares its time, with the seconds of a unit.
 struct DeclaredTime {
   const char* attribute;

@@ -1,5 +1,7 @@
 #include "provisioner/offline/ads.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 
@@ -7,6 +9,7 @@
 #include "lib/condor/clauses.hpp"
 #include "lib/condor/job_ad.hpp"
 #include "lib/pattern/pattern.hpp"
+#include "provisioner/demand/contract.hpp"
 
 namespace glidepod::provisioner {
 
@@ -87,7 +90,7 @@ std::string offline_ad(const condor::Ad& pilot, const Group& group, std::int64_t
     ad.set_expression("Start", ageless(start));
   // Its life is before it, but for the time until it has joined the pool (60-start.config).
   if (number_in(pilot, "GlidepodPodLifetime") > 0)
-    ad.set_expression("GlidepodEndsAt", "time() + GlidepodPodLifetime - 600");
+    ad.set_expression("GlidepodEndsAt", fmt::format("time() + GlidepodPodLifetime - {}", k_to_join.count()));
   // Below any slot that is there: the pre-job rank has ten million times this, and less than a hundred
   // thousand for each CPU.
   ad.set("Rank", Value::of(-1000 - number));
