@@ -28,6 +28,17 @@ struct Sized : Harness {
         }) {
     slot_size = k_half;
   }
+  // Bob's job has ended in the first container; the second one, made ready for others, is without a glue.
+  void spare_begins() {
+    slot_size = {};
+    ask(k_image_a, wire::Verb::exec, "bob", 20002);
+    switch_to(0, k_image_a, k_digest_a);
+    REQUIRE(state(1) == State::switching);
+    answer(last<Patch>(), {});
+    goodbye(1);
+    end_job(0);
+    slot_size = k_half;
+  }
   // Every glue that was asked says what it has in use.
   void used(std::int64_t kib = 1000) {
     const std::vector<Action> before = all;
@@ -473,14 +484,7 @@ TEST_CASE("core: how long an image took to start limits nothing while the contai
   Policy policy = sized();
   policy.spares = 1;
   Sized h(policy);
-  h.slot_size = {};
-  h.ask(k_image_a, wire::Verb::exec, "bob", 20002);
-  h.switch_to(0, k_image_a, k_digest_a);
-  REQUIRE(h.state(1) == State::switching);  // made ready for others
-  h.answer(h.last<Patch>(), {});
-  h.goodbye(1);
-  h.end_job(0);
-  h.slot_size = k_half;
+  h.spare_begins();
   Time::duration limit{};
   SUBCASE("its glue was silent") {
     h.runs(1, k_image_a, "docker.io/library/a@" + k_digest_a);
@@ -750,14 +754,7 @@ TEST_CASE("core: a job whose container is ready while another one gets its size 
   Policy policy = sized();
   policy.spares = 1;
   Sized h(policy);
-  h.slot_size = {};
-  h.ask(k_image_a, wire::Verb::exec, "bob", 20002);
-  h.switch_to(0, k_image_a, k_digest_a);
-  REQUIRE(h.state(1) == State::switching);  // made ready for others
-  h.answer(h.last<Patch>(), {});
-  h.goodbye(1);
-  h.end_job(0);
-  h.slot_size = k_half;
+  h.spare_begins();
   const ClientId alice = h.ask(k_image_a);
   const ClientId bob = h.ask(k_image_a, wire::Verb::exec, "bob", 20002);
   REQUIRE(h.state(0) == State::switching);
