@@ -101,6 +101,25 @@ TEST_CASE("pod feed: one list, then a watch from its version, looks cost nothing
   CHECK(scene.counts.requests.at({"GET", 200}) == 1);
 }
 
+TEST_CASE("pod feed: of a list only its own items are pods, each of them whole") {
+  Scene scene;
+  auto a = pod("a", 3);
+  a["items"] = {pod("inner", 1)};
+  a["spec"]["volumes"] = {{{"name", "v"}, {"secret", {{"items", {{{"key", "k"}}}}}}}};
+  Json told;
+  scene.feed.listen({.changed = [&told](const Json& pod) { told.push_back(pod); }});
+  scene.server.on_request = [&](const FakeServer::Request&) {
+    return FakeServer::json(200, Json{{"extra", {{{"items", {pod("no", 1)}}}}},
+                                      {"items", {a, pod("b", 4)}},
+                                      {"more", {pod("neither", 1)}},
+                                      {"metadata", {{"other", {{"deep", {{"x", 1}}}}}}}}
+                                     .dump());
+  };
+  scene.read();
+  CHECK(told == Json{a, pod("b", 4)});
+  CHECK(scene.feed.pods().size() == 2);
+}
+
 TEST_CASE("pod feed: a watch that fails, or says what cannot be understood, is mended by the next list") {
   for (const auto& bad :
        {std::string("{\"type\": \"ERROR\", \"object\": {\"code\": 410}}\n"), std::string("nonsense\n")}) {
