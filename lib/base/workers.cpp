@@ -36,6 +36,7 @@ void Workers::work() {
     tasks_.pop_front();
     lock.unlock();
     task();
+    task = nullptr;  // what it holds may take long to free
     lock.lock();
   }
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "lib/kube/pod.hpp"
+
 namespace glidepod::provisioner {
 
 using Json = nlohmann::json;
@@ -53,14 +55,13 @@ std::vector<std::string> births(const GroupDemand& demand, const MayBe& may_be, 
 
 bool give_births(Json& pod, const GroupDemand& demand, const MayBe& may_be) {
   auto& containers = pod["spec"]["containers"];
-  const auto is = [](const Json& container, std::string_view name) {
-    return container.value("name", "").starts_with(name);
-  };
-  const auto pilot = std::ranges::find_if(containers, [&](const Json& c) { return is(c, "pilot"); });
+  const auto pilot = std::ranges::find_if(
+      containers, [](const Json& c) { return c.value("name", "") == kube::k_pilot_container; });
   if (pilot == containers.end()) return false;
   std::vector<Json*> idle;
   for (auto& container : containers)
-    if (is(container, "payload-") && container.value("image", "") == pilot->value("image", ""))
+    if (container.value("name", "").starts_with("payload-") &&
+        container.value("image", "") == pilot->value("image", ""))
       idle.push_back(&container);
   if (idle.size() < 2) return false;
   idle.erase(idle.begin());

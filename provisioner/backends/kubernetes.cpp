@@ -55,7 +55,8 @@ Kubernetes::Kubernetes(kube::Client& client, KubernetesSettings settings, PodMak
       settings_(std::move(settings)),
       maker_(std::move(maker)),
       feed_(client, calls_, pods_path(), fmt::format("prp-htcondor-portal=wn,k8s-app={}", settings_.app_name),
-            mode) {
+            mode),
+      scale_ups_(calls_, settings_.name_space) {
   const auto pod = maker_.make({}, "any");
   terminating_ = pod && pod.value()["spec"].contains("activeDeadlineSeconds");
   if (mode == PodFeed::Mode::once) return;
@@ -103,7 +104,7 @@ void Kubernetes::read_quota(const std::shared_ptr<Look>& look) {
         look->seen.capacity.quota_left = quota->left;
       }
     }
-    if (look->now >= nodes_read_ && look->now - nodes_read_ < k_nodes_age) return finish(look);
+    if (look->now >= nodes_read_ && look->now - nodes_read_ < k_nodes_age) return read_scale_ups(look);
     nodes_read_ = look->now;
     read_node_sizes(look);
   });
@@ -129,7 +130,7 @@ void Kubernetes::read_node_sizes(const std::shared_ptr<Look>& look) {
                        nodes_ = read_nodes(*nodes, settings_.gpus_on_nodes);
                        host_names_ = std::move(*hosts);
                      }
-                     finish(look);
+                     read_scale_ups(look);
                    }});
 }
 
@@ -152,34 +153,45 @@ bool Kubernetes::believed(Look& look, std::size_t nodes) {
   return false;
 }
 
+// Whether a node is being made matters only to pods that have none.
+void Kubernetes::read_scale_ups(const std::shared_ptr<Look>& look) {
+  if (!feed_.has(PodState::unschedulable)) return finish(look);
+  scale_ups_.read(look->now, [this, look] { finish(look); });
+}
+
 // The pods as they are now, not as they were when the look began: what it waited for may have taken a while.
 void Kubernetes::finish(const std::shared_ptr<Look>& look) {
   std::map<Group, std::string> made_as;
   const auto hosts = avoided_hosts();
   judged_.clear();
   look->seen.pods.reserve(feed_.pods().size());
-  for (const auto& [name, entry] : feed_.pods()) {
-    judged_[name] = {entry.uid, entry.version};
-    if (!entry.pod) {
-      look->seen.problems.push_back(entry.pod.error().message());
-      continue;
-    }
-    auto& pod = look->seen.pods.emplace_back(entry.pod.value());
-    // One that waits for a node must not be kept from those that are avoided no more: only there may be room.
-    const bool kept_away =
-        pod.state == PodState::unschedulable && std::ranges::any_of(pod.avoids, [&](const auto& host) {
-          return std::ranges::find(hosts, host) == hosts.end();
-        });
-    pod.outdated = pod.jobless && (kept_away || is_outdated(pod, made_as));
-    if (look->now - pod.since > k_slow_image)
-      for (const auto& image : pod.awaits)
-        if (slow_.size() < k_most_slow) slow_[image] = look->now + k_slow_for;
-  }
+  feed_.each(
+      look->seen.problems, [&](const std::string& name, const PodFeed::Entry& entry, const Pod& known) {
+        auto& pod = look->seen.pods.emplace_back(known);
+        if (pod.state == PodState::unschedulable)
+          if (const auto words = scale_ups_.words_for(entry.uid, look->now); !words.empty()) {
+            pod.node_comes = true;
+            pod.message = pod.message.empty() ? words : pod.message.str() + "; " + words;
+          }
+        // One that waits for a node must not be kept from those that are avoided no more: only there may be
+        // room.
+        const bool kept_away =
+            pod.state == PodState::unschedulable && std::ranges::any_of(pod.avoids, [&](const auto& host) {
+              return std::ranges::find(hosts, host) == hosts.end();
+            });
+        const bool ended = pod.state == PodState::succeeded || pod.state == PodState::failed;
+        // No other is ever removed.
+        if (pod.jobless || ended) judged_[name] = {entry.uid, entry.version};
+        pod.outdated = pod.jobless && (kept_away || is_outdated(pod, made_as));
+        if (look->now - pod.since > k_slow_image)
+          for (const auto& image : pod.awaits)
+            if (slow_.size() < k_most_slow) slow_[image] = look->now + k_slow_for;
+      });
   looked_ = look->now;
   with_spares_.clear();
   for (const auto& pod : look->seen.pods)
     if (pod.spares > 0) with_spares_.push_back(pod);
-  std::erase_if(told_, [this](const auto& pod) { return !judged_.contains(pod.first); });
+  std::erase_if(told_, [this](const auto& pod) { return !feed_.pods().contains(pod.first); });
   std::erase_if(slow_, [&](const auto& image) { return image.second <= look->now; });
   look->seen.capacity.nodes = nodes_;
   look->done(std::move(look->seen));
@@ -228,19 +240,21 @@ void Kubernetes::want(const std::map<Group, GroupDemand>& groups) {
   wanted_ = groups;
   if (no_telling_) return;
   for (const auto& [name, text] : to_tell(with_spares_, groups, told_, looked_)) {
+    const auto pod = feed_.pods().find(name);
+    if (pod == feed_.pods().end()) continue;
     told_[name] = looked_;
     const Json patch = {
-        {"metadata", {{"uid", judged_.at(name).first}, {"annotations", {{kube::k_likely_images, text}}}}}};
+        {"metadata", {{"uid", pod->second.uid}, {"annotations", {{kube::k_likely_images, text}}}}}};
     calls_.call({.method = "PATCH",
                  .path = pods_path(name) + "?fieldManager=glidepod-provisioner",
                  .body = json_text(patch),
                  .content_type = "application/merge-patch+json",
                  .time_limit = k_event_limit},
-                [this, pod = name](const Result<std::string>& answer) {
+                [this, told = name](const Result<std::string>& answer) {
                   if (answer) return;
                   const bool forbidden = kube::Failure::of(answer.error()).status == 403;
                   if (!forbidden || !std::exchange(no_telling_, true))
-                    spdlog::warn("event=likely_images_not_told pod={} why={}", pod,
+                    spdlog::warn("event=likely_images_not_told pod={} why={}", told,
                                  glidepod::quoted(answer.error().message()));
                 });
   }
@@ -315,8 +329,9 @@ void Kubernetes::remove(const std::string& name, std::function<void(Result<void>
 }
 
 void Kubernetes::tell(const PodEvent& event, Time now) {
-  const auto pod = judged_.find(event.pod);
-  if (!settings_.pod_events || no_events_ || pod == judged_.end()) return;
+  // Names are used once.
+  const auto pod = feed_.pods().find(event.pod);
+  if (!settings_.pod_events || no_events_ || pod == feed_.pods().end()) return;
   const std::string source = "glidepod-provisioner", time = time_text(now);
   const Json body = {{"apiVersion", "v1"},
                      {"kind", "Event"},
@@ -329,7 +344,7 @@ void Kubernetes::tell(const PodEvent& event, Time now) {
                        {"kind", "Pod"},
                        {"namespace", settings_.name_space},
                        {"name", event.pod},
-                       {"uid", pod->second.first}}},
+                       {"uid", pod->second.uid}}},
                      {"type", event.warning ? "Warning" : "Normal"},
                      {"reason", event.reason},
                      {"message", event.message},

@@ -9,6 +9,7 @@
 #include "provisioner/backends/pod_feed.hpp"
 #include "provisioner/backends/pods.hpp"
 #include "provisioner/backends/pullers.hpp"
+#include "provisioner/backends/scale_ups.hpp"
 #include "provisioner/demand/contract.hpp"
 
 namespace glidepod::provisioner {
@@ -52,6 +53,7 @@ class Kubernetes : public Backend {
   void compare(const Json& pod, const Error& conflict, std::function<void(Result<void>)> done);
   void read_quota(const std::shared_ptr<Look>& look);
   void read_node_sizes(const std::shared_ptr<Look>& look);
+  void read_scale_ups(const std::shared_ptr<Look>& look);
   void finish(const std::shared_ptr<Look>& look);
   bool believed(Look& look, std::size_t nodes);
   List avoided_hosts() const;
@@ -63,7 +65,9 @@ class Kubernetes : public Backend {
   KubernetesSettings settings_;
   PodMaker maker_;
   PodFeed feed_;
-  // What the last look saw, and so what the decisions are about: the feed may know more by now.
+  ScaleUps scale_ups_;
+  // What the last look saw of pods that may be removed, and so what the decisions are about: the feed may
+  // know more by now.
   std::map<std::string, std::pair<std::string, std::string>> judged_;  // uid and version by name
   std::unique_ptr<Pullers> pullers_;                                   // none where one look is all
   std::vector<Resources> nodes_;

@@ -1,5 +1,7 @@
 #include "provisioner/backends/pod_feed.hpp"
 
+#include <algorithm>
+
 #include "lib/base/json.hpp"
 #include "lib/http/url.hpp"
 #include "provisioner/backends/pod_state.hpp"
@@ -12,13 +14,20 @@ constexpr int k_page = 50;  // a pod is some 10 kB of JSON, and ten times that a
 constexpr Seconds k_resync{900};
 constexpr Seconds k_stream_limit{240};
 
-void put(std::map<std::string, PodFeed::Entry>& pods, const Json& pod) {
-  const auto& metadata = member(pod, "metadata");
-  pods.insert_or_assign(text_of(metadata, "name"), PodFeed::Entry{read_pod(pod), text_of(metadata, "uid"),
-                                                                  text_of(metadata, "resourceVersion")});
-}
-
 }  // namespace
+
+void PodFeed::put(std::map<std::string, Entry>& pods, const Json& pod) {
+  const auto& metadata = member(pod, "metadata");
+  auto read = read_pod(pod);
+  if (read) {
+    auto& known = read.value();
+    for (auto* text : {&known.image, &known.node, &known.made_as, &known.message, &known.group.labels,
+                       &known.group.disk_volumes, &known.group.gpu_types})
+      texts_.share(*text);
+  }
+  pods.insert_or_assign(text_of(metadata, "name"), Entry{std::move(read), text_of(metadata, "uid"),
+                                                         text_of(metadata, "resourceVersion")});
+}
 
 void PodFeed::read(Time now, std::function<void(Result<void>)> done) {
   // A clock that was set back must not put off the next list.
@@ -38,12 +47,30 @@ void PodFeed::read(Time now, std::function<void(Result<void>)> done) {
                    [this, now, pods, done = std::move(done)](Result<std::string> version) {
                      if (!version) return done(std::move(version).error().in("list of pods"));
                      pods_ = std::move(*pods);
+                     texts_.tidy();
                      version_ = std::move(version).value();
                      listed_ = now;
                      if (listener_.listed) listener_.listed();
                      if (mode_ == Mode::followed && !version_.empty()) follow();
                      done({});
                    }});
+}
+
+void PodFeed::each(
+    std::vector<std::string>& problems,
+    const std::function<void(const std::string& name, const Entry& entry, const Pod& pod)>& see) const {
+  for (const auto& named : pods_) {
+    const auto& pod = named.second.pod;
+    if (pod)
+      see(named.first, named.second, pod.value());
+    else
+      problems.push_back(pod.error().message());
+  }
+}
+
+bool PodFeed::has(PodState state) const {
+  return std::ranges::any_of(
+      pods_, [state](const auto& entry) { return entry.second.pod && entry.second.pod->state == state; });
 }
 
 void PodFeed::follow() {

@@ -38,6 +38,12 @@ class PodFeed {
   // Calls done, from the loop, once pods() is up to date; or with the reason why that cannot be had.
   void read(Time now, std::function<void(Result<void>)> done);
   const std::map<std::string, Entry>& pods() const { return pods_; }
+  // Calls see with each that could be read, and adds to the problems why others could not.
+  void each(
+      std::vector<std::string>& problems,
+      const std::function<void(const std::string& name, const Entry& entry, const Pod& pod)>& see) const;
+  // Whether any of them is in this state.
+  bool has(PodState state) const;
   // A pod that was made just now, as the API answered: the watch may tell of it later.
   void made(const std::string& body);
 
@@ -49,7 +55,10 @@ class PodFeed {
   std::string path_, selector_;
   Mode mode_;
   Listener listener_;
+  void put(std::map<std::string, Entry>& pods, const nlohmann::json& pod);
+
   std::map<std::string, Entry> pods_;
+  TextPool texts_;  // that many pods have
   std::string version_;
   Time listed_;
   std::unique_ptr<kube::Watch> watch_;  // none: the pods are not followed

@@ -19,6 +19,7 @@ namespace {
 
 // After so many starts in one pod a pilot gets no more time for each.
 constexpr std::int64_t k_crash_loop = 5;
+constexpr Seconds k_least_left{600};  // of a pod's life, for another job
 
 // The container that the provisioner's settings are about.
 std::size_t pilot_index(const Json& containers) {
@@ -132,6 +133,15 @@ Time installed_time(const Json& status) {
   for (const auto& container : member(status, "initContainerStatuses"))
     last = std::max(last, read_time(member(member(member(container, "state"), "terminated"), "finishedAt")));
   return last;
+}
+
+// How long jobs are is not known. A pod made for a day is no room for a long one in its last tenth.
+Time near_end_of(const Json& spec, Time started) {
+  const auto& deadline = member(spec, "activeDeadlineSeconds");
+  if (!deadline.is_number_integer() || started == Time{}) return {};
+  // A deadline may be any; this one is past any pod's life.
+  const Seconds whole(std::clamp<std::int64_t>(deadline.get<std::int64_t>(), 0, 1'000'000'000));
+  return started + whole - std::min(std::max(whole / 10, k_least_left), whole);
 }
 
 // Held back before the scheduler looks for a node: it says nothing of the nodes.
@@ -268,6 +278,7 @@ Result<Pod> read_pod(const Json& pod) {
   result.spares = spares_of(containers[pilot_index(containers)]);
   if (result.spares > 0) result.likely = text_view(member(metadata, "annotations"), kube::k_likely_images);
   result.since = read_time(member(metadata, "creationTimestamp"));
+  result.near_end = near_end_of(member(pod, "spec"), read_time(member(status, "startTime")));
   result.leaving = metadata.contains("deletionTimestamp");
   result.message = words_of(status);
   const auto& pilot = pilot_status(pod);

@@ -87,7 +87,7 @@ Result<PodMaker> PodMaker::create(KubernetesSettings settings, const Json* pod_t
   const auto& containers = maker.template_["spec"]["containers"];
   for (std::size_t i = 0; i < containers.size(); ++i) {
     const std::string name = containers[i]["name"];
-    if (name == "pilot") maker.pilot_ = i;
+    if (name == kube::k_pilot_container) maker.pilot_ = i;
     if (name.starts_with("payload-")) maker.payloads_.push_back(i);
   }
   maker.image_ = maker.settings_.image;
@@ -182,7 +182,7 @@ void PodMaker::set_metadata(Json& pod, const Group& group) const {
   labels[k_group_label] = group.hash();
   Dict annotations = settings_.annotations;
   for (const auto& text : k_group_texts)
-    if (!(group.*text.field).empty()) annotations.emplace_back(text.annotation, group.*text.field);
+    if (!(group.*text.field).empty()) annotations.emplace_back(text.annotation, (group.*text.field).str());
   if (!annotations.empty()) add_all(metadata["annotations"], annotations);
 }
 
@@ -251,7 +251,7 @@ void PodMaker::set_environment(Json& pod, const Group& group) const {
   if (!s.additional_requirements.empty())
     all.emplace_back("ADDITIONAL_REQUIREMENTS", s.additional_requirements);
   for (const auto& text : k_group_texts)
-    if (!(group.*text.field).empty()) all.emplace_back(text.variable, group.*text.field);
+    if (!(group.*text.field).empty()) all.emplace_back(text.variable, (group.*text.field).str());
   all.insert(all.end(), s.envs.begin(), s.envs.end());
   auto& env = pilot(pod)["env"];
   for (const auto& [name, value] : all) set_named(env, {{"name", name}, {"value", value}});

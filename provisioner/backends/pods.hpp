@@ -59,7 +59,7 @@ class PodMaker {
 struct GroupText {
   const char* annotation;
   const char* variable;
-  std::string Group::*field;
+  SharedText Group::*field;
 };
 inline constexpr GroupText k_group_texts[] = {
     {"glidepod.io/disk-volumes", "GLIDEPOD_DISK_VOLUMES", &Group::disk_volumes},

@@ -44,7 +44,7 @@ void take_stuck(std::map<Group, std::vector<JoblessPod>>& spare, const std::vect
     for (const auto& place : d.without_room) {
       auto& pods = spare[d.group];
       const auto stuck = std::stable_partition(pods.begin(), pods.end(), [&place](const JoblessPod& pod) {
-        return place_of(pod.name) != place || pod.state != PodState::unschedulable;
+        return place_of(pod.name) != place || pod.state != PodState::unschedulable || pod.node_comes;
       });
       const auto oldest = std::min_element(
           stuck, pods.end(), [](const JoblessPod& a, const JoblessPod& b) { return a.since < b.since; });
@@ -69,9 +69,11 @@ void take_surplus(const std::map<Group, std::vector<JoblessPod>>& spare,
     const auto found = spare.find(d.group);
     if (found == spare.end()) continue;
     auto pods = found->second;
-    // One that waits for its image waits for jobs, too, while there are any.
+    // One that waits for its image waits for jobs, too, while there are any; as does one that a node comes
+    // for.
     if (d.keep > 0)
-      std::erase_if(pods, [](const JoblessPod& pod) { return pod.state != PodState::unschedulable; });
+      std::erase_if(
+          pods, [](const JoblessPod& pod) { return pod.state != PodState::unschedulable || pod.node_comes; });
     auto above = static_cast<std::int64_t>(pods.size());
     if (d.keep > 0) above = std::min(above, d.supply.unclaimed() - d.stuck - d.keep);
     if (above <= 0) continue;

@@ -13,8 +13,7 @@ namespace {
 // Pods take jobs of groups of the same kind, if there is room. What START does not refuse but the provisioner
 // cannot be sure of (other labels, GPUs or volumes) is another kind.
 auto kind_of(const Group& group) {
-  return std::tuple(std::string_view(group.labels), std::string_view(group.disk_volumes),
-                    std::string_view(group.gpu_types), group.gpus > 0);
+  return std::tuple(group.labels.view(), group.disk_volumes.view(), group.gpu_types.view(), group.gpus > 0);
 }
 
 Resources need_of(const Group& group, const GroupDemand& demand) {
@@ -34,11 +33,17 @@ struct Seeker {
   }
 };
 
+// What is left of a room by and by.
+struct Place {
+  const Group* group;
+  Resources left;
+};
+
 // Some of the rooms, in their order. It knows for each few what the largest of them has left at most: of
 // 20,000 rooms most are too small for a job, and each of 5,000 groups asks.
 class RoomList {
  public:
-  void add(Room& room) {
+  void add(Place& room) {
     if (rooms_.size() % k_few == 0) most_.emplace_back();
     rooms_.push_back(&room);
     most_.back() = most_.back().widened_to(room.left);
@@ -49,7 +54,7 @@ class RoomList {
       Resources most{.pods = 0};
       for (auto at = few * k_few; at < std::min(few * k_few + k_few, rooms_.size()); ++at) {
         auto& room = *rooms_[at];
-        if ((room.group == *seeker.group) == own) seeker.take(room.left);
+        if ((*room.group == *seeker.group) == own) seeker.take(room.left);
         most = most.widened_to(room.left);
       }
       most_[few] = most;
@@ -58,7 +63,7 @@ class RoomList {
 
  private:
   static constexpr std::size_t k_few = 64;
-  std::vector<Room*> rooms_;
+  std::vector<Place*> rooms_;
   std::vector<Resources> most_;
 };
 
@@ -76,17 +81,19 @@ std::map<Group, LeftJobs> leave_to_pods(const std::map<Group, std::int64_t>& cou
   // The largest first: what the small ones leave would not do for them.
   std::ranges::reverse(seekers);
 
-  auto rooms = supply.rooms;
+  std::vector<Place> rooms;
+  rooms.reserve(supply.rooms.size());
   std::map<Group, RoomList> of_group;
   std::map<decltype(kind_of(Group())), RoomList> of_kind;
-  for (auto& room : rooms) {
+  for (const auto& room : supply.rooms) {
     // A free pod waits for jobs of its own group, which the law has counted, and least_fill keeps it from
     // small ones.
     const auto jobs = counted.find(room.group);
     const bool wanted = jobs != counted.end() && jobs->second > 0;
     if (!room.has_job && (wanted || policy.least_fill > 0)) continue;
-    of_group[room.group].add(room);
-    of_kind[kind_of(room.group)].add(room);
+    auto& place = rooms.emplace_back(Place{&room.group, room.left});
+    of_group[room.group].add(place);
+    of_kind[kind_of(room.group)].add(place);
   }
   for (const bool own : {true, false})
     for (auto& seeker : seekers) {

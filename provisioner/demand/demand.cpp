@@ -277,6 +277,7 @@ void CondorDemand::tell_vanished(Fetch& fetch) {
     if (std::ranges::find(fetch.schedds, name) != fetch.schedds.end()) continue;
     ++fetch.demand.schedds_asked;
     ++fetch.demand.schedds_failed;
+    ++fetch.demand.schedds_vanished;
     const auto ago = std::chrono::duration_cast<Seconds>(now - sight.at);
     fetch.last_failure =
         fmt::format("{}: not in the collector any more, last seen {} s ago", name, ago.count());

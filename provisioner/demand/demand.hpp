@@ -37,6 +37,7 @@ struct Demand {
       problems;  // what cost only itself: a schedd that did not answer, ads that were bad
   std::map<std::string, std::string> silent;  // of these: schedds without an answer, and why
   std::int64_t schedds_asked = 0, schedds_failed = 0, bad_ads = 0;
+  std::int64_t schedds_vanished = 0;  // of the failed: the collector has them no more
   Priorities priorities;
 };
 

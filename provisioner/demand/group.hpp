@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "lib/base/shared_text.hpp"
 #include "provisioner/settings/settings.hpp"
 
 namespace glidepod::provisioner {
@@ -14,10 +15,10 @@ struct Group {
   std::int64_t cpus = 1;
   std::int64_t memory_mb = 4096;
   std::int64_t disk_kb = 8'000'000;
-  std::string disk_volumes;  // "claim:path,claim:path"
+  SharedText disk_volumes;  // "claim:path,claim:path"
   std::int64_t gpus = 0;
-  std::string gpu_types;  // "NVIDIA-A100-SXM4-80GB,NVIDIA-L40"
-  std::string labels;     // "node label:value,..."
+  SharedText gpu_types;  // "NVIDIA-A100-SXM4-80GB,NVIDIA-L40"
+  SharedText labels;     // "node label:value,..."
 
   auto operator<=>(const Group&) const =
       default;  // NOLINT(modernize-use-nullptr): of what the compiler writes

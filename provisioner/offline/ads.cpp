@@ -63,9 +63,9 @@ void set_sizes(condor::Ad& ad, const Group& group) {
     for (const auto* prefix : {"", "Total", "TotalSlot"})
       if (size > 0 || name != "GPUs") ad.set(fmt::format("{}{}", prefix, name), Value::of(size));
   // The provisioner's texts (pods.hpp has the variables, images/pilot/config.d/80-identity.config the rest).
-  ad.set("Labels", Value::of(group.labels));
-  ad.set("DiskVolumes", Value::of(group.disk_volumes));
-  ad.set("GPUTypes", Value::of(group.gpu_types));
+  ad.set("Labels", Value::of(group.labels.str()));
+  ad.set("DiskVolumes", Value::of(group.disk_volumes.str()));
+  ad.set("GPUTypes", Value::of(group.gpu_types.str()));
 }
 
 }  // namespace

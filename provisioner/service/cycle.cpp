@@ -71,10 +71,28 @@ struct Cycle::Look {
   Observation result;
   Seen seen;
   std::vector<Slot> slots;
+  TextPool texts;  // that many of them have
   std::optional<std::string> slots_failed;
   std::vector<std::string> problems;
   int missing = 4;
   std::function<void(Observation)> done;
+
+  // Mostly those of the slot before, which is found sooner.
+  void share_texts(Slot& slot) {
+    const auto share = [&](auto text_of) {
+      SharedText& text = text_of(slot);
+      if (!slots.empty() && text_of(slots.back()) == text)
+        text = text_of(slots.back());
+      else
+        texts.share(text);
+    };
+    share([](Slot& s) -> SharedText& { return s.pod; });
+    share([](Slot& s) -> SharedText& { return s.owner; });
+    share([](Slot& s) -> SharedText& { return s.containers; });
+    for (const auto part :
+         {&SlotJob::state, &SlotJob::container, &SlotJob::image, &SlotJob::digest, &SlotJob::how})
+      share([part](Slot& s) -> SharedText& { return s.job.*part; });
+  }
 };
 
 Cycle::Cycle(DemandSource& demand, condor::CommandRunner& runner, Backend& backend, HtcondorSettings htcondor,
@@ -152,12 +170,14 @@ void Cycle::read_slots(const std::shared_ptr<Look>& look) {
       {[this, look, attribute, identities](const condor::Ad& ad) {
          auto slot = read_slot(ad, attribute, identities);
          if (!slot) return;
-         slot->pod = in_place(backend_.place_of_slot(ad), slot->pod);
+         if (auto place = backend_.place_of_slot(ad); !place.empty()) slot->pod = in_place(place, slot->pod);
+         look->share_texts(*slot);
          look->slots.push_back(*std::move(slot));
        },
        [look](const std::string& why) { look->problems.push_back(fmt::format("bad slot ad: {}", why)); },
        [this, look](const Result<void>& end) {
          if (!end) look->slots_failed = end.error().in("list of slots").message();
+         look->texts = {};
          read_priorities(look);  // not beside it: each of HTCondor's tools takes 16 MiB
          finish_look(look);
        }});
@@ -165,8 +185,16 @@ void Cycle::read_slots(const std::shared_ptr<Look>& look) {
 
 void Cycle::finish_look(const std::shared_ptr<Look>& look) {
   if (--look->missing > 0) return;
-  auto& result = look->result;
-  result.capacity = std::move(look->seen.capacity);
+  aside_([this, look] { digest(*look); },
+         [look] {
+           const auto done = std::move(look->done);
+           done(std::move(look->result));
+         });
+}
+
+void Cycle::digest(Look& look) {
+  auto& result = look.result;
+  result.capacity = std::move(look.seen.capacity);
   result.demand = backend_.fit(std::move(result.demand), result.capacity);
   result.demand.priorities = priorities_;
   // To the accountant a pod that was offered and matched is in use; and the negotiator has kept to the
@@ -175,20 +203,18 @@ void Cycle::finish_look(const std::shared_ptr<Look>& look) {
     result.demand.priorities.quota_left.clear();
     result.demand.priorities.group_of.clear();
   }
-  if (look->seen.blind || look->slots_failed) {
+  if (look.seen.blind || look.slots_failed) {
     // The tracker must not learn from half a view: pilots would seem to have vanished.
-    result.supply.blind = look->seen.blind ? look->seen.blind : look->slots_failed;
+    result.supply.blind = look.seen.blind ? look.seen.blind : look.slots_failed;
   } else {
-    result.supply = supply_of(*look);
-    result.pods = std::move(look->seen.pods);
-    result.slots = std::move(look->slots);
+    result.supply = supply_of(look);
+    result.pods = std::move(look.seen.pods);
+    result.slots = std::move(look.slots);
     count_begun(result);
   }
   auto& problems = result.supply.problems;
-  for (auto* list : {&look->seen.problems, &look->problems})
+  for (auto* list : {&look.seen.problems, &look.problems})
     problems.insert(problems.end(), list->begin(), list->end());
-  const auto done = std::move(look->done);
-  done(std::move(result));
 }
 
 Supply Cycle::supply_of(Look& look) {

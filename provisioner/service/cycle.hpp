@@ -46,7 +46,14 @@ class Cycle {
   Cycle(DemandSource& demand, condor::CommandRunner& runner, Backend& backend, HtcondorSettings htcondor,
         std::string app_name, Policy policy);
 
-  // One after the other, never two at a time; the handlers come from the loop.
+  // Runs the first function, and then the second from the loop.
+  using Aside = std::function<void(std::function<void()> work, std::function<void()> then)>;
+  // What takes long for many pods is done there, so that nothing else that the loop has to do waits for it.
+  // Without that it is done at once.
+  void work_aside(Aside aside) { aside_ = std::move(aside); }
+
+  // One after the other, never two at a time; the handlers come from the loop. Until done is called, and
+  // while decide() runs, nothing but act_while() and wind_up() may be called from another thread.
   void observe(Time now, std::function<void(Observation)> done);
   Plan decide(const Observation& seen);
   // Makes and removes the plan's pods, some at a time. A group whose pod could not be made gets no more this
@@ -72,6 +79,7 @@ class Cycle {
   void read_slots(const std::shared_ptr<Look>& look);
   void read_priorities(const std::shared_ptr<Look>& look);
   void finish_look(const std::shared_ptr<Look>& look);
+  void digest(Look& look);
   Supply supply_of(Look& look);
   std::string image_of(std::string_view pod) const;
   void next_work(const std::shared_ptr<Work>& work);
@@ -87,6 +95,10 @@ class Cycle {
   History history_;
   Priorities priorities_;
   Time priorities_asked_{}, priorities_known_{};
+  Aside aside_ = [](const std::function<void()>& work, const std::function<void()>& then) {
+    work();
+    then();
+  };
   std::function<bool()> may_act_ = [] { return true; };
   bool winding_up_ = false;
 };

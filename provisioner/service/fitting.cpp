@@ -1,6 +1,7 @@
 #include "provisioner/service/fitting.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "lib/base/json.hpp"
@@ -12,13 +13,13 @@ namespace {
 // How many of these fit.
 std::size_t take(Fitting& result, const std::vector<std::size_t>& order, std::size_t most,
                  const std::function<nlohmann::json(std::size_t)>& make) {
-  result.entries = nlohmann::json::array();
-  std::size_t size = 0;
+  auto& text = result.entries;
+  text.clear();
   for (std::size_t i = 0; i < order.size(); ++i) {
-    auto entry = make(order[i]);
-    if (most != k_any_size) size += json_text(entry).size() + 1;
-    if (size > most) return i;
-    result.entries.push_back(std::move(entry));
+    const auto entry = json_text(make(order[i]));
+    if (text.size() + entry.size() + 1 > most) return i;
+    if (!text.empty()) text += ',';
+    text += entry;
   }
   return order.size();
 }
@@ -32,6 +33,7 @@ Fitting fitting(std::size_t number, std::size_t most, const std::function<nlohma
   std::iota(order.begin(), order.end(), 0);
   if (take(result, order, most, make) == number) return result;
   std::vector<std::int64_t> ranks;
+  ranks.reserve(number);
   for (const auto at : order) ranks.push_back(rank(at));
   std::ranges::stable_sort(order, {}, [&ranks](std::size_t at) { return ranks[at]; });
   const auto fit = take(result, order, most, make);

@@ -101,7 +101,7 @@ Json written_of(const Tracker& tracker, const History& history, Time now, std::s
   result["groups"] = Json::array();
   for (const auto& g : groups.values())
     result["groups"].push_back(
-        {g.cpus, g.memory_mb, g.disk_kb, g.gpus, g.gpu_types, g.disk_volumes, g.labels});
+        {g.cpus, g.memory_mb, g.disk_kb, g.gpus, g.gpu_types.str(), g.disk_volumes.str(), g.labels.str()});
   result["images"] = images.values();
   return result;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "provisioner/service/container_memory.hpp"
 #include "provisioner/service/metric_text.hpp"
 
 namespace glidepod::provisioner {
@@ -60,10 +61,10 @@ void histogram(std::string& text, std::string_view name, const std::string& labe
 std::string group_labels(const Group& group) {
   auto text = fmt::format("group=\"{}\",cpus=\"{}\",memory_mb=\"{}\",disk_kb=\"{}\",gpus=\"{}\"",
                           group.hash(), group.cpus, group.memory_mb, group.disk_kb, group.gpus);
-  const std::pair<const char*, const std::string*> rare[] = {
+  const std::pair<const char*, const SharedText*> rare[] = {
       {"gpu_types", &group.gpu_types}, {"disk_volumes", &group.disk_volumes}, {"labels", &group.labels}};
   for (const auto& [name, value] : rare)
-    if (!value->empty()) text += fmt::format(",{}=\"{}\"", name, label(*value));
+    if (!value->empty()) text += fmt::format(",{}=\"{}\"", name, label(value->view()));
   return text;
 }
 
@@ -115,18 +116,27 @@ std::size_t index_of(Decision::Verdict verdict) {
 
 }  // namespace
 
-void Metrics::decided(const Observation& seen, const Plan& plan) {
+void Metrics::show(const Plan& plan) {
   ++cycles_;
   if (plan.blind) ++blind_cycles_;
-  auto& text = cycle_;
+  for (const auto& decision : plan.decisions) ++decisions_[index_of(decision.verdict)];
+  cycle_ = std::move(next_cycle_);
+  pilots_text_ = std::move(next_pilots_text_);
+}
+
+void Metrics::prepare(const Observation& seen, const Plan& plan) {
+  auto& text = next_cycle_;
   text.clear();
   single(text, "blind", "gauge", "1: the pool or the cluster could not be seen, so nothing was decided",
          plan.blind ? 1 : 0);
   single(text, "schedds", "gauge", "Schedds that were asked", seen.demand.schedds_asked);
   single(text, "schedds_failed", "gauge", "Schedds that did not answer", seen.demand.schedds_failed);
   single(text, "bad_ads", "gauge", "Ads of the pool that could not be read", seen.demand.bad_ads);
+  single(text, "schedds_vanished", "gauge", "Of these, such as have left the collector within an hour",
+         seen.demand.schedds_vanished);
+  if (!plan.blind) pilots.saw(seen);
+  next_pilots_text_ = pilots.text();
   if (plan.blind) return;
-  pilots.saw(seen);
 
   std::map<PodState, std::int64_t> pods;
   std::map<Decision::Verdict, std::int64_t> verdicts;
@@ -138,7 +148,6 @@ void Metrics::decided(const Observation& seen, const Plan& plan) {
   }
   for (const auto& decision : plan.decisions) {
     ++verdicts[decision.verdict];
-    ++decisions_[index_of(decision.verdict)];
     idle += decision.demand.idle;
   }
   // Without breakers of images that are not used any more.
@@ -182,6 +191,14 @@ std::string Metrics::text() const {
   head(text, "build_info", "gauge", "1, with the program's version");
   sample(text, "build_info", "version=\"" GLIDEPOD_VERSION "\"", 1);
   single(text, "leader", "gauge", "1: this instance makes pods, 0: another one does", leads_ ? 1 : 0);
+  single(text, "took_lead_total", "counter", "How often this instance began to lead", took_lead_);
+  head(text, "status_written_total", "counter", "Status files by result");
+  sample(text, "status_written_total", "result=\"written\"", status_good_);
+  sample(text, "status_written_total", "result=\"failed\"", status_bad_);
+  const auto memory = container_memory().value_or(ContainerMemory{});
+  single(text, "memory_bytes", "gauge", "Memory of this container, HTCondor's tools included; 0: not known",
+         memory.used);
+  single(text, "memory_limit_bytes", "gauge", "What it may have; 0: no limit, or not known", memory.limit);
   text += cycle_;
   head(text, "cycles_total", "counter", "Cycles by result");
   sample(text, "cycles_total", "result=\"decided\"", cycles_ - blind_cycles_);
@@ -210,7 +227,7 @@ std::string Metrics::text() const {
   head(text, "api_request_duration_seconds", "histogram", "How long such a request takes");
   for (const auto& [method, values] : api.seconds)
     histogram(text, "api_request_duration_seconds", fmt::format("method=\"{}\"", method), values);
-  return text + pilots.text();
+  return text + pilots_text_;
 }
 
 }  // namespace glidepod::provisioner

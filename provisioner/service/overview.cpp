@@ -28,7 +28,9 @@ void put(Json& object, const char* key, const std::string& text) {
 
 Json job_json(const Slot& slot, const OwnerNaming& naming) {
   const SlotJob& job = slot.job;
-  Json result = {{"slot", slot.name}, {"job", job.id}, {"owner", naming ? naming(slot.owner) : slot.owner}};
+  Json result = {{"slot", slot.name.str()},
+                 {"job", job.id.str()},
+                 {"owner", naming ? naming(slot.owner) : slot.owner.str()}};
   put(result, "state", job.state);
   put(result, "container", job.container);
   put(result, "image", job.image);
@@ -229,7 +231,7 @@ Concern shown_concern(const Pod& pod, const std::vector<const Slot*>* slots) {
 }
 
 Json pod_json(const Pod& pod, const std::vector<const Slot*>* slots, const OwnerNaming& naming) {
-  Json entry = {{"pod", pod.name}, {"jobs", Json::array()}};
+  Json entry = {{"pod", pod.name.str()}, {"jobs", Json::array()}};
   put(entry, "node", pod.node);
   put(entry, "place", std::string(place_of(pod.name)));
   const auto state = shown_state(pod, slots);
@@ -237,7 +239,7 @@ Json pod_json(const Pod& pod, const std::vector<const Slot*>* slots, const Owner
   if (!slots) {
     entry["since"] = seconds_of(pod.since);
     put(entry, "waits_for",
-        state == PodState::unregistered && pod.message.empty() ? joins(pod.name) : pod.message);
+        state == PodState::unregistered && pod.message.empty() ? joins(pod.name) : pod.message.str());
     return entry;
   }
   if (pod.state == PodState::unknown) put(entry, "waits_for", pod.message);
@@ -253,6 +255,11 @@ Json pod_json(const Pod& pod, const std::vector<const Slot*>* slots, const Owner
 
 Json pods_json(const std::vector<Pod>& pods, const std::vector<Slot>& slots, const OwnerNaming& naming,
                std::size_t most, Json* left_out) {
+  return json_from('[' + pods_text(pods, slots, naming, most, left_out) + ']');
+}
+
+std::string pods_text(const std::vector<Pod>& pods, const std::vector<Slot>& slots, const OwnerNaming& naming,
+                      std::size_t most, Json* left_out) {
   SlotsOfPods by_pod;
   for (const auto& slot : slots) by_pod[slot.pod].push_back(&slot);
   std::vector<const Pod*> shown;

@@ -27,6 +27,9 @@ namespace glidepod::provisioner {
 nlohmann::json pods_json(const std::vector<Pod>& pods, const std::vector<Slot>& slots,
                          const OwnerNaming& naming = {}, std::size_t most = k_any_size,
                          nlohmann::json* left_out = nullptr);
+// What stands between the brackets of its text.
+std::string pods_text(const std::vector<Pod>& pods, const std::vector<Slot>& slots, const OwnerNaming& naming,
+                      std::size_t most, nlohmann::json* left_out);
 
 // A report's pods as a table for people, a line a job, or a pod that has none; the worst first. As wide as
 // the terminal, and at most so many lines; 0: as it comes. Names come from anybody: they are shown as

@@ -14,7 +14,7 @@ constexpr std::size_t k_longest = 900;  // of a message; the API takes 1,024 byt
 std::string bound_text(const Slot& slot, const OwnerNaming& naming) {
   const SlotJob& job = slot.job;
   return fmt::format("job {} of {} runs in {}: {}{}{} ({}, {:.1f} s)", job.id,
-                     naming ? naming(slot.owner) : slot.owner, job.container, job.image,
+                     naming ? naming(slot.owner) : slot.owner.str(), job.container, job.image,
                      job.digest.empty() ? "" : " ", job.digest, job.how, *job.bind_s);
 }
 
@@ -37,7 +37,9 @@ void PodEvents::tell(Memory& memory, PodEvent event, Time now) {
 void PodEvents::look_at_job(Memory& memory, const Slot& slot, const OwnerNaming& naming, Time now) {
   const SlotJob& job = slot.job;
   if (job.bind_s) {
-    if (std::exchange(memory.jobs[slot.name], job.id) != job.id)
+    auto known = std::ranges::find(memory.jobs, slot.name, &std::pair<SharedText, SharedText>::first);
+    if (known == memory.jobs.end()) known = memory.jobs.insert(known, {slot.name, {}});
+    if (std::exchange(known->second, job.id) != job.id)
       tell(memory, {slot.pod, "Bound", bound_text(slot, naming)}, now);
   } else if (!job.waits_for.empty() && job.since != Time{} && now >= job.since + k_patience) {
     const auto text = fmt::format("job {} waits for {}: {}", job.id, job.image, job.waits_for);
@@ -47,16 +49,16 @@ void PodEvents::look_at_job(Memory& memory, const Slot& slot, const OwnerNaming&
 
 void PodEvents::look_at_pilot(Memory& memory, const Slot& slot, Time now) {
   if (std::exchange(memory.trouble, slot.trouble) != slot.trouble && !slot.trouble.empty())
-    tell(memory, {slot.pod, "GivenUp", "takes no more jobs: " + slot.trouble, true}, now);
+    tell(memory, {slot.pod, "GivenUp", "takes no more jobs: " + slot.trouble.str(), true}, now);
   if (!slot.held.empty() && std::exchange(memory.held, slot.held) != slot.held)
-    tell(memory, {slot.pod, "OutOfResources", "put on hold: " + slot.held, true}, now);
+    tell(memory, {slot.pod, "OutOfResources", "put on hold: " + slot.held.str(), true}, now);
   // A dynamic slot may have an old copy; an agent that has started again counts anew.
   if (!slot.binds) return;
-  const auto& before = memory.binds.counts;
+  const auto before = memory.binds ? *memory.binds : BindCounts{};
   const auto& counts = slot.binds->counts;
   constexpr auto user = BindCounts::k_bound, ours = BindCounts::k_bound + 1;
-  if (sum(*slot.binds) <= sum(memory.binds)) return;
-  const auto more = [&](std::size_t i) { return counts[i] - std::min(counts[i], before[i]); };
+  if (sum(*slot.binds) <= sum(before)) return;
+  const auto more = [&](std::size_t i) { return counts[i] - std::min(counts[i], before.counts[i]); };
   if (more(user) + more(ours) > 0)
     tell(memory,
          {slot.pod, "BindFailed",
@@ -66,7 +68,7 @@ void PodEvents::look_at_pilot(Memory& memory, const Slot& slot, Time now) {
               more(user), more(ours)),
           true},
          now);
-  memory.binds = *slot.binds;
+  memory.binds = slot.binds;
 }
 
 void PodEvents::look_at_end(Memory& memory, const Pod& pod, const std::string& jobs, Time now) {
@@ -85,7 +87,7 @@ std::vector<PodEvent> PodEvents::saw(const Observation& seen, const OwnerNaming&
     look_at_pilot(pod->second, slot, seen.at);
     if (!slot.claimed) continue;
     look_at_job(pod->second, slot, naming, seen.at);
-    if (!slot.job.id.empty()) jobs[pod->first] += " " + slot.job.id;
+    if (!slot.job.id.empty()) jobs[pod->first] += " " + slot.job.id.str();
   }
   for (const Pod& pod : seen.pods) look_at_end(pods_[pod.name], pod, jobs[pod.name], seen.at);
   looked_ = true;

@@ -29,9 +29,10 @@ class PodEvents {
 
  private:
   struct Memory {
-    std::map<std::string, std::string> jobs;  // by slot: the last that came by a container
-    BindCounts binds;
-    std::string trouble, held;
+    // By slot: the last job that came by a container.
+    std::vector<std::pair<SharedText, SharedText>> jobs;
+    Rare<BindCounts> binds;
+    SharedText trouble, held;
     bool leaving = false;
     std::map<std::string, Time> told;  // by reason
   };

@@ -23,9 +23,13 @@ Json owners_of(const GroupDemand& demand, const OwnerNaming& naming) {
 }  // namespace
 
 Json group_json(const Group& group) {
-  return {{"cpus", group.cpus},    {"memory_mb", group.memory_mb}, {"disk_kb", group.disk_kb},
-          {"gpus", group.gpus},    {"gpu_types", group.gpu_types}, {"disk_volumes", group.disk_volumes},
-          {"labels", group.labels}};
+  return {{"cpus", group.cpus},
+          {"memory_mb", group.memory_mb},
+          {"disk_kb", group.disk_kb},
+          {"gpus", group.gpus},
+          {"gpu_types", group.gpu_types.str()},
+          {"disk_volumes", group.disk_volumes.str()},
+          {"labels", group.labels.str()}};
 }
 
 namespace {
@@ -111,67 +115,118 @@ Json entry_of(const Decision& decision, const Plan& plan, const OwnerNaming& nam
 
 }  // namespace
 
-Json report(const Observation& seen, const Plan& plan, const Applied* applied, const OwnerNaming& naming,
-            std::size_t most) {
-  // A fourth each at most, so that none takes all of it; pods have what is left.
-  const auto share = most == k_any_size ? most : most / 4;
-  Json left_out;
+std::vector<std::string> problems_of(const Observation& seen, const Applied* applied) {
+  auto result = seen.demand.problems;
+  result.insert(result.end(), seen.supply.problems.begin(), seen.supply.problems.end());
+  if (applied) result.insert(result.end(), applied->problems.begin(), applied->problems.end());
+  return result;
+}
+
+namespace {
+
+// A member of the report that is an array; what has no room is counted.
+struct Part {
+  const char* key;
+  std::string entries;
+};
+
+Part decisions_part(const Plan& plan, const OwnerNaming& naming, std::size_t most, Json& left_out) {
+  const auto& all = plan.decisions;
+  auto fit = fitting(
+      all.size(), most, [&](std::size_t at) { return entry_of(all[at], plan, naming); },
+      [&all](std::size_t at) { return -all[at].demand.idle - all[at].supply.live(); });
+  if (!fit.left_out.empty()) {
+    std::int64_t idle = 0;
+    for (const auto at : fit.left_out) idle += all[at].demand.idle;
+    left_out["decisions"] = fit.left_out.size();
+    left_out["idle"] = idle;
+  }
+  return {"decisions", std::move(fit.entries)};
+}
+
+Part problems_part(const std::vector<std::string>& problems, std::size_t most, Json& left_out) {
+  auto fit = fitting(
+      problems.size(), most, [&problems](std::size_t at) { return Json(problems[at]); },
+      [](std::size_t) { return 0; });
+  if (!fit.left_out.empty()) left_out["problems"] = fit.left_out.size();
+  return {"problems", std::move(fit.entries)};
+}
+
+Part unmade_part(const std::vector<Applied::Unmade>& unmade, std::size_t most) {
+  auto fit = fitting(
+      unmade.size(), most,
+      [&unmade](std::size_t at) {
+        const auto& [group, by_quota, why] = unmade[at];
+        return Json{{"group_hash", group.hash()}, {"by_quota", by_quota}, {"why", why}};
+      },
+      [](std::size_t) { return 0; });
+  return {"unmade", std::move(fit.entries)};
+}
+
+Json avoided_json(const Plan& plan, Time now) {
+  Json result;
+  for (const auto& [node, memory] : plan.history.nodes)
+    if (now < memory.until)
+      result.push_back({{"node", node},
+                        {"failed", memory.failed},
+                        {"since", memory.since.time_since_epoch().count()},
+                        {"until", memory.until.time_since_epoch().count()}});
+  return result;
+}
+
+// All that has a size of its own.
+Json head_json(const Observation& seen, const Plan& plan, const Applied* applied) {
   Json result = {{"time", time_text(seen.at)},
                  {"unix_time", seen.at.time_since_epoch().count()},
                  {"blind", plan.blind.value_or("")},
                  {"submit", plan.submissions()},
                  {"schedds", {{"asked", seen.demand.schedds_asked}, {"failed", seen.demand.schedds_failed}}},
                  {"bad_ads", seen.demand.bad_ads},
-                 {"decisions", Json::array()},
-                 {"removals", Json::array()},
-                 {"problems", Json::array()}};
+                 {"removals", Json::array()}};
   if (plan.equal_shares) result["equal_shares"] = *plan.equal_shares;
-  const auto& all = plan.decisions;
-  auto decisions = fitting(
-      all.size(), share, [&](std::size_t at) { return entry_of(all[at], plan, naming); },
-      [&all](std::size_t at) { return -all[at].demand.idle - all[at].supply.live(); });
-  result["decisions"] = std::move(decisions.entries);
-  if (!decisions.left_out.empty()) {
-    std::int64_t idle = 0;
-    for (const auto at : decisions.left_out) idle += all[at].demand.idle;
-    left_out["decisions"] = decisions.left_out.size();
-    left_out["idle"] = idle;
-  }
-  for (const auto& [node, memory] : plan.history.nodes)
-    if (seen.at < memory.until)
-      result["avoided_nodes"].push_back({{"node", node},
-                                         {"failed", memory.failed},
-                                         {"since", memory.since.time_since_epoch().count()},
-                                         {"until", memory.until.time_since_epoch().count()}});
+  if (auto nodes = avoided_json(plan, seen.at); !nodes.is_null()) result["avoided_nodes"] = std::move(nodes);
   for (const auto& [name, place] : seen.supply.places) result["places"].push_back(place_json(name, place));
   for (const auto& removal : plan.removals)
     result["removals"].push_back({{"pod", removal.pod}, {"reason", removal.reason}});
-  std::vector<std::string> problems;
-  for (const auto* list :
-       {&seen.demand.problems, &seen.supply.problems, applied ? &applied->problems : nullptr})
-    if (list) problems.insert(problems.end(), list->begin(), list->end());
-  auto told = fitting(
-      problems.size(), share, [&problems](std::size_t at) { return Json(problems[at]); },
-      [](std::size_t) { return 0; });
-  result["problems"] = std::move(told.entries);
-  if (!told.left_out.empty()) left_out["problems"] = told.left_out.size();
-  if (applied) {
-    const auto& unmade = applied->unmade;
-    auto failed = fitting(
-        unmade.size(), share,
-        [&unmade](std::size_t at) {
-          const auto& [group, by_quota, why] = unmade[at];
-          return Json{{"group_hash", group.hash()}, {"by_quota", by_quota}, {"why", why}};
-        },
-        [](std::size_t) { return 0; });
-    result["unmade"] = std::move(failed.entries);
-    result["created"] = applied->created;
-    result["removed"] = applied->removed;
-  }
-  const auto used = most == k_any_size ? 0 : json_text(result).size();
-  result["pods"] = pods_json(seen.pods, seen.slots, naming, most - std::min(used, most), &left_out);
-  if (!left_out.is_null()) result["left_out"] = std::move(left_out);
+  if (!applied) return result;
+  result["created"] = applied->created;
+  result["removed"] = applied->removed;
   return result;
+}
+
+}  // namespace
+
+std::string report_text(const Observation& seen, const Plan& plan, const Applied* applied,
+                        const OwnerNaming& naming, std::size_t most, const Json& more) {
+  // A fourth each at most, so that none takes all of it; pods have what is left.
+  const auto share = most == k_any_size ? most : most / 4;
+  Json left_out;
+  auto head = head_json(seen, plan, applied);
+  if (!more.is_null()) head.update(more);
+  std::vector<Part> parts;
+  parts.push_back(decisions_part(plan, naming, share, left_out));
+  parts.push_back(problems_part(problems_of(seen, applied), share, left_out));
+  if (applied) parts.push_back(unmade_part(applied->unmade, share));
+  auto text = json_text(head);
+  text.pop_back();
+  const auto add = [&text](const Part& part) {
+    text += fmt::format(",\"{}\":[", part.key);
+    text += part.entries;
+    text += ']';
+  };
+  for (auto& part : parts) {
+    add(part);
+    part.entries = {};
+  }
+  const auto used = most == k_any_size ? 0 : text.size();
+  add({"pods", pods_text(seen.pods, seen.slots, naming, most - std::min(used, most), &left_out)});
+  if (!left_out.is_null()) text += ",\"left_out\":" + json_text(left_out);
+  return text += '}';
+}
+
+Json report(const Observation& seen, const Plan& plan, const Applied* applied, const OwnerNaming& naming,
+            std::size_t most) {
+  return json_from(report_text(seen, plan, applied, naming, most, {}));
 }
 
 std::string reason_of(const Json& decision) {

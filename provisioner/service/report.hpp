@@ -15,6 +15,12 @@ namespace glidepod::provisioner {
 // (overview.hpp) that it has not.
 nlohmann::json report(const Observation& seen, const Plan& plan, const Applied* applied,
                       const OwnerNaming& naming = {}, std::size_t most = k_any_size);
+// Its text in one line, in which these members stand, too, in place of its own; written piece by piece.
+std::string report_text(const Observation& seen, const Plan& plan, const Applied* applied,
+                        const OwnerNaming& naming, std::size_t most, const nlohmann::json& more);
+
+// What went wrong without stopping the rest.
+std::vector<std::string> problems_of(const Observation& seen, const Applied* applied);
 
 // A group as such a JSON has it.
 nlohmann::json group_json(const Group& group);

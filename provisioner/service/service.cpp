@@ -1,5 +1,6 @@
 #include "provisioner/service/service.hpp"
 
+#include <malloc.h>
 #include <signal.h>
 
 #include "lib/base/file.hpp"
@@ -7,6 +8,7 @@
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/time.hpp"
+#include "lib/base/workers.hpp"
 #include "lib/http/status_server.hpp"
 #include "provisioner/page/endpoint.hpp"
 #include "provisioner/service/clock.hpp"
@@ -34,6 +36,7 @@ void log_warnings(const LoadedSettings& loaded) {
 
 // Its volume has 8 MiB of memory (manifests/provisioner), and holds the next one beside the last.
 constexpr std::size_t k_status_size = std::size_t{3} << 20;
+constexpr std::size_t k_most_problems = 1000;  // in the log, of one cycle
 
 // The loop of `run`.
 class Service {
@@ -42,6 +45,7 @@ class Service {
       : loop_(loop), options_(options), configuration_(std::move(configuration)) {}
 
   Result<void> start() {
+    inbox_ = TRY(Inbox::create(loop_));
     naming_ = TRY(owner_naming(configuration_.loaded.settings.policy, owner_key_));
     parts_ =
         TRY(Parts::make(loop_, options_, configuration_, PodFeed::Mode::followed, metrics_.api.observer()));
@@ -54,6 +58,7 @@ class Service {
       spdlog::info("event=listening port={}", endpoint_->port());
     }
     if (options_.lease.empty()) {
+      set_up_cycle();
       recall(leaders_memory(loop_, *parts_, options_));
       lead(true);
       return {};
@@ -62,7 +67,7 @@ class Service {
     lease_client_->observe(metrics_.api.observer());
     leader_ = std::make_unique<Leader>(*lease_client_, TRY(lease_of(options_)),
                                        [this](bool leads) { lead(leads); });
-    guard_actions();
+    set_up_cycle();
     leader_->start();
     return {};
   }
@@ -86,7 +91,8 @@ class Service {
     leads_ = leads;
     metrics_.leads(leads);
     if (leads) {
-      if (leader_) recall(memory_in(leader_->lease()));
+      // What is under way goes on from what this one has learnt, and nothing comes of it.
+      recalls_ = leader_ != nullptr;
       if (phase_ == Phase::idle) begin_in(Milliseconds(0));
       return;
     }
@@ -127,48 +133,104 @@ class Service {
     if (!leads_) return;
     if (stale_ && !renew_parts(configuration_)) return begin_in(configuration_.loaded.settings.sleep_time);
     stale_ = false;
+    if (std::exchange(recalls_, false)) recall(memory_in(leader_->lease()));
     phase_ = Phase::looking;
     began_ = std::chrono::steady_clock::now();
     const auto now = read_clock();
     looked_ = wall_clock();
-    parts_->cycle->observe(now, [this](Observation seen) { decided(std::move(seen)); });
+    parts_->cycle->observe(now, [this](Observation seen) { observed(std::move(seen)); });
   }
 
-  void decided(Observation seen) {
+  // What one cycle is about, until it has ended.
+  struct Turn {
+    Observation seen;
+    Plan plan;
+    Applied applied;
+    std::vector<PodEvent> events;
+    Json memory;
+    std::string status;
+    std::vector<std::string> problems;
+    Result<void> written;
+  };
+  using TurnPtr = std::shared_ptr<Turn>;
+
+  void observed(Observation seen) {
+    if (stopping_) return;
     if (!leads_) return idle();
     if (!options_.tokens.empty())
       for (auto& expired : expired_tokens(options_.token_copies, looked_))
         seen.supply.problems.push_back(std::move(expired));
-    auto plan = std::make_shared<Plan>(parts_->cycle->decide(seen));
-    auto shared = std::make_shared<Observation>(std::move(seen));
-    decision_log_.decided(*plan);
-    metrics_.decided(*shared, *plan);
-    if (!plan->blind && (!leader_ || leader_->leads()))
-      for (const auto& event : events_.saw(*shared, naming_)) parts_->backend->tell(event, looked_);
-    phase_ = Phase::applying;
-    parts_->cycle->apply(*plan, shared->at,
-                         [this, plan, shared](const Applied& applied) { ended(*shared, *plan, applied); });
+    const auto turn = std::make_shared<Turn>();
+    turn->seen = std::move(seen);
+    metrics_.begin_cycle();
+    aside(
+        [this, turn, may_act = may_act()] {
+          turn->plan = parts_->cycle->decide(turn->seen);
+          metrics_.prepare(turn->seen, turn->plan);
+          decision_log_.decided(turn->plan);
+          if (may_act && !turn->plan.blind) turn->events = events_.saw(turn->seen, naming_);
+        },
+        [this, turn] { decided(turn); });
   }
 
-  void ended(const Observation& seen, const Plan& plan, const Applied& applied) {
-    if (options_.serve_status) page_.decided(plan, seen.at);
-    auto text = report(seen, plan, &applied, naming_, k_status_size);
-    // Its readers have no other clock than the system's.
-    text["time"] = time_text(looked_);
-    text["unix_time"] = looked_.time_since_epoch().count();
+  void decided(const TurnPtr& turn) {
+    if (stopping_) return;
+    if (!leads_) return idle();
+    metrics_.show(turn->plan);
+    for (const auto& event : turn->events)
+      if (may_act()) parts_->backend->tell(event, looked_);
+    phase_ = Phase::applying;
+    parts_->cycle->apply(turn->plan, turn->seen.at, [this, turn](Applied applied) {
+      turn->applied = std::move(applied);
+      tell(turn);
+    });
+  }
+
+  void tell(const TurnPtr& turn) {
     const auto& settings = configuration_.loaded.settings;
-    text["sleep_time"] = settings.sleep_time.count();
-    text["memory"] = parts_->cycle->memory(seen.at);
-    if (leader_) leader_->remember(json_text(text["memory"]));
-    last_cycle_ = seen.at;
-    for (const auto& problem : text["problems"])
-      spdlog::warn("event=problem what={}", glidepod::quoted(problem.get<std::string>()));
+    // Its readers have no other clock than the system's.
+    const Json more = {{"time", time_text(looked_)},
+                       {"unix_time", looked_.time_since_epoch().count()},
+                       {"sleep_time", settings.sleep_time.count()}};
+    aside([this, turn, more, file = settings.policy.status_file] { write_status(*turn, more, file); },
+          [this, turn] { ended(*turn); });
+  }
+
+  void write_status(Turn& turn, Json more, const std::string& file) {
+    const auto at = turn.seen.at;
+    turn.memory = parts_->cycle->memory(at);
+    turn.problems = problems_of(turn.seen, &turn.applied);
+    if (!file.empty() || options_.serve_status) {
+      more["memory"] = turn.memory;
+      turn.status = report_text(turn.seen, turn.plan, &turn.applied, naming_, k_status_size, more) + '\n';
+    }
+    if (!file.empty()) turn.written = replace_file(file, turn.status, 0644);
+    // What took long to make takes long to free.
+    turn.seen = {.at = at};
+  }
+
+  void ended(Turn& turn) {
+    const auto& plan = turn.plan;
+    const auto& applied = turn.applied;
+    if (options_.serve_status) {
+      page_.decided(plan, turn.seen.at);
+      page_.reported(std::move(turn.status));
+    }
+    if (!configuration_.loaded.settings.policy.status_file.empty())
+      metrics_.status_written(turn.written.ok());
+    if (!turn.written)
+      spdlog::warn("event=status_not_written why={}", glidepod::quoted(turn.written.error().message()));
+    // Where another one has led meanwhile, its memory is the newer.
+    if (!stale_) {
+      if (leader_) leader_->remember(json_text(turn.memory));
+      last_cycle_ = turn.seen.at;
+    }
+    tell_problems(turn.problems);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began_;
     metrics_.applied(plan, applied, wall_clock(), took.count());
     saw_all_ = !plan.blind;
     spdlog::info("event=cycle groups={} submit={} created={} removed={} took_s={:.2f}", plan.decisions.size(),
                  plan.submissions(), applied.created, applied.removed, took.count());
-    write_status(text);
     if (!leads_) {
       metrics_.forget_cycle();
       saw_all_ = false;
@@ -176,15 +238,11 @@ class Service {
     idle();
   }
 
-  void write_status(const Json& text) {
-    const auto& file = configuration_.loaded.settings.policy.status_file;
-    if (file.empty() && !options_.serve_status) return;
-    // Texts from outside may be anything; a status must be written all the same.
-    auto dumped = json_text(text) + '\n';
-    if (options_.serve_status) page_.reported(dumped);
-    if (file.empty()) return;
-    if (const auto written = replace_file(file, dumped, 0644); !written)
-      spdlog::warn("event=status_not_written why={}", glidepod::quoted(written.error().message()));
+  static void tell_problems(const std::vector<std::string>& problems) {
+    for (std::size_t i = 0; i < std::min(problems.size(), k_most_problems); ++i)
+      spdlog::warn("event=problem what={}", glidepod::quoted(problems[i]));
+    if (problems.size() > k_most_problems)
+      spdlog::warn("event=problems more={}", problems.size() - k_most_problems);
   }
 
   void idle() {
@@ -221,14 +279,28 @@ class Service {
     fresh.value()->demand->inherit(*parts_->demand);
     fresh.value()->cycle->inherit(*parts_->cycle);
     parts_ = std::move(fresh).value();
-    guard_actions();
+    set_up_cycle();
     naming_ = std::move(naming).value();
     return true;
   }
 
-  // By the clock, before each of them: a process that stood still for a while finds its timers late.
-  void guard_actions() {
-    parts_->cycle->act_while([this] { return !leader_ || leader_->leads(); });
+  // By the clock, before each action: a process that stood still for a while finds its timers late.
+  bool may_act() const { return !leader_ || leader_->leads(); }
+
+  void set_up_cycle() {
+    parts_->cycle->act_while([this] { return may_act(); });
+    parts_->cycle->work_aside([this](std::function<void()> work, std::function<void()> then) {
+      aside(std::move(work), std::move(then));
+    });
+  }
+
+  // The lease, probes and signals do not wait for what takes long for many pods and groups. One thread, one
+  // thing at a time: while it works a cycle is under way, which owns what the work is about.
+  void aside(std::function<void()> work, std::function<void()> then) {
+    worker_.run([this, work = std::move(work), then = std::move(then)]() mutable {
+      work();
+      inbox_->post(std::move(then));
+    });
   }
 
   void read_settings() {
@@ -306,6 +378,9 @@ class Service {
   bool stale_ = false;    // the lease was lost since parts_ was made
   bool saw_all_ = false;  // the last cycle was not blind
   bool stopping_ = false, reload_ = false;
+  bool recalls_ = false;  // goes on from what the lease remembers, as soon as nothing is under way
+  std::unique_ptr<Inbox> inbox_;
+  Workers worker_{1};  // the first to go: it may be at work on the others
 };
 
 }  // namespace
@@ -330,6 +405,8 @@ Result<Json> plan_once(const ServiceOptions& options) {
 }
 
 Result<void> serve(const ServiceOptions& options) {
+  // What one thread frees the other uses: with an arena for each, a large pool takes a sixth more memory.
+  ::mallopt(M_ARENA_MAX, 1);
   auto loop = TRY(Loop::create());
   auto configuration = TRY(read_configuration(options));
   log_warnings(configuration.loaded);

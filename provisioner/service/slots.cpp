@@ -62,10 +62,10 @@ std::array<std::string, BindCounts::k_seconds.size()> texts_of_seconds() {
   return result;
 }
 
-std::optional<BindCounts> read_binds(const condor::Ad& ad) {
+Rare<BindCounts> read_binds(const condor::Ad& ad) {
   static const auto bounds = texts_of_seconds();
   const auto counts = said(ad, "GlidepodBinds");
-  if (counts.empty()) return std::nullopt;
+  if (counts.empty()) return {};
   BindCounts result;
   read_counts(counts, BindCounts::k_names, result.counts);
   read_counts(said(ad, "GlidepodBindsWithin"), bounds, result.within);
@@ -144,9 +144,9 @@ std::optional<Slot> read_slot(const condor::Ad& ad, const std::string& pod_attri
   if (const auto entered = ad.evaluate("EnteredCurrentState");
       slot.claimed && entered.is(condor::Value::Type::integer))
     slot.claimed_at = Time(std::chrono::seconds(entered.integer));
-  slot.owner = ad.text("RemoteOwner");
   // "alice@domain" is the Owner "alice" of the job.
-  slot.owner.resize(std::min({slot.owner.find('@'), slot.owner.size(), k_longest_name}));
+  const auto owner = ad.text("RemoteOwner");
+  slot.owner = owner.substr(0, std::min(owner.find('@'), k_longest_name));
   slot.name = said(ad, "Name");
   slot.containers = said(ad, "GlidepodContainers");
   slot.binds = read_binds(ad);

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "lib/base/shared_text.hpp"
 #include "provisioner/demand/resources.hpp"
 
 namespace glidepod::provisioner {
@@ -16,10 +17,10 @@ using Time = std::chrono::sys_seconds;
 // What a pilot says of the job in one of its slots, for people (pilot-agent/slot_attributes.hpp). Any pilot
 // can say anything.
 struct SlotJob {
-  std::string id;     // "12.0", by HTCondor's own word
-  std::string state;  // of its container, or "waiting" or "pulling"; empty: the pilot has said nothing of it
+  SharedText id;     // "12.0", by HTCondor's own word
+  SharedText state;  // of its container, or "waiting" or "pulling"; empty: the pilot has said nothing of it
   Time since{};
-  std::string container, image, digest, how, waits_for;
+  SharedText container, image, digest, how, waits_for;
   std::optional<double> bind_s;
 };
 
@@ -38,18 +39,18 @@ struct BindCounts {
 
 // A slot of a pilot in the pool.
 struct Slot {
-  std::string pod;
+  SharedText pod;
   bool claimed = false;
-  std::string owner = {};  // whose job, where claimed
-  std::string name = {};
+  SharedText owner = {};  // whose job, where claimed
+  SharedText name = {};
   SlotJob job = {};
-  std::string containers = {};  // of the pod's own slot: "payload-0=running payload-1=idle"
-  std::optional<BindCounts> binds = {};
-  std::string trouble = {};  // why the pilot takes no more jobs
-  std::string held = {};     // the last job there that had too little memory or disk, and the numbers
+  SharedText containers = {};  // of the pod's own slot: "payload-0=running payload-1=idle"
+  Rare<BindCounts> binds = {};
+  SharedText trouble = {};  // why the pilot takes no more jobs
+  SharedText held = {};     // the last job there that had too little memory or disk, and the numbers
   // Of the pod's own slot: what it has left for more jobs, and until when that is good. None: nothing, or not
   // known.
-  std::optional<Resources> room = {};
+  Rare<Resources> room = {};
   Time room_until{};
   Time claimed_at{};  // where it is claimed, and says since when
 };

@@ -64,12 +64,6 @@ Standing standing(PodState state, Seconds age, const PolicySettings& policy) {
   return Standing::unknown;
 }
 
-struct InPool {
-  bool claimed = false, troubled = false;
-  std::set<std::string> owners;
-  std::optional<Resources> room;
-};
-
 void count(GroupSupply& group, Standing as) {
   switch (as) {
     case Standing::waiting:
@@ -93,6 +87,25 @@ void count(GroupSupply& group, Standing as) {
 }
 
 }  // namespace
+
+// What the pool's ads say of one pod.
+struct Tracker::InPool {
+  bool claimed = false, troubled = false;
+  std::set<std::string> owners;
+  std::optional<Resources> room;
+};
+
+std::map<std::string_view, Tracker::InPool> Tracker::by_pod(const std::vector<Slot>& slots, Time now) {
+  std::map<std::string_view, InPool> result;
+  for (const auto& slot : slots) {
+    auto& entry = result[slot.pod];
+    entry.claimed = entry.claimed || slot.claimed;
+    entry.troubled = entry.troubled || !slot.trouble.empty();
+    if (slot.claimed && !slot.owner.empty()) entry.owners.insert(slot.owner);
+    if (slot.room && now < slot.room_until) entry.room = *slot.room;
+  }
+  return result;
+}
 
 void Tracker::note(List list, const std::string& pod, const Memory& memory, Time now) {
   (outcomes_[memory.group].*list).push_back({{now, pod, memory.node}, memory.image});
@@ -166,89 +179,98 @@ Supply Tracker::observe(const std::vector<Pod>& pods, const std::vector<Slot>& s
   return observe(pods, slots, policy, {std::string(image)}, {}, now);
 }
 
+Tracker::Memory& Tracker::remembered(const Pod& pod, bool ended) {
+  auto& memory = pods_[pod.name];
+  memory.seen = cycle_;
+  if (!std::exchange(memory.known, true)) {
+    memory.group = pod.group;
+    memory.image = pod.image;
+    // It ended before this provisioner was started: nobody knows how it fared.
+    memory.settled = ended;
+    // Another one may have counted it.
+    const auto& fates = outcomes_[pod.group];
+    const auto has = [&pod](const std::vector<Fates::Event>& events) {
+      return std::ranges::any_of(events, [&](const auto& event) { return event.outcome.pod == pod.name; });
+    };
+    memory.broken = has(fates.failures);
+    memory.troubled = has(fates.refusals);
+  }
+  if (!pod.node.empty()) memory.node = pod.node;
+  return memory;
+}
+
+// What the pool's ads say of a pod that has not ended.
+PodState Tracker::joined(const Pod& pod, Memory& memory, const InPool& ads, Supply& supply, const Sums& sums,
+                         Time now) {
+  memory.had_job = memory.had_job || ads.claimed;
+  for (const auto& owner : ads.owners) ++supply.claimed_by_owner[owner];
+  if (!std::exchange(memory.registered, true)) {
+    // At the first look nobody knows when it joined, but not before its pilot ran.
+    memory.older = cycle_ == 1;
+    note(&Fates::registrations, pod.name, memory, memory.older ? std::min(pod.since, now) : now);
+  }
+  if (ads.troubled && !std::exchange(memory.troubled, true)) note(&Fates::refusals, pod.name, memory, now);
+  if (!memory.troubled && !pod.node.empty())
+    for (auto* sum : sums) sum->at_work.insert(pod.node);
+  const bool ends_soon = pod.near_end != Time{} && now >= pod.near_end;
+  if (ads.room && !memory.troubled && !pod.leaving && !ends_soon)
+    supply.rooms.push_back({pod.group, *ads.room, ads.claimed});
+  return ads.claimed ? PodState::claimed : PodState::unmatched;
+}
+
+// A pod that the pool has no ad of, and that has no job for certain. Whether it is made otherwise now.
+bool Tracker::jobless(const Pod& pod, bool broken, Supply& supply, const Sums& sums) {
+  // One that is about to run is let run, whatever made it.
+  const bool outdated = pod.outdated && (pod.state != PodState::pulling || broken);
+  supply.jobless.push_back(
+      {pod.name, pod.group, pod.state, pod.since, outdated, pod.message, pod.node_comes});
+  if (!outdated && pod.state == PodState::unschedulable && !pod.node_comes)
+    for (auto* sum : sums) {
+      const bool first = sum->unschedulable++ == 0;
+      sum->unschedulable_since = first ? pod.since : std::min(sum->unschedulable_since, pod.since);
+    }
+  return outdated;
+}
+
+void Tracker::take(const Pod& pod, const InPool* ads, const PolicySettings& policy, Supply& supply,
+                   Time now) {
+  Sums sums = {&supply.groups[pod.group]};
+  if (const auto place = supply.places.find(std::string(place_of(pod.name))); place != supply.places.end())
+    sums.push_back(&place->second.groups[pod.group]);
+  const bool ended = pod.state == PodState::succeeded || pod.state == PodState::failed;
+  auto& memory = remembered(pod, ended);
+  // An ad outlives its pilot by some minutes in the collector.
+  const auto state = ads && !ended ? joined(pod, memory, *ads, supply, sums, now) : pod.state;
+  for (auto* sum : sums) ++sum->states[state];
+  // A pilot whose ad was seen once is no failure when the ad is missing: collectors restart.
+  auto as = memory.registered && state == PodState::unregistered ? Standing::unmatched
+                                                                 : standing(state, now - pod.since, policy);
+  // A job's image keeps it waiting: it is in the way of no other pod, and its end is no failure of its
+  // pilot's.
+  if (as == Standing::broken && !pod.awaits.empty()) {
+    as = Standing::unknown;
+    memory.broken = true;
+  }
+  const bool outdated = pod.jobless && !ads && jobless(pod, as == Standing::broken, supply, sums);
+  for (auto* sum : sums) count(*sum, outdated ? Standing::unknown : as);
+  if (as == Standing::broken && !std::exchange(memory.broken, true))
+    note(&Fates::failures, pod.name, memory, now);
+  if (!ended) return;
+  settle(pod.name, memory, pod.end, state == PodState::failed, now);
+  supply.ended.push_back({pod.name, state == PodState::failed, pod.since, ++memory.sightings_ended});
+}
+
 Supply Tracker::observe(const std::vector<Pod>& pods, const std::vector<Slot>& slots,
                         const PolicySettings& policy, const std::set<std::string, std::less<>>& images,
                         std::map<std::string, PlaceSupply> places, Time now) {
   ++cycle_;
-  std::map<std::string_view, InPool> in_pool;
-  for (const auto& slot : slots) {
-    auto& entry = in_pool[slot.pod];
-    entry.claimed = entry.claimed || slot.claimed;
-    entry.troubled = entry.troubled || !slot.trouble.empty();
-    if (slot.claimed && !slot.owner.empty()) entry.owners.insert(slot.owner);
-    if (slot.room && now < slot.room_until) entry.room = slot.room;
-  }
-
+  const auto in_pool = by_pod(slots, now);
   Supply supply;
   supply.places = std::move(places);
   for (const auto& pod : pods) {
-    std::vector<GroupSupply*> sums = {&supply.groups[pod.group]};
-    if (const auto place = supply.places.find(std::string(place_of(pod.name))); place != supply.places.end())
-      sums.push_back(&place->second.groups[pod.group]);
-    auto& memory = pods_[pod.name];
-    auto state = pod.state;
-    const bool ended = state == PodState::succeeded || state == PodState::failed;
-    if (!std::exchange(memory.known, true)) {
-      memory.group = pod.group;
-      memory.image = pod.image;
-      // It ended before this provisioner was started: nobody knows how it fared.
-      memory.settled = ended;
-      // Another one may have counted it.
-      const auto& fates = outcomes_[pod.group];
-      const auto has = [&pod](const std::vector<Fates::Event>& events) {
-        return std::ranges::any_of(events, [&](const auto& event) { return event.outcome.pod == pod.name; });
-      };
-      memory.broken = has(fates.failures);
-      memory.troubled = has(fates.refusals);
-    }
-    memory.seen = cycle_;
-    if (!pod.node.empty()) memory.node = pod.node;
-    const auto found = in_pool.find(pod.name);
-    // An ad outlives its pilot by some minutes in the collector.
-    if (found != in_pool.end() && !ended) {
-      state = found->second.claimed ? PodState::claimed : PodState::unmatched;
-      memory.had_job = memory.had_job || found->second.claimed;
-      for (const auto& owner : found->second.owners) ++supply.claimed_by_owner[owner];
-      if (!std::exchange(memory.registered, true)) {
-        // At the first look nobody knows when it joined, but not before its pilot ran.
-        memory.older = cycle_ == 1;
-        note(&Fates::registrations, pod.name, memory, memory.older ? std::min(pod.since, now) : now);
-      }
-      if (found->second.troubled && !std::exchange(memory.troubled, true))
-        note(&Fates::refusals, pod.name, memory, now);
-      if (!memory.troubled && !pod.node.empty())
-        for (auto* sum : sums) sum->at_work.insert(pod.node);
-      if (found->second.room && !memory.troubled && !pod.leaving)
-        supply.rooms.push_back({pod.group, *found->second.room, found->second.claimed});
-    }
-    for (auto* sum : sums) ++sum->states[state];
-    // A pilot whose ad was seen once is no failure when the ad is missing: collectors restart.
-    auto as = memory.registered && state == PodState::unregistered ? Standing::unmatched
-                                                                   : standing(state, now - pod.since, policy);
-    // A job's image keeps it waiting: it is in the way of no other pod, and its end is no failure of its
-    // pilot's.
-    if (as == Standing::broken && !pod.awaits.empty()) {
-      as = Standing::unknown;
-      memory.broken = true;
-    }
-    const bool jobless = pod.jobless && found == in_pool.end();
-    // One that is about to run is let run, whatever made it.
-    const bool outdated = jobless && pod.outdated && (state != PodState::pulling || as == Standing::broken);
-    for (auto* sum : sums) count(*sum, outdated ? Standing::unknown : as);
-    if (jobless) supply.jobless.push_back({pod.name, pod.group, state, pod.since, outdated, pod.message});
-    if (jobless && !outdated && state == PodState::unschedulable)
-      for (auto* sum : sums) {
-        const bool first = sum->unschedulable++ == 0;
-        sum->unschedulable_since = first ? pod.since : std::min(sum->unschedulable_since, pod.since);
-      }
-    if (as == Standing::broken && !std::exchange(memory.broken, true))
-      note(&Fates::failures, pod.name, memory, now);
-    if (ended) {
-      settle(pod.name, memory, pod.end, state == PodState::failed, now);
-      supply.ended.push_back({pod.name, state == PodState::failed, pod.since, ++memory.sightings_ended});
-    }
+    const auto ads = in_pool.find(pod.name);
+    take(pod, ads == in_pool.end() ? nullptr : &ads->second, policy, supply, now);
   }
-
   for (auto entry = pods_.begin(); entry != pods_.end();) {
     const bool vanished = entry->second.seen != cycle_;
     // One that ends by itself is seen to have ended; this one was deleted, by whomever.

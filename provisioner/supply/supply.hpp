@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "provisioner/demand/group.hpp"
@@ -38,24 +39,26 @@ enum class PodEnd : std::uint8_t {
 
 // One pod as its cluster shows it; the pool's ads are not in it yet.
 struct Pod {
-  std::string name;
+  SharedText name;
   Group group;
-  std::string image;
+  SharedText image;
   PodState state = PodState::unschedulable;  // of a running pod: unregistered
   Time since;                                // when it came into this state, or was made
   bool jobless = false;  // for certain: its pilot has not run yet, or crashes again and again and is down
   PodEnd end = PodEnd::own;
   bool outdated = false;    // new pods of its group are made otherwise
-  std::string node = {};    // where it is to run; empty: it waits for one
-  std::string made_as;      // how it was made: differs where another template or other settings made it
+  SharedText node = {};     // where it is to run; empty: it waits for one
+  SharedText made_as;       // how it was made: differs where another template or other settings made it
   bool leaving = false;     // somebody has asked for its end
-  std::string message;      // what the scheduler or the kubelet says of its waiting
+  SharedText message;       // what the scheduler or the kubelet says of its waiting
   std::int64_t spares = 0;  // payload containers that its pilot makes ready while nobody waits
-  std::string likely = {};  // the annotation by which it was told for which images
+  SharedText likely = {};   // the annotation by which it was told for which images
   // Jobs' images that it was made with, while its node may be at work on one of them and so on nothing else
   // of it.
   std::vector<std::string> awaits = {};
   std::vector<std::string> avoids = {};  // host names of nodes that it is kept from because pilots fail there
+  bool node_comes = false;               // it waits for a node, which an autoscaler makes
+  Time near_end{};  // from then on it ends too soon for a long job; the epoch: it ends by itself only
 };
 
 // That a pilot joined or failed: when it was noticed, and where. Pods of some backends have no node.
@@ -75,7 +78,8 @@ struct GroupSupply {
   std::int64_t claimed = 0;
   std::int64_t broken = 0;  // cannot pull, or took too long to start or to register
   std::int64_t unknown = 0;
-  std::int64_t unschedulable = 0;  // of those that wait; the oldest of them was made then:
+  // Of those that wait, such as no node comes for; the oldest of them was made then:
+  std::int64_t unschedulable = 0;
   Time unschedulable_since;
   // Of the present image only, each within its window:
   std::vector<Outcome> failures;       // became broken or ended without having registered
@@ -115,6 +119,7 @@ struct JoblessPod {
   Time since;
   bool outdated = false;
   std::string message;
+  bool node_comes = false;
 };
 
 // What a pod in the pool has left for jobs that it takes now.
@@ -169,14 +174,22 @@ class Tracker {
  private:
   struct Memory {
     Group group;
-    std::string image;
-    std::string node = {};
+    SharedText image;
+    SharedText node = {};
     bool known = false, registered = false, had_job = false, broken = false, settled = false;
     bool troubled = false;  // it has said that it takes no more jobs
     bool older = false;     // it joined before the first look: it may have had a job
     std::int64_t sightings_ended = 0;
     std::uint64_t seen = 0;
   };
+  struct InPool;
+  using Sums = std::vector<GroupSupply*>;  // of the pod's group: in all, and in its place
+  static std::map<std::string_view, InPool> by_pod(const std::vector<Slot>& slots, Time now);
+  void take(const Pod& pod, const InPool* ads, const PolicySettings& policy, Supply& supply, Time now);
+  Memory& remembered(const Pod& pod, bool ended);
+  PodState joined(const Pod& pod, Memory& memory, const InPool& ads, Supply& supply, const Sums& sums,
+                  Time now);
+  static bool jobless(const Pod& pod, bool broken, Supply& supply, const Sums& sums);
   using List = std::vector<Fates::Event> Fates::*;
   void note(List list, const std::string& pod, const Memory& memory, Time now);
   void settle(const std::string& pod, Memory& memory, PodEnd end, bool failed, Time now);

@@ -31,7 +31,12 @@ Finding no_node(const JoblessPod& pod, const Scene& scene) {
                                       pod.message.empty() ? "nothing said yet" : pod.message),
                   .change = "kubectl describe pod",
                   .who = Who::pool_operator};
-  if (pod.message.empty()) {
+  if (pod.node_comes) {
+    finding.weight = Weight::waits;
+    finding.what = "the pod made for it waits for a node that an autoscaler makes";
+    finding.change = "wait";
+    finding.who = Who::nobody;
+  } else if (pod.message.empty()) {
     finding.weight = Weight::waits;
     finding.change = "wait for the scheduler";
     finding.who = Who::nobody;

@@ -45,7 +45,8 @@ struct Scene {
   }
   FakeServer::Reply answer(const FakeServer::Request& request) {
     const auto path = request.target.substr(0, request.target.find('?'));
-    if (path.ends_with("/resourcequotas") || path == "/api/v1/nodes")
+    if (path.ends_with("/resourcequotas") || path == "/api/v1/nodes" ||
+        (path.ends_with("/events") && request.method == "GET"))
       return FakeServer::json(403, status(403, "Forbidden", "no"));
     if (request.method == "POST") {
       auto pod = Json::parse(request.body);
@@ -254,6 +255,53 @@ TEST_CASE("kubernetes: quotas each time, nodes now and then") {
   CHECK(seen.capacity.needs.at({.cpus = 4}).cpu_milli == 3000);
 }
 
+TEST_CASE("kubernetes: a pod that an autoscaler makes a node for says so, for twenty minutes") {
+  Scene scene;
+  for (const auto* name : {"a", "b"}) REQUIRE(scene.create(name) == "");
+  int asked = 0;
+  std::string at = "2027-01-15T08:00:00Z";  // k_now
+  scene.instead = [&](const FakeServer::Request& request) -> std::optional<FakeServer::Reply> {
+    if (request.target.find("/events?") == std::string::npos) return {};
+    ++asked;
+    const auto event = [&at](const char* reason, const char* uid) {
+      return Json{{"reason", reason},
+                  {"message", "pod triggered scale-up: [{pool 1->2 (max: 9)}]"},
+                  {"involvedObject", {{"kind", "Pod"}, {"uid", uid}}},
+                  {"lastTimestamp", at}};
+    };
+    // An API that does not know the selector has others, too.
+    Json list = {{"items", {event("TriggeredScaleUp", "uid-a"), event("NotTriggerScaleUp", "uid-b")}}};
+    if (request.target.find("reason%3DTriggeredScaleUp") == std::string::npos) list["items"].clear();
+    return FakeServer::json(200, list.dump());
+  };
+  const auto comes = [&scene](Seconds later) {
+    std::string names;
+    for (const auto& pod : scene.look(k_now + later).pods)
+      if (pod.node_comes) names += pod.name.str() + ": " + pod.message.str() + "\n";
+    return names;
+  };
+  CHECK(comes(Seconds(60)) == "a: TriggeredScaleUp: pod triggered scale-up: [{pool 1->2 (max: 9)}]\n");
+  CHECK(asked == 2);
+  CHECK_FALSE(comes(Seconds(1200)).empty());
+  CHECK(comes(Seconds(1201)).empty());
+  at = "2027-01-15T08:19:00Z";
+  CHECK_FALSE(comes(Seconds(1300)).empty());
+}
+
+TEST_CASE("kubernetes: without the right to list Events no node is known to come, and that is told once") {
+  Scene scene;
+  int asked = 0;
+  scene.instead = [&](const FakeServer::Request& request) -> std::optional<FakeServer::Reply> {
+    asked += request.target.find("/events?") != std::string::npos;
+    return {};
+  };
+  scene.look();
+  CHECK(asked == 0);  // no pod waits
+  REQUIRE(scene.create("a") == "");
+  for (const int later : {1, 2, 3}) CHECK_FALSE(scene.look(k_now + Seconds(later)).pods.at(0).node_comes);
+  CHECK(asked == 1);
+}
+
 TEST_CASE("kubernetes: half of the nodes gone at once is believed after ten minutes") {
   Scene scene;
   int nodes = 8;
@@ -358,7 +406,7 @@ TEST_CASE("kubernetes: new pods are kept from nodes, and made anew when they nee
   const auto outdated = [&] {
     std::string names;
     for (const auto& pod : scene.look().pods)
-      if (pod.outdated) names += pod.name + " ";
+      if (pod.outdated) names += pod.name.str() + " ";
     return names;
   };
   CHECK(outdated() == "");

@@ -133,6 +133,22 @@ TEST_CASE("pod_state: times") {
   CHECK(read_time(Json()) == Time{});
 }
 
+TEST_CASE("pod_state: a pod with a deadline is near its end in its last tenth, at least ten minutes") {
+  const auto near = [](std::int64_t deadline) {
+    Json pod = Json::parse(
+        R"({"metadata": {"name": "p"}, "status": {"phase": "Running", "startTime": "2026-01-01T00:01:00Z"},
+      "spec": {"containers": [{"name": "pilot"}]}})");
+    if (deadline >= 0) pod["spec"]["activeDeadlineSeconds"] = deadline;
+    return read_pod(pod).value().near_end;
+  };
+  const auto started = k_created + Seconds(60);
+  CHECK(near(86400) == started + Seconds(77760));
+  CHECK(near(3600) == started + Seconds(3000));
+  CHECK(near(300) == started);
+  CHECK(near(INT64_MAX) > started + Seconds(800'000'000));
+  CHECK(near(-1) == Time{});
+}
+
 TEST_CASE("pod_state: pods on their way out and lost ones take room and nothing else") {
   CHECK(pod(R"({"phase": "Running"})", true, R"(, "deletionTimestamp": "2026-01-01T00:00:00Z")").state ==
         PodState::unknown);

@@ -572,6 +572,26 @@ TEST_CASE("decide: jobs that no node can hold are down to one pod, and the other
   CHECK(scene.plan().decisions[1].target == 20);
 }
 
+TEST_CASE("decide: pods that an autoscaler makes nodes for stay while there are jobs") {
+  Scene scene;
+  scene.jobs(64, 3000);
+  wait_for_room(scene, 64, 20, 700);
+  CHECK(scene.plan().decisions[0].target == 1);
+  // One has its node soon: the group is without room no more.
+  --scene.supply.groups[group(64)].unschedulable;
+  scene.supply.jobless[0].node_comes = true;
+  CHECK(scene.plan().decisions[0].target == 20);
+  // Fewer jobs ask for three, and of what is above that these stay.
+  scene.demand.groups.clear();
+  scene.jobs(64, 8);
+  for (auto& pod : scene.supply.jobless) pod.node_comes = pod.name < std::string("w15");
+  CHECK(removed(scene, 0).empty());
+  CHECK(removed(scene, 600).size() ==
+        std::size_t(std::ranges::count(scene.supply.jobless, false, &JoblessPod::node_comes)));
+  scene.demand.groups.clear();
+  CHECK(removed(scene, 0).size() == 20);
+}
+
 TEST_CASE("decide: pods that new settings would make otherwise go at once") {
   Scene scene;
   scene.jobs(1, 40);

@@ -248,6 +248,25 @@ TEST_CASE("cycle: some actions at a time, and none after it is wound up") {
   CHECK(scene.backend.created.size() == 4);
 }
 
+TEST_CASE("cycle: what takes long for many pods is done aside, and told when that is done") {
+  Scene scene;
+  std::vector<std::function<void()>> work, then;
+  scene.cycle.work_aside([&](std::function<void()> first, std::function<void()> second) {
+    work.push_back(std::move(first));
+    then.push_back(std::move(second));
+  });
+  std::optional<Observation> got;
+  scene.cycle.observe(k_now, [&got](Observation seen) { got = std::move(seen); });
+  scene.runner.run_all();
+  REQUIRE(work.size() == 1);
+  CHECK_FALSE(got);
+  work[0]();
+  CHECK_FALSE(got);
+  then[0]();
+  REQUIRE(got);
+  CHECK(got->at == k_now);
+}
+
 TEST_CASE("cycle: before each action it is asked whether it may still act") {
   Scene scene;
   scene.demand.demand.groups[group(1)].idle = 40;
@@ -362,6 +381,16 @@ TEST_CASE(
   CHECK(table(status).value().find("decisions that a status has no room for") != std::string::npos);
   // A plan has all.
   CHECK(report(seen, plan, &applied)["decisions"].size() == 10'000);
+  // The text is in one line, and what else it is to say is in it once.
+  const auto line = report_text(seen, plan, &applied, {}, k_most, {{"time", "noon"}, {"sleep_time", 5}});
+  CHECK(line.size() <= k_most + 10'000);
+  CHECK(line.find_first_of("\n\t") == std::string::npos);
+  auto whole = json_from(line);
+  CHECK(whole["time"] == "noon");
+  CHECK(whole["sleep_time"] == 5);
+  whole.erase("sleep_time");
+  whole["time"] = status["time"];
+  CHECK(whole == status);
 }
 
 TEST_CASE("report: what a cycle saw and did, as JSON and as a table") {

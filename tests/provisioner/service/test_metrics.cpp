@@ -3,10 +3,13 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <set>
 
 #include "lib/base/text.hpp"
+#include "provisioner/service/container_memory.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace glidepod;
 using namespace glidepod::provisioner;
@@ -40,6 +43,7 @@ TEST_CASE("metrics: what a cycle saw, decided and did") {
   metrics.leads(true);
   Observation seen;
   seen.demand.schedds_asked = 2;
+  seen.demand.schedds_vanished = 1;
   Group group;
   group.labels = "zone:\"a\\b\"\n";
   auto plan = plan_of(2);
@@ -50,6 +54,7 @@ TEST_CASE("metrics: what a cycle saw, decided and did") {
   metrics.decided(seen, plan);
   metrics.applied(plan, {.created = 5, .removed = 1, .not_created = 2, .not_removed = 3, .problems = {"x"}},
                   Time(Seconds(77)), 0.3);
+  for (const bool good : {true, false, false}) metrics.status_written(good);
   metrics.api.add("POST", 201, std::chrono::milliseconds(30));
   metrics.api.add("POST", 403, std::chrono::milliseconds(300));
   const auto text = metrics.text();
@@ -57,6 +62,10 @@ TEST_CASE("metrics: what a cycle saw, decided and did") {
   if (const auto* file = ::getenv("GLIDEPOD_METRICS")) std::ofstream(file) << text;
   const auto hash = group.hash();
   for (const auto& line : List{"leader 1",
+                               "took_lead_total 1",
+                               "status_written_total{result=\"written\"} 1",
+                               "status_written_total{result=\"failed\"} 2",
+                               "schedds_vanished 1",
                                fmt::format("build_info{{version=\"{}\"}} 1", GLIDEPOD_VERSION),
                                "blind 0",
                                "groups 2",
@@ -86,6 +95,48 @@ TEST_CASE("metrics: what a cycle saw, decided and did") {
                                "group_idle_jobs{group=\"" + plan.decisions[1].group.hash() +
                                    "\",cpus=\"2\",memory_mb=\"4096\",disk_kb=\"8000000\",gpus=\"0\"} 10"})
     CHECK(has(text, line));
+}
+
+TEST_CASE("metrics: while another thread prepares a cycle's the last one's are shown") {
+  Metrics metrics;
+  metrics.decided({}, plan_of(1));
+  metrics.begin_cycle();
+  metrics.prepare({}, plan_of(5));
+  CHECK(has(metrics.text(), "groups 1"));
+  CHECK(has(metrics.text(), "cycles_total{result=\"decided\"} 1"));
+  metrics.show(plan_of(5));
+  CHECK(has(metrics.text(), "groups 5"));
+  CHECK(has(metrics.text(), "decisions_total{verdict=\"submit\"} 6"));
+}
+
+TEST_CASE("metrics: how often this instance began to lead") {
+  Metrics metrics;
+  for (const bool leads : {true, true, false, true}) metrics.leads(leads);
+  CHECK(has(metrics.text(), "took_lead_total 2"));
+}
+
+TEST_CASE(
+    "metrics: memory of the container, by either version of cgroups, without what the kernel can take back") {
+  const TemporaryFolder folder;
+  const auto file = [&](const std::string& name, const std::string& text) {
+    std::ofstream(folder.path + "/" + name) << text;
+  };
+  CHECK_FALSE(container_memory(folder.path));
+  std::filesystem::create_directory(folder.path + "/memory");
+  file("memory/memory.usage_in_bytes", "1000\n");
+  file("memory/memory.limit_in_bytes", "9223372036854771712\n");
+  auto memory = container_memory(folder.path);
+  REQUIRE(memory);
+  CHECK(memory->used == 1000);
+  CHECK(memory->limit == 0);
+  file("memory.current", "5000\n");
+  file("memory.max", "8000\n");
+  file("memory.stat", "anon 4000\ninactive_file 700\nactive_file 300\n");
+  memory = container_memory(folder.path);
+  CHECK(memory->used == 4300);
+  CHECK(memory->limit == 8000);
+  file("memory.max", "max\n");
+  CHECK(container_memory(folder.path)->limit == 0);
 }
 
 // Its alarm would go on for as long as the group has jobs.

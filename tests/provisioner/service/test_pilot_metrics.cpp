@@ -52,7 +52,7 @@ struct Scene {
 std::optional<BindCounts> read(const std::string& attributes) {
   const auto ad = condor::ad_from_json(R"({"Pod": "p", "AuthenticatedIdentity": "x", )" + attributes + "}");
   const auto slot = read_slot(ad.value(), "Pod", Pattern::compile(".*").value());
-  return slot.value().binds;
+  return slot.value().binds.copy();
 }
 
 }  // namespace

@@ -206,6 +206,33 @@ TEST_CASE("supply: what pods have left for jobs that they take now") {
   CHECK(supply.rooms[0].left.cpu_milli == 6000);
 }
 
+TEST_CASE("supply: a pod near its end has no room for a long job") {
+  Scene scene;
+  scene.look();
+  scene.add("p", PodState::unregistered).near_end = scene.now + Seconds(120);
+  Slot slot{"p", true, "alice"};
+  slot.room = of_slot(6, 4096, 1000, 0, 3);
+  slot.room_until = scene.now + Seconds(1000);
+  scene.slots.push_back(slot);
+  CHECK(scene.look(Seconds(119)).rooms.size() == 1);
+  const auto later = scene.look(Seconds(1));
+  CHECK(later.rooms.empty());
+  CHECK(later.groups.at(Group{}).claimed == 1);
+}
+
+TEST_CASE("supply: a pod that an autoscaler makes a node for is not without one for ever") {
+  Scene scene;
+  scene.add("a", PodState::unschedulable).jobless = true;
+  scene.add("b", PodState::unschedulable).jobless = true;
+  scene.pods[1].node_comes = true;
+  const auto supply = scene.look(Seconds(5000));
+  const auto& group = supply.groups.at(Group{});
+  CHECK(group.waiting == 2);
+  CHECK(group.unschedulable == 1);
+  REQUIRE(supply.jobless.size() == 2);
+  CHECK(supply.jobless[1].node_comes);
+}
+
 TEST_CASE("supply: a job that a pod had counts, however the pod ended") {
   Scene scene;
   for (const auto* name : {"taken", "gone"}) {
