@@ -101,7 +101,7 @@ class JobChild {
     return 0;
   }
 
-  // As the C library's execvpe, but without its recourse to /bin/sh, and it tells which file it was.
+  // As the C library's execvpe, but only text goes to /bin/sh, and it tells which file it was.
   [[noreturn]] void execute() const {
     ChildReport report{.step = Step::program};
     if (plan_.program_fd >= 0) {
@@ -114,7 +114,8 @@ class JobChild {
     for (std::size_t i = 0; i < plan_.candidates.size(); ++i) {
       const char* file = plan_.candidates[i].c_str();
       ::execve(file, plan_.argv.data(), plan_.environment.data());
-      const int code = errno;
+      int code = errno;
+      if (code == ENOEXEC && is_text(file)) code = execute_in_shell(file);
       const bool present = ::access(file, F_OK) == 0;
       // Not there, or in a folder closed to the user: the next folder of the path may have it.
       if (!present && plan_.candidates.size() > 1) continue;
@@ -127,6 +128,28 @@ class JobChild {
       read_interpreter(plan_.candidates[static_cast<std::size_t>(report.candidate)].c_str(),
                        report.interpreter);
     fail(report);
+  }
+
+  // A script without a first line for the kernel is run by the image's shell, as shells and Apptainer do it.
+  // Returns the error to tell: where there is no shell, the file's own.
+  int execute_in_shell(const char* file) const {
+    static std::array<char, 8> shell = {"/bin/sh"};
+    std::vector<char*> words = {shell.data(), const_cast<char*>(file)};
+    words.insert(words.end(), plan_.argv.begin() + 1, plan_.argv.end());
+    ::execve(shell.data(), words.data(), plan_.environment.data());
+    return is_passing(errno) || errno == E2BIG ? errno : ENOEXEC;
+  }
+
+  // As POSIX wants it of shells: no NUL in the first line. So a program of another machine is not text. Read
+  // by the job's own rights, hence without anything that it could not read itself.
+  static bool is_text(const char* file) {
+    std::array<char, 256> begin{};
+    const int fd = ::open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    const ssize_t got = fd < 0 ? -1 : ::read(fd, begin.data(), begin.size());
+    ::close(fd);
+    if (got < 0) return false;
+    const char* const end = std::find(begin.data(), begin.data() + got, '\n');
+    return std::find(static_cast<const char*>(begin.data()), end, '\0') == end;
   }
 
   // Read by the job's own rights. The kernel takes the same blanks and the same length (fs/binfmt_script.c).

@@ -43,8 +43,8 @@ std::string hint_of(int code, bool present, std::string_view interpreter) {
     case EACCES:
       return " (is it executable for every user of the image?)";
     case ENOEXEC:
-      return " (is it for this machine's architecture? for a script: does it begin with #! and its "
-             "interpreter?)";
+      return " (is it for this machine's architecture? for a script without #!: may its user read it, and is "
+             "/bin/sh in the image?)";
     case E2BIG:
       return " (arguments and environment together are longer than the system allows)";
     default:

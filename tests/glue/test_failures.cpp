@@ -19,7 +19,12 @@ TEST_CASE("failure: a program that cannot be executed is the user's fault, and n
   Session session;
   ::mkdir("/opt", 0755);
   put("/opt/some-data", "only text", 0644);
-  put("/opt/plain", "echo no first line\n", 0755);
+  put("/opt/other-machine",
+      std::string("\x7f"
+                  "ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0\xb7\0",
+                  20),
+      0755);
+  put("/opt/unreadable", "echo no first line\n", 0711);
   put("/opt/a-script", "#!/no/such/interpreter\n", 0755);
   put("/opt/of-windows", "#! /bin/sh\r\n", 0755);
   put("/opt/long", "#!/" + std::string(100, 'x') + "/" + std::string(100, 'y') + " -e\n", 0755);
@@ -36,7 +41,9 @@ TEST_CASE("failure: a program that cannot be executed is the user's fault, and n
              "cannot execute no-such-program in any folder of PATH: No such file or directory"},
         Case{"/opt/some-data", "cannot execute /opt/some-data: Permission denied (is it executable"},
         Case{"/opt/secret", "cannot execute /opt/secret: Permission denied"},
-        Case{"/opt/plain", "cannot execute /opt/plain: Exec format error"},
+        Case{"/opt/other-machine", "cannot execute /opt/other-machine: Exec format error"},
+        Case{"other-machine", "cannot execute /opt/other-machine: Exec format error"},
+        Case{"/opt/unreadable", "cannot execute /opt/unreadable: Exec format error"},
         Case{"/opt/a-script",
              "cannot execute /opt/a-script: No such file or directory (its interpreter /no/such/interpreter "
              "is not "
@@ -60,6 +67,29 @@ TEST_CASE("failure: a program that cannot be executed is the user's fault, and n
     CHECK(failed.message.starts_with(message));
   }
   CHECK(session.agent.run({"/job", "exit", "0"}).clean);
+}
+
+TEST_CASE("launch: the image's shell runs a script without a first line, as its user and nothing more") {
+  Session session;
+  ::mkdir("/opt", 0755);
+  put("/opt/plain", "echo \"$0 $# $2\"\ngrep -E '^(Uid|NoNewPrivs|CapEff)' /proc/$$/status\nexit ${3:-0}\n",
+      0755);
+  put("/opt/raised", "id -u\n", 06755);
+  put("/opt/empty", "", 0755);
+  put("/opt/late-nul", std::string("echo text; exit\n\0\1", 18), 0755);
+  const auto by_path = [](std::string program) {
+    auto launch = launch_of({std::move(program), "a b", "c"});
+    launch.environment = {"PATH=/bin:/opt"};
+    return launch;
+  };
+  const std::string expected =
+      "/opt/plain 2 c\nUid:\t29999\t29999\t29999\t29999\nCapEff:\t0000000000000000\nNoNewPrivs:\t1\n";
+  CHECK(session.output_of(by_path("/opt/plain")) == expected);
+  CHECK(session.output_of(by_path("plain")) == expected);
+  CHECK(session.agent.run({"/opt/plain", "a", "b", "7"}).status == ExitStatus::exited(7));
+  CHECK(session.output_of(by_path("raised")) == "29999\n");
+  CHECK(session.output_of(by_path("late-nul")) == "text\n");
+  CHECK(session.agent.run(by_path("empty")).status == ExitStatus::exited(0));
 }
 
 TEST_CASE("failure: PATH is the job's own, and a folder closed to it hides nothing") {
