@@ -186,8 +186,8 @@ void add_service_options(CLI::App& command, Arguments& arguments) {
   command
       .add_option(
           "--config", arguments.service.files,
-          "settings, in PRP's form; may stand several times, later files win (default: those of PRP that "
-          "exist: pod.conf, then osg_provisioner.conf or lancium_provisioner.conf)")
+          "settings, in PRP's form; may stand several times, later files win (default: those that exist "
+          "here, of pod.conf, osg_provisioner.conf or lancium_provisioner.conf, provisioner.conf, site.conf)")
       // Each --config takes one file: a word behind it is, for why, the job.
       ->allow_extra_args(false);
 }

@@ -128,7 +128,7 @@ const BackendKind* find_backend(std::string_view name) {
 }
 
 List default_files(const BackendKind& kind) {
-  return {"pod.conf", std::string(kind.settings_file)};
+  return {"pod.conf", std::string(kind.settings_file), "provisioner.conf", "site.conf"};
 }
 
 }  // namespace glidepod::provisioner

@@ -43,7 +43,8 @@ struct BackendKind {
 std::span<const BackendKind> backend_kinds();
 // nullptr if there is none of this name.
 const BackendKind* find_backend(std::string_view name);
-// PRP's files of settings for it: those that exist are read in this order.
+// PRP's files of settings for it, then those of manifests/, which our image has in the folder that it starts
+// in. Those that exist are read in this order.
 List default_files(const BackendKind& kind);
 
 }  // namespace glidepod::provisioner

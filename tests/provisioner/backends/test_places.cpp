@@ -180,6 +180,11 @@ TEST_CASE("places: one that is blind or silent is unseen, and blind is who sees 
   CHECK(scene.west->looks == 3);
 }
 
+TEST_CASE("backends: a site's own file comes after all others") {
+  CHECK(default_files(*find_backend("kubernetes")) ==
+        List{"pod.conf", "osg_provisioner.conf", "provisioner.conf", "site.conf"});
+}
+
 TEST_CASE("places: as the settings have them") {
   auto loop = Loop::create().value();
   condor::FakeRunner runner;
