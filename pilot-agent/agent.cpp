@@ -24,6 +24,7 @@ constexpr std::chrono::hours k_first_get_deadline{24};
 constexpr Milliseconds k_first_get_pause{30'000};
 constexpr std::chrono::seconds k_last_patch_time{20};
 constexpr std::chrono::seconds k_leave_time{20};
+constexpr std::int64_t k_longest_keep_s = 86'400;
 
 Time now() {
   return std::chrono::steady_clock::now();
@@ -312,6 +313,7 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
         request.memory_mib = job->identity.memory_mib;
         request.request_disk_kib = job->identity.request_disk_kib;
         request.disk_kib = job->disk_kib;
+        request.keep_idle = std::chrono::seconds(std::min(job->identity.keep_idle_s, k_longest_keep_s));
         request.slot = job->slot;
         request.slot_size = job->slot_size;
         request.pilot = settings_.pilot_jobs && job->identity.pilot;

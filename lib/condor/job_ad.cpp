@@ -84,6 +84,7 @@ JobIdentity parse_job_ad(std::string_view ad) {
   if (!cluster.empty() && !process.empty()) identity.id = cluster + "." + process;
   identity.memory_mib = amount(attributes, "RequestMemory");
   identity.request_disk_kib = amount(attributes, "RequestDisk");
+  identity.keep_idle_s = amount(attributes, "KeepClaimIdle");
   const auto pilot = value_of(attributes, "GlidepodPilot");
   identity.pilot = pilot.size() == 4 && ::strncasecmp(pilot.data(), "true", 4) == 0;
   return identity;
@@ -107,8 +108,8 @@ std::string slot_name(std::string_view machine_ad) {
 
 std::string identity_lines(const JobAttributes& job) {
   std::string result;
-  for (const char* name :
-       {"User", "Owner", "UidDomain", "ClusterId", "ProcId", "RequestMemory", "RequestDisk", "GlidepodPilot"})
+  for (const char* name : {"User", "Owner", "UidDomain", "ClusterId", "ProcId", "RequestMemory",
+                           "RequestDisk", "KeepClaimIdle", "GlidepodPilot"})
     result += fmt::format("{} = {}\n", name, value_of(job, name));
   return result;
 }

@@ -35,6 +35,7 @@ struct JobIdentity {
   std::string id;                     // "12.0"; empty if the ad does not say
   std::int64_t memory_mib = 0;        // RequestMemory; 0 if the ad does not say, or not by a number
   std::int64_t request_disk_kib = 0;  // RequestDisk; 0 likewise
+  std::int64_t keep_idle_s = 0;       // KeepClaimIdle; 0 likewise
   bool pilot = false;                 // GlidepodPilot: the job has jobs of its own
 };
 

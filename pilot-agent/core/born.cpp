@@ -46,7 +46,7 @@ bool Core::expects_births() const {
 }
 
 // The container for the test switch, if possible one whose image no job wants.
-Container* Core::for_first() {
+Container* Core::for_first(Time now) {
   Container* found = nullptr;
   for (Container& container : containers_) {
     if (container.kind() != State::idle) continue;
@@ -54,7 +54,7 @@ Container* Core::for_first() {
     const bool home = container.image.empty();
     if (found == nullptr || (home != found->image.empty() ? home : better)) found = &container;
   }
-  return found != nullptr ? found : coldest(State::broken);
+  return found != nullptr ? found : coldest(State::broken, now);
 }
 
 }  // namespace glidepod::agent

@@ -94,6 +94,8 @@ void Core::on_bind(Request request, Time now) {
     if (const auto room = check_inner(request); !room)
       return fail(request, wire::Fault::infrastructure, room.error().message());
   free_reservations(request);
+  for (Container& container : containers_)
+    if (container.kept && container.kept->uid == request.uid) container.kept.reset();
   queue_.push_back({std::move(request), now, {}, {}});
   settle(now);
 }

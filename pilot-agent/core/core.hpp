@@ -162,8 +162,8 @@ class Core {
   void free_reservations(const Request& request);
   std::string goal_of(const Request& request) const;
   Container* warm_for(const Request& request);
-  Container* coldest(State state);
-  Container* smallest_idle();
+  Container* coldest(State state, Time now);
+  Container* smallest_idle(Time now);
   Container* for_probe();
   void ready(Container& container, Waiting waiting, std::string_view how, std::chrono::microseconds before,
              EventKind event, Time now);
@@ -199,7 +199,7 @@ class Core {
   bool renew_one(Time now);
   bool join_renewal(Waiting& waiting, Time now);
   Container* renewed_for(const Request& request);
-  Container* least_wanted_idle();
+  Container* least_wanted_idle(Time now);
   void queue_told(const kube::Pod& pod);
   Free as_free(const Container& container) const;
 
@@ -234,7 +234,7 @@ class Core {
   void expect_birth(Container& container, Time now);
   void born(Container& container, Time now);
   bool miscarried(Container& container, Time now);
-  Container* for_first();
+  Container* for_first(Time now);
 
   // switching.cpp
   void begin(Container& container, std::string target, std::optional<Waiting> waiting, EventKind event,

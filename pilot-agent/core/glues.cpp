@@ -239,7 +239,7 @@ void Core::check_first(Time now) {
   if (home_.image_id.empty()) return;
   for (const Container& container : containers_)
     if (container.kind() == State::switching) return;
-  Container* container = for_first();
+  Container* container = for_first(now);
   if (container == nullptr) return;
   first_again_ = now + k_first_again;
   begin(*container, {}, std::nullopt, EventKind::pod, now);

@@ -9,6 +9,10 @@
 
 namespace glidepod::agent {
 
+namespace {
+constexpr std::chrono::seconds k_files_move{60};  // from a job's end until its files are with the schedd
+}  // namespace
+
 void Core::on_started(GlueId glue, JobId id, int pid, Time now) {
   const Container* container = find_job(glue, id);
   if (container == nullptr) return;
@@ -103,6 +107,10 @@ void Core::finish_job(Container& container, EventKind event, Time now) {
     return become(container, std::move(draining), event);
   }
   const Job job = std::move(*container.job());
+  const Request& request = job.request;
+  // The time begins once the job's files are with the schedd.
+  if (request.keep_idle > std::chrono::seconds(0))
+    container.kept = {request.uid, now + k_files_move + request.keep_idle};
   become(container, Idle{}, event);
   act(JobOver{job.id});
   conclude(job, now);

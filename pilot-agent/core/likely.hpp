@@ -38,7 +38,7 @@ struct Free {
   std::string image;
   std::string owner;   // the only owner whose jobs may use it; empty: any owner
   bool ready = false;  // it can take a job as it is
-  bool stays = false;  // it is being made ready, and counts as what it will be
+  bool stays = false;  // it is being made ready, and counts as what it will be; or is kept for a claim
 };
 
 // The container to make ready while nobody waits, and its image.

@@ -74,22 +74,27 @@ Container* Core::warm_for(const Request& request) {
   return found;
 }
 
-Container* Core::coldest(State state) {
+// The one that was used longest ago. One that is kept for a claim comes last: a slot that asks has no part in
+// that claim, so there is another one for it.
+Container* Core::coldest(State state, Time now) {
   Container* found = nullptr;
-  for (Container& container : containers_)
-    if (container.kind() == state && (found == nullptr || container.last_used < found->last_used))
-      found = &container;
+  for (Container& container : containers_) {
+    if (container.kind() != state) continue;
+    const auto rank = [now](const Container& one) { return std::pair(one.is_kept(now), one.last_used); };
+    if (found == nullptr || rank(container) < rank(*found)) found = &container;
+  }
   return found;
 }
 
 // The container for a pilot job. It needs little itself, and its own jobs are to have the larger containers.
-Container* Core::smallest_idle() {
-  const auto memory = [](const Container& container) {
-    return container.memory_limit_kib > 0 ? container.memory_limit_kib : INT64_MAX;
+Container* Core::smallest_idle(Time now) {
+  const auto rank = [now](const Container& container) {
+    return std::pair(container.is_kept(now),
+                     container.memory_limit_kib > 0 ? container.memory_limit_kib : INT64_MAX);
   };
-  Container* found = least_wanted_idle();
+  Container* found = least_wanted_idle(now);
   for (Container& container : containers_)
-    if (container.kind() == State::idle && memory(container) < memory(*found)) found = &container;
+    if (container.kind() == State::idle && rank(container) < rank(*found)) found = &container;
   return found;
 }
 
@@ -152,8 +157,8 @@ bool Core::place(Waiting& waiting, Time now) {
   }
   // If nobody has pulled the image beside the pod, a container pulls it.
   if (pulls_.all().contains(goal_of(request))) waiting.beside = false;
-  Container* container = request.pilot ? smallest_idle() : least_wanted_idle();
-  if (container == nullptr) container = coldest(State::broken);
+  Container* container = request.pilot ? smallest_idle(now) : least_wanted_idle(now);
+  if (container == nullptr) container = coldest(State::broken, now);
   if (container == nullptr) return false;
   const Fit fit = fit_of(*container, request);
   if (fit == Fit::wait) return false;
@@ -208,6 +213,7 @@ void Core::launch(Container& container, const Waiting& waiting, std::string_view
   running.job.pulse.next = now + policy_.beat;
   become(container, std::move(running), event);
   container.last_used = now;
+  container.kept.reset();
   if (!request.any_image) {
     binds_.bound(how, bound_in);
     container.owner = request.owner;

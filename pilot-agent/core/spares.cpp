@@ -36,12 +36,13 @@ Container* Core::renewed_for(const Request& request) {
 }
 
 // The idle container that the next jobs will miss least; without spares, the one that was used longest ago.
-Container* Core::least_wanted_idle() {
-  if (policy_.spares == 0) return coldest(State::idle);
+Container* Core::least_wanted_idle(Time now) {
+  Container* coldest_one = coldest(State::idle, now);
+  // If even that one is kept for a claim, all are.
+  if (policy_.spares == 0 || coldest_one == nullptr || coldest_one->is_kept(now)) return coldest_one;
   std::vector<Container*> idle;
   for (Container& container : containers_)
-    if (container.kind() == State::idle) idle.push_back(&container);
-  if (idle.empty()) return nullptr;
+    if (container.kind() == State::idle && !container.is_kept(now)) idle.push_back(&container);
   std::ranges::stable_sort(idle, {}, &Container::last_used);
   std::vector<Free> free(idle.size());
   std::ranges::transform(idle, free.begin(),
@@ -74,6 +75,7 @@ bool Core::renew_one(Time now) {
     if (container.kind() != State::idle) continue;
     idle.push_back(i);
     free.push_back(as_free(container));
+    free.back().stays = container.is_kept(now);
   }
   const int can_come = std::max(0, static_cast<int>(containers_.size()) - policy_.spares - jobs);
   if (static_cast<int>(idle.size()) <= can_come || coming.size() >= k_together) return false;

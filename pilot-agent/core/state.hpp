@@ -179,14 +179,23 @@ struct Container {
   };
   std::optional<Earlier> unlearnt;
   Time last_used{};
+  // The claim of the last job is kept for its owner's next one: until then, or until its slot asks for
+  // something.
+  struct Kept {
+    uid_t uid = 0;  // the slot's user
+    Time until;
+  };
+  std::optional<Kept> kept;
   AnyState state;
 
   State kind() const { return static_cast<State>(state.index()); }
   bool settled() const { return !calm_at; }
+  bool is_kept(Time now) const { return kept && now < kept->until; }
   // Notes that the container is new: it has had no job yet.
   void be_fresh() {
     spoiled = unclean = inherited = false;
     owner.clear();
+    kept.reset();
   }
   // The job that runs or ends in the container; null: none.
   Job* job();

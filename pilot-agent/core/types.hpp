@@ -67,6 +67,7 @@ struct Request {
   std::int64_t memory_mib = 0;              // the job's RequestMemory; 0: not known
   std::int64_t request_disk_kib = 0;        // the job's RequestDisk; 0: not known
   std::int64_t disk_kib = 0;                // the slot's disk; 0: not known
+  std::chrono::seconds keep_idle{0};        // how long its claim is kept for the owner's next job
   std::string slot = {};                    // HTCondor's name of the slot, for people
   kube::Amount slot_size = {};              // the slot's CPUs and memory; 0: not known
   bool pilot = false;  // a pilot job: its own jobs may run in further payload containers of this pod

@@ -109,6 +109,7 @@ struct Harness {
     request.slot = slot;
     request.slot_size = slot_size;
     request.memory_mib = memory_mib;
+    request.keep_idle = keep_idle;
     core.on_bind(request, now);
     take();
     return request.client;
@@ -228,6 +229,7 @@ struct Harness {
   std::int64_t disk_kib = 0;    // of the slots
   std::int64_t memory_mib = 0;  // that jobs ask for
   std::string slot;             // its name
+  std::chrono::seconds keep_idle{0};
   kube::Amount slot_size;
   std::uint64_t last_id = 0;
   std::vector<Action> all;

@@ -56,11 +56,13 @@ TEST_CASE("job ad: who a job is") {
 
 TEST_CASE("job ad: the lines that say who a job is say the same") {
   const auto lines = [](std::string_view ad) { return condor::identity_lines(condor::parse_attributes(ad)); };
-  const auto same = condor::parse_job_ad(
-      lines("Z = \"x\"\nuser = \"alice@pool\"\nClusterId = 12\nProcId = 3\nRequestMemory = 64\n"));
+  const auto same =
+      condor::parse_job_ad(lines("Z = \"x\"\nuser = \"alice@pool\"\nClusterId = 12\nProcId = "
+                                 "3\nRequestMemory = 64\nKeepClaimIdle = 20\n"));
   CHECK(same.owner == "alice@pool");
   CHECK(same.id == "12.3");
   CHECK(same.memory_mib == 64);
+  CHECK(same.keep_idle_s == 20);
   CHECK(condor::parse_job_ad(lines("User = \"first\"\nZ = \"\nUser = \"second\"")).owner.empty());
 }
 
