@@ -5,9 +5,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/../images/containers.sh"
 
 # Their Debian packages.
 build_packages() {
-    debian_packages ca-certificates ccache git g++ cmake ninja-build pkg-config libcurl4-openssl-dev libssl-dev nlohmann-json3-dev \
-        libseccomp-dev libcap-dev libspdlog-dev libfmt-dev doctest-dev libcpp-httplib-dev libcli11-dev libpcre2-dev &&
-        compile_once
+    local packages
+    mapfile -t packages < <(tr ' ' '\n' <"$(dirname "${BASH_SOURCE[0]}")/../images/build-packages")
+    debian_packages ccache doctest-dev "${packages[@]}" && compile_once
 }
 
 # What was compiled is kept, also for the next clone. Who has a launcher of his own, or an empty one, keeps that; so does
