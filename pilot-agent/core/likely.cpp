@@ -36,14 +36,11 @@ double loss(std::span<const Lately::One> lately, const std::vector<int>& counts,
   return result;
 }
 
-// What a container of this image is worth beside the others. It may take the place of one of them.
-double gain(std::span<const Lately::One> lately, const std::vector<int>& counts, const std::string& image,
-            const Free* instead_of) {
+// What one more container of this image is worth beside the others.
+double gain(std::span<const Lately::One> lately, const std::vector<int>& counts, const std::string& image) {
   double result = 0;
   for (std::size_t i = 0; i < lately.size(); ++i)
-    if (lately[i].image == image)
-      result +=
-          worth(lately[i], counts[i] + (instead_of != nullptr && serves(*instead_of, lately[i]) ? 0 : 1));
+    if (lately[i].image == image) result += worth(lately[i], counts[i] + 1);
   return result;
 }
 
@@ -85,13 +82,12 @@ std::optional<Renewal> likeliest(std::span<const Lately::One> lately, std::span<
     if (std::ranges::find(tried, candidate.image) != tried.end()) continue;
     tried.push_back(candidate.image);
     if (!may_have(candidate.image)) continue;
-    const double beside = gain(lately, counts, candidate.image, nullptr);
+    // Also in the place of one that has the image already: making it anew gains less for its owner, whose
+    // next job may come meanwhile, than it takes.
+    const double gained = gain(lately, counts, candidate.image);
     for (std::size_t at = 0; at < free.size(); ++at) {
       if (free[at].stays) continue;
-      const bool same = free[at].ready && free[at].image == candidate.image;
-      double worth_it = (same ? gain(lately, counts, candidate.image, &free[at]) : beside) - losses[at];
-      // Making the same image anew gains nothing for its owner, whose next job may come meanwhile.
-      if (same) worth_it -= losses[at] / 2;
+      const double worth_it = gained - losses[at];
       if (worth_it <= most) continue;
       most = worth_it;
       best = Renewal{at, candidate.image};

@@ -55,7 +55,6 @@ std::span<const PullTransition> pull_transitions() {
 
 void Pulls::begin(std::string_view wanted, Credentials credentials) {
   credentials_ = credentials;
-  if (!policy_.pullers) return;
   for (WantedImage& left : kube::read_wanted(wanted)) posted_.push_back({std::move(left)});
 }
 
@@ -202,7 +201,7 @@ bool Pulls::waiting() const {
 std::optional<Time> Pulls::next_deadline() const {
   std::optional<Time> first;
   for (const auto& [image, pull] : pulls_)
-    if (pull.state != PullState::silent && (!first || pull.until < *first)) first = pull.until;
+    if (pull.state != PullState::silent) first = std::min(first.value_or(pull.until), pull.until);
   return first;
 }
 

@@ -44,7 +44,7 @@ bool Core::too_small(const Container& container, const Request& request) const {
   std::int64_t least = 0;
   const std::int64_t shown = container.status ? container.status->size.limit.memory : 0;
   for (const std::int64_t memory : {container.size.limit.memory, shown, container.asked_memory})
-    if (memory > 0 && (least == 0 || memory < least)) least = memory;
+    if (memory > 0) least = least == 0 ? memory : std::min(least, memory);
   const std::int64_t needed = container.made_memory > 0
                                   ? std::min(container.made_memory, request.slot_size.memory)
                                   : request.slot_size.memory;
@@ -224,8 +224,7 @@ void Core::check_sizing(EventKind event, Time now) {
     const bool deaf = std::ranges::any_of(
         sizing_->questions, [this](const auto& asked) { return asked.second == sizing_->container; });
     if (deaf) return end_sizing(k_deaf, event, now);
-    sizing_->questions.clear();
-    ask_sizes(now);
+    sizing_->questions.clear();  // settle() goes on
   } else if (sizing_ && now >= sizing_->until) {
     end_sizing(fmt::format("the kubelet has not resized the containers within {} seconds",
                            policy_.resize_patience.count()),
@@ -253,7 +252,6 @@ void Core::check_sizing(EventKind event, Time now) {
 
 // Leaves the resize. If it was asked for and is not in force, it may still happen.
 void Core::leave_sizing(Time now) {
-  if (!sizing_) return;
   const Sizing left = *std::exchange(sizing_, std::nullopt);
   if (left.attempt == 0 || left.asked.empty()) return;
   sizes_settled_at_ = now + policy_.calm;

@@ -78,7 +78,6 @@ void Core::leave_session(ClientId client) {
       found->client = 0;
       act(CloseSession{container.glue, job->id, found->id});
     }
-    return;
   }
 }
 

@@ -61,7 +61,6 @@ std::optional<SizePlan> plan_sizes(const Size& room, const std::vector<Sizeable>
       next.limit.memory = std::max(next.limit.memory, least);
       taken.limit = taken.limit + next.limit;
     }
-    if (next == one.now) continue;
     const Size less{lesser(one.now.request, next.request),
                     {lesser_limit(one.now.limit.cpu, next.limit.cpu),
                      lesser_limit(one.now.limit.memory, next.limit.memory)}};

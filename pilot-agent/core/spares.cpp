@@ -20,7 +20,6 @@ Free Core::as_free(const Container& container) const {
 
 // Takes the images of waiting jobs from the pod's annotation. A job may also name the pilot's own image.
 void Core::queue_told(const kube::Pod& pod) {
-  if (policy_.spares == 0) return;
   queued_ = kube::read_likely(pod.likely_images);
   for (auto& one : queued_)
     if (one.image == home_.image) one.image.clear();

@@ -43,7 +43,6 @@ void Core::check_again(Container& container, EventKind event, Time now) {
   step.target = container.told_image;
   step.deadline = now + policy_.bind_deadline;
   become(container, std::move(step), event);
-  unsettle(container, now);
   judge(container, event, now);
 }
 
@@ -60,7 +59,6 @@ void Core::next_step(Container& container, Switching& step, Time now) {
   step.pull_deadline.reset();
   step.trouble_since.reset();
   step.unclear_until.reset();
-  step.mute_until.reset();
   step.trouble = {};
   step.connected = container.glue;
   step.last_instance = container.last_instance;
@@ -68,7 +66,6 @@ void Core::next_step(Container& container, Switching& step, Time now) {
   // Remembers what ran before. If the status shows that again, the job did not get its image.
   if (container.status && is_of(*container.status, container.instance))
     container.shown = container.status->image_id;
-  container.unlearnt.reset();
   // After a short job the status shows this container only while the kubelet ends it.
   if (container.learning_until && !container.instance.empty())
     container.unlearnt = {container.instance, container.image, container.admitted};
@@ -179,7 +176,6 @@ void Core::patched(Container& container, const kube::Pod& pod, Time now) {
         !container.owner.empty()) {  // it must be fresh, which only a new container is
       act(KillGlue{container.glue});
       part(container, EventKind::lost, now);
-      container.be_fresh();
     } else if (step.proof == Proof::goodbye && step.before == container.glue) {
       return step_done(container, EventKind::answered, now);
     } else {  // the kubelet will not stop the container
@@ -205,7 +201,7 @@ void Core::not_patched(Container& container, const kube::Failure& failure, Time 
 bool Core::shows_instance(const Container& container, const ContainerStatus& status, Time now) const {
   if (!container.instance.empty()) return is_of(status, container.instance);
   return status.state == ContainerStatus::State::running && now >= container.since + policy_.calm &&
-         (!container.calm_at || now >= *container.calm_at);
+         now >= container.calm_at.value_or(now);
 }
 
 bool Core::shows_wanted(const Container& container, const ContainerStatus& status) const {
@@ -254,8 +250,9 @@ bool is_mute(const Container& container, const Switching& step, const ContainerS
 
 void Core::judge(Container& container, EventKind event, Time now) {
   auto& step = std::get<Switching>(container.state);
-  if (!container.status || step.leg == Leg::calm || step.leg == Leg::size) return;
-  const ContainerStatus& status = *container.status;
+  if (step.leg == Leg::calm || step.leg == Leg::size) return;
+  static const ContainerStatus k_none;
+  const ContainerStatus& status = container.status ? *container.status : k_none;
   if (status.state == ContainerStatus::State::running) {
     step.pull_deadline.reset();
     step.trouble_since.reset();
@@ -363,11 +360,10 @@ void Core::check_switch(Container& container, Time now) {
     judge(container, EventKind::time, now);
     // If the status has not come by then, the agent no longer waits for it.
     if (container.calm_at && now >= *container.calm_at) container.calm_at.reset();
-    return;
-  }
-  // The status shows another image name than the pod has, so it proves nothing. But the status of the pilot's
-  // own container proves the pilot's own image. From that image the next step can be proven by goodbye.
-  if (step.unclear_until && now >= *step.unclear_until) {
+  } else if (step.unclear_until && now >= *step.unclear_until) {
+    // The status shows another image name than the pod has, so it proves nothing. But the status of the
+    // pilot's own container proves the pilot's own image. From that image the next step can be proven by
+    // goodbye.
     step.goodbye_needed = true;
     // No job waits for this image, so the target is dropped.
     if (step.leg == Leg::check && !step.waiting) step.target.clear();

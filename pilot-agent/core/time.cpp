@@ -23,10 +23,8 @@ void Core::on_time(Time now) {
     // The container's glue does not connect: the kubelet waits before it starts the same image string again,
     // or the image cannot start. So the container is sent home.
     if (const auto* absent = std::get_if<Absent>(&container.state);
-        absent && pod_known_ && absent->until && now >= *absent->until) {
-      unsettle(container, now);
+        absent && pod_known_ && absent->until && now >= *absent->until)
       begin(container, {}, std::nullopt, EventKind::time, now);
-    }
     if (const auto* reserved = std::get_if<Reserved>(&container.state); reserved && now >= reserved->until)
       become(container, Idle{}, EventKind::time);
     if (const auto* asking = std::get_if<Asking>(&container.state);
@@ -78,7 +76,7 @@ bool Core::busy() const {
 std::optional<Time> Core::next_deadline() const {
   std::optional<Time> first;
   const auto consider = [&first](std::optional<Time> time) {
-    if (time && (!first || *time < *first)) first = time;
+    if (time) first = std::min(first.value_or(*time), *time);
   };
   if (finishing_) return first;
   for (const Waiting& waiting : queue_) consider(waiting.arrived + policy_.bind_deadline);
