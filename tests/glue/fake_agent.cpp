@@ -53,6 +53,9 @@ Child start_glue(const GlueOptions& options) {
     for (const char* fixed : {"PATH=/usr/bin:/bin", "HOME=/root", "OF_THE_IMAGE=yes", "GLIDEPOD_SECRET=1",
                               "KUBERNETES_PORT=tcp://10.0.0.1:443"})
       environment.emplace_back(fixed);
+    // Which mutant the program is to be (tests/mutants).
+    if (const char* mutant = std::getenv("GLIDEPOD_MUTANT"); mutant != nullptr)
+      environment.insert(environment.begin(), fmt::format("GLIDEPOD_MUTANT={}", mutant));
     std::vector<char*> pointers;
     pointers.reserve(environment.size() + 1);
     for (auto& entry : environment) pointers.push_back(entry.data());

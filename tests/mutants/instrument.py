@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 """Writes all mutants of C++ sources into them, each chosen at run time by its number (mutant.hpp).
 
-usage: instrument.py DATABASE TREE TABLE FILE...
+usage: instrument.py DATABASE TREE TABLE KINDS FILE...
 
 DATABASE is the folder of a compile_commands.json of TREE, whose FILEs are changed in place; TABLE gets a line a mutant:
-number, file, line, kind, its lines with what it changes in « », with tabs between. Kinds:
+number, file, line, kind, its lines with what it changes in « », with tabs between. KINDS are those that are written,
+with commas between:
 
   negate   a condition of if, while, for or ?:, or an operand of && or ||
+  ignore   an operand of && or || left out, or an if that only returns a value
   compare  < and <=, > and >=, == and != exchanged
   drop     an expression that is a statement, break, continue, or a return without a value, left out
 
@@ -22,7 +24,7 @@ import sys
 
 from clang.cindex import CursorKind, Index, TokenKind, TranslationUnit
 
-TELLS = {"note", "warn", "debug", "info", "error", "trace", "critical", "log"}
+TELLS = {"say", "note", "warn", "debug", "info", "error", "trace", "critical", "log"}
 LONGEST = 80  # of a text in the table, in letters
 OTHER = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 BODIES = {CursorKind.IF_STMT, CursorKind.FOR_STMT, CursorKind.WHILE_STMT, CursorKind.CXX_FOR_RANGE_STMT, CursorKind.DO_STMT}
@@ -31,8 +33,9 @@ CONSTANT = {CursorKind.STATIC_ASSERT, CursorKind.ENUM_CONSTANT_DECL, CursorKind.
 
 
 class File:
-    def __init__(self, index, path, arguments):
+    def __init__(self, index, path, arguments, kinds):
         self.path = path
+        self.kinds = kinds
         with open(path, "rb") as file:
             self.text = file.read()
         self.unit = index.parse(path, args=arguments, options=TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD)
@@ -73,7 +76,7 @@ class File:
     # --- what there is -----------------------------------------------------------------------------------------------
 
     def add(self, kind, start, end, operator=None):
-        if end > start and not self.in_macro(start, end):
+        if kind in self.kinds and end > start and not self.in_macro(start, end):
             self.found[start, end, kind] = operator
 
     def drop(self, cursor):
@@ -121,12 +124,21 @@ class File:
         return not self.text[cursor.extent.end.offset:end].strip()
 
     def connective(self, cursor):
-        """The operands of && and ||."""
+        """The operands of && and ||, each with that."""
         operands = [c for c in cursor.get_children() if c.kind.is_expression()]
         if cursor.kind != CursorKind.BINARY_OPERATOR or len(operands) != 2:
             return []
         gap = self.tokens[self.token_at(operands[0].extent.end.offset):self.token_at(operands[1].extent.start.offset)]
-        return operands if [t.spelling for t in gap if t.spelling not in "()"] in (["&&"], ["||"]) else []
+        between = [t.spelling for t in gap if t.spelling not in "()"]
+        return [(operand, between[0]) for operand in operands] if between in (["&&"], ["||"]) else []
+
+    def only_returns(self, children, condition):
+        """Whether what an if of this condition does is to return a value."""
+        then = next((c for c in children if c.extent.start.offset >= condition.extent.end.offset), None)
+        if then is not None and then.kind == CursorKind.COMPOUND_STMT:
+            inside = list(then.get_children())
+            then = inside[0] if len(inside) == 1 else None
+        return then is not None and then.kind == CursorKind.RETURN_STMT and bool(list(then.get_children()))
 
     def tells(self, cursor):
         first = self.token_at(cursor.extent.start.offset)
@@ -163,10 +175,14 @@ class File:
             found = self.condition(cursor) if cursor.kind != CursorKind.DO_STMT else None
             if found is not None:
                 self.add("negate", *self.extent(found))
+                if cursor.kind == CursorKind.IF_STMT and self.only_returns(children, found):
+                    self.add("ignore", *self.extent(found), "if")
         elif cursor.kind == CursorKind.CONDITIONAL_OPERATOR and children:
             self.add("negate", *self.extent(children[0]))
-        for operand in self.connective(cursor):
+        for operand, connective in self.connective(cursor):
             self.add("negate", *self.extent(operand))
+            if connective not in [word for _, word in self.connective(operand)]:  # else each of its own
+                self.add("ignore", *self.extent(operand), connective)
         if cursor.kind.is_expression():
             self.compare(cursor)
         if cursor.kind in (CursorKind.COMPOUND_STMT, CursorKind.DEFAULT_STMT):
@@ -206,7 +222,7 @@ class File:
                 del self.found[start, end, "compare"]
         told, inside = [], {}
         # Of those of one extent, whose text holds which.
-        ranges = sorted(self.found, key=lambda one: (one[0], -one[1], ("drop", "negate", "compare").index(one[2])))
+        ranges = sorted(self.found, key=lambda one: (one[0], -one[1], ("drop", "negate", "ignore", "compare").index(one[2])))
         above = []
         for one in ranges:
             while above and above[-1][1] <= one[0]:
@@ -232,6 +248,9 @@ class File:
             on = f"::glidepod::mutants::on({inside[one, 'number']})"
             if kind == "negate":
                 return f"({on} != static_cast<bool>({between(one, start, end)}))"
+            if kind == "ignore":
+                inner = f"static_cast<bool>({between(one, start, end)})"
+                return f"({on} || {inner})" if self.found[one] == "&&" else f"(!{on} && {inner})"
             if kind == "drop":
                 return f"{{ if (!{on}) {between(one, start, end)} }}"
             begin, after, operator = self.found[one]
@@ -263,16 +282,16 @@ def arguments_of(database, path):
 
 
 def main():
-    if len(sys.argv) < 5:
+    if len(sys.argv) < 6:
         sys.exit(__doc__.strip())
-    database, tree, table, *files = sys.argv[1:]
+    database, tree, table, kinds, *files = sys.argv[1:]
     with open(os.path.join(database, "compile_commands.json")) as file:
         database = json.load(file)
     index, number = Index.create(), 0
     with open(table, "w") as out:
         for name in files:
             path = os.path.realpath(os.path.join(tree, name))
-            source = File(index, path, arguments_of(database, path))
+            source = File(index, path, arguments_of(database, path), kinds.split(","))
             source.look()
             text, told = source.changed(number)
             with open(path, "w") as file:
