@@ -18,18 +18,17 @@ bool hexadecimal(char c) {
 // Whether the text is lower-case letters and digits, separated by one dot, one or two underscores, or any
 // number of dashes.
 bool valid_component(std::string_view text) {
-  if (text.empty() || !lower_or_digit(text.front()) || !lower_or_digit(text.back())) return false;
-  for (std::size_t i = 0; i < text.size();) {
-    if (lower_or_digit(text[i])) {
-      ++i;
-      continue;
-    }
-    const std::size_t end = std::min(text.find_first_not_of(text[i], i), text.size());
-    if (text[i] == '.' ? end - i > 1 : text[i] == '_' ? end - i > 2 : text[i] != '-') return false;
-    if (!lower_or_digit(text[end])) return false;
-    i = end;
+  for (;;) {
+    const auto letters =
+        static_cast<std::size_t>(std::ranges::find_if_not(text, lower_or_digit) - text.begin());
+    if (letters == 0) return false;
+    text.remove_prefix(letters);
+    if (text.empty()) return true;
+    const char separator = text.front();
+    const std::size_t length = std::min(text.find_first_not_of(separator), text.size());
+    if (separator == '.' ? length > 1 : separator == '_' ? length > 2 : separator != '-') return false;
+    text.remove_prefix(length);
   }
-  return true;
 }
 
 bool valid_registry(std::string_view text) {
@@ -60,7 +59,7 @@ bool valid_repository(std::string_view text) {
     if (!valid_registry(text.substr(0, slash))) return false;
     text.remove_prefix(slash + 1);
   }
-  if (text.empty() || text.size() > 255) return false;
+  if (text.size() > 255) return false;
   for (std::size_t begin = 0; begin <= text.size();) {
     const auto end = std::min(text.find('/', begin), text.size());
     if (!valid_component(text.substr(begin, end - begin))) return false;
@@ -84,11 +83,10 @@ Result<ImageReference> ImageReference::parse(std::string_view text) {
     reference.digest = digest;
     rest = rest.substr(0, at);
   }
-  const auto slash = rest.rfind('/');
-  const auto colon = rest.rfind(':');
-  if (colon != std::string_view::npos && (slash == std::string_view::npos || colon > slash)) {
+  const auto last = rest.rfind('/') + 1;  // where the last part begins
+  if (const auto colon = rest.find(':', last); colon != std::string_view::npos) {
     const auto tag = rest.substr(colon + 1);
-    if (tag.empty() || tag.size() > 128 || !word(tag.front())) return invalid;
+    if (tag.empty() || tag.size() > 128 || !std::ranges::all_of(tag.substr(0, 1), word)) return invalid;
     if (!std::ranges::all_of(tag, [](char c) { return word(c) || c == '.' || c == '-'; })) return invalid;
     reference.tag = tag;
     rest = rest.substr(0, colon);

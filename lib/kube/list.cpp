@@ -40,14 +40,12 @@ void take_page(const std::shared_ptr<List>& list, const std::string& body) {
   std::string version, more;
   {
     const auto page = page_without_objects(body, list->handlers.object);
-    if (!page.is_object() || !page.contains("items") || !page["items"].is_array())
-      return list->handlers.done(error("the answer is no list"));
-    for (const auto& item : page["items"]) list->handlers.object(item);
-    const auto metadata = page.find("metadata");
-    if (metadata != page.end()) {
-      version = text_of(*metadata, "resourceVersion");
-      more = text_of(*metadata, "continue");
-    }
+    const Json& items = member(page, "items");
+    if (!items.is_array()) return list->handlers.done(error("the answer is no list"));
+    for (const auto& item : items) list->handlers.object(item);
+    const Json& metadata = member(page, "metadata");
+    version = text_of(metadata, "resourceVersion");
+    more = text_of(metadata, "continue");
   }
   if (!more.empty()) return next_page(list, more);
   list->handlers.done(std::move(version));

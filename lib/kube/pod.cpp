@@ -210,7 +210,7 @@ std::int64_t version_number(std::string_view resource_version) {
   std::int64_t number = 0;
   const auto* end = resource_version.data() + resource_version.size();
   const auto parsed = std::from_chars(resource_version.data(), end, number);
-  return parsed.ec == std::errc() && parsed.ptr == end ? number : 0;
+  return parsed.ptr == end ? number : 0;
 }
 
 Result<Status> status_from(const Json& object) {

@@ -24,8 +24,7 @@ class PodImages::Change final : public TestedChange {
     if (found == all.end())
       return finish(error("the pod {} has no container {}", images_.pod_.name, wanted_.container));
     change_ = {static_cast<std::size_t>(found - all.begin()), wanted_.container, found->image, wanted_.image};
-    const auto once = images_.once_.find(wanted_.container);
-    if (once == images_.once_.end() || once->second != found->image) change_.version = images_.version_;
+    if (images_.once_[wanted_.container] != found->image) change_.version = images_.version_;
     step_ = images_.client_.patch_image(images_.pod_, change_, deadline_,
                                         [this](Result<Pod> pod) { patched(std::move(pod)); });
   }
@@ -52,8 +51,8 @@ class PodImages::Change final : public TestedChange {
       images_.saw(*pod);
       const ContainerSpec* spec = pod->container(wanted_.container);
       const bool same_version = change_.version.empty() || change_.version == pod->resource_version;
-      if (refused() && same_version && spec != nullptr && spec->image == change_.before)
-        return fail(refusal_);
+      // Before the first attempt that is no image's name.
+      if (same_version && spec != nullptr && spec->image == change_.before) return fail(refusal_);
       if (std::chrono::steady_clock::now() < deadline_) return patch();
     }
     // The pod is or may be another one than the one that was seen.

@@ -25,7 +25,7 @@ class Client::Resize final : public TestedChange {
       return fail(Failure::of(pod.error()));
     }
     // The pod is still of the version that the API has refused to change.
-    if (refused() && tried_ == pod->resource_version) return fail(refusal_);
+    if (tried_ == pod->resource_version) return fail(refusal_);
     if (refused() && std::chrono::steady_clock::now() >= deadline_) return fail(refusal_);
     const auto body = size_patch(*pod, changes_);
     if (!body) return finish(error("the pod {} lacks a container", pod_.name));
@@ -45,7 +45,7 @@ class Client::Resize final : public TestedChange {
   Client& client_;
   const PodName pod_;
   const std::vector<SizeChange> changes_;
-  std::string tried_;  // the version of the last attempt
+  std::optional<std::string> tried_;  // the version of the last attempt
 };
 
 std::unique_ptr<Client::Operation> Client::resize(const PodName& pod, std::vector<SizeChange> changes,

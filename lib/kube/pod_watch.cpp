@@ -8,8 +8,6 @@
 namespace glidepod::kube {
 namespace {
 
-// A failure counts as the first one again if this long has passed since the last.
-constexpr std::chrono::seconds k_good_while{10};
 constexpr Milliseconds k_longest_silence{30'000}, k_question_limit{5'000};
 
 // Follows one pod: reads its present state if no version is known, then watches, again and again. A stream
@@ -36,7 +34,6 @@ class PodWatch : public Client::Operation {
  private:
   // Makes one attempt only: this class makes its own pauses and reports each failure.
   void get() {
-    timer_ = 0;
     call_ = read(Milliseconds(15'000), [this](const Result<std::string>& answer) { got(answer); });
   }
   std::unique_ptr<http::Operation> read(Milliseconds limit, AnswerHandler handler) {
@@ -64,7 +61,6 @@ class PodWatch : public Client::Operation {
   void await_word(Milliseconds silence) {
     client_.loop().cancel(silence_timer_);
     silence_timer_ = client_.loop().after(silence, [this, silence] {
-      silence_timer_ = 0;
       question_ = read(k_question_limit,
                        [this, silence](const Result<std::string>& answer) { asked(answer, silence); });
     });
@@ -120,9 +116,10 @@ class PodWatch : public Client::Operation {
     const Failure failure = why;  // NOLINT(performance-unnecessary-copy-initialization)
     call_.reset();
     question_.reset();
-    client_.loop().cancel(std::exchange(silence_timer_, 0));
+    client_.loop().cancel(silence_timer_);
     const auto now = std::chrono::steady_clock::now();
-    if (now - followed_ > k_good_while) failures_ = 0;
+    // A stream that has lived for so long was well: this is the first failure again.
+    if (now - followed_ > 2 * first_silence_) failures_ = 0;
     followed_ = now;
     timer_ = client_.loop().after(http::backoff(++failures_, client_.transport().random(), failure),
                                   [this] { get(); });

@@ -26,7 +26,6 @@ bool good_ask(std::string_view ask) {
 }
 
 std::optional<WantedImage> wanted_in(const Json& object) {
-  if (!object.is_object()) return std::nullopt;
   WantedImage wanted{text_of(object, "image"), text_of(object, "ask")};
   if (!good_ask(wanted.ask) || !ImageReference::parse(wanted.image)) return std::nullopt;
   return wanted;
@@ -43,11 +42,10 @@ std::optional<PulledImage> pulled_in(const Json& object) {
 }
 
 std::optional<LikelyImage> likely_in(const Json& object) {
-  if (!object.is_object()) return std::nullopt;
   const auto reference = ImageReference::parse(text_of(object, "image"));
-  const auto share = object.find("share");
-  if (!reference || share == object.end() || !share->is_number_integer()) return std::nullopt;
-  const auto number = share->get<std::int64_t>();
+  const Json& share = member(object, "share");
+  if (!reference || !share.is_number_integer()) return std::nullopt;
+  const auto number = share.get<std::int64_t>();
   if (number < 1 || number > 1000) return std::nullopt;
   return LikelyImage{reference->full_name(), static_cast<int>(number)};
 }

@@ -1,5 +1,6 @@
 #include "lib/kube/quantity.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
@@ -34,9 +35,7 @@ Result<std::int64_t> scaled(std::string_view text, long double scale) {
       "quantities must match the regular expression "
       "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$', found \"{}\"",
       text);
-  std::size_t digits = 0;
-  while (digits < text.size() && ((text[digits] >= '0' && text[digits] <= '9') || text[digits] == '.'))
-    ++digits;
+  const auto digits = std::min(text.find_first_not_of("0123456789."), text.size());
   if (digits == 0 || digits > 30) return bad;
   const std::string number(text.substr(0, digits));
   char* end = nullptr;

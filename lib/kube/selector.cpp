@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
+#include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 
 namespace glidepod::kube {
@@ -21,8 +23,7 @@ std::vector<std::string> requirements_of(std::string_view text) {
     if (c == '(') ++depth;
     if (c == ')') --depth;
     if (c == ',' && depth == 0) {
-      parts.push_back(std::move(part));
-      part.clear();
+      parts.push_back(std::exchange(part, {}));
     } else {
       part += c;
     }
@@ -81,11 +82,7 @@ Result<LabelSelector> LabelSelector::parse(std::string_view text) {
 
 bool LabelSelector::matches(const nlohmann::json& labels) const {
   return std::ranges::all_of(requirements_, [&](const Requirement& requirement) {
-    const std::string* value = nullptr;
-    if (labels.is_object()) {
-      const auto found = labels.find(requirement.key);
-      if (found != labels.end() && found->is_string()) value = found->get_ptr<const std::string*>();
-    }
+    const auto* value = member(labels, requirement.key.c_str()).get_ptr<const std::string*>();
     const bool listed = value && std::ranges::find(requirement.values, *value) != requirement.values.end();
     switch (requirement.op) {
       case Operator::in:
@@ -107,7 +104,7 @@ Result<FieldSelector> FieldSelector::parse(std::string_view text) {
   for (const auto& part : split(text, ',')) {
     const auto equal = part.find('=');
     if (equal == std::string::npos) return error("invalid selector: '{}'; can't understand '{}'", text, part);
-    const bool negated = equal > 0 && part[equal - 1] == '!';
+    const bool negated = part.substr(0, equal).ends_with('!');
     auto value = part.substr(equal + 1);
     if (value.starts_with('=')) value.erase(0, 1);
     Requirement requirement{std::string(trim(part.substr(0, negated ? equal - 1 : equal))),
@@ -123,12 +120,8 @@ Result<FieldSelector> FieldSelector::parse(std::string_view text) {
 bool FieldSelector::matches(const nlohmann::json& pod) const {
   return std::ranges::all_of(requirements_, [&](const Requirement& requirement) {
     const auto dot = requirement.field.find('.');
-    std::string value;
-    const auto group = pod.find(requirement.field.substr(0, dot));
-    if (group != pod.end() && group->is_object()) {
-      const auto field = group->find(requirement.field.substr(dot + 1));
-      if (field != group->end() && field->is_string()) value = field->get<std::string>();
-    }
+    const auto& group = member(pod, requirement.field.substr(0, dot).c_str());
+    const auto value = text_of(group, requirement.field.substr(dot + 1).c_str());
     return (value == requirement.value) == requirement.equal;
   });
 }

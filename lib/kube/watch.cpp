@@ -7,12 +7,6 @@
 namespace glidepod::kube {
 namespace {
 
-constexpr std::size_t k_longest_line = std::size_t{8} << 20;
-// How much later than it was asked to a server may end a stream.
-constexpr std::chrono::seconds k_late{30};
-// After a stream that ends sooner and has said nothing, there is a pause before the next one.
-constexpr Milliseconds k_shortest{1'000};
-
 Failure nonsense(std::string what) {
   return {Failure::Kind::nonsense, 200, {}, std::move(what), {}};
 }
@@ -33,7 +27,7 @@ void Watch::stream() {
   if (source_.stream_limit.count() > 0)
     path += fmt::format("&timeoutSeconds={}", source_.stream_limit.count());
   auto request = client_.request("GET", path);
-  if (source_.stream_limit.count() > 0) request.timeout = source_.stream_limit + k_late;
+  if (source_.stream_limit.count() > 0) request.timeout = source_.stream_limit + source_.late;
   call_ = client_.transport().start(std::move(request),
                                     {[this](std::string_view data) { take(data); },
                                      [this](const Result<http::Response>& end) { ended(end); }});
@@ -42,7 +36,7 @@ void Watch::stream() {
 void Watch::ended(const Result<http::Response>& end) {
   if (!end) return lost(Failure::of(end.error()));
   if (const auto failure = failure_in(*end)) return lost(*failure);
-  if (events_ == 0 && std::chrono::steady_clock::now() - began_ < k_shortest)
+  if (events_ == 0 && std::chrono::steady_clock::now() - began_ < source_.shortest)
     return lost({Failure::Kind::transport, 0, {}, "the watch was closed", {}});
   stream();
 }
@@ -57,7 +51,7 @@ void Watch::take(std::string_view data) {
     if (!*alive || !call_) return;
   }
   line_ += data;
-  if (line_.size() > k_longest_line) lost(nonsense("an event without end"));
+  if (line_.size() > source_.longest_line) lost(nonsense("an event without end"));
 }
 
 void Watch::event(const std::string& line) {

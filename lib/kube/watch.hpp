@@ -20,6 +20,10 @@ class Watch : public http::Operation {
     // The server is asked to end each stream after this time. A stream that does not end is on a dead
     // connection. 0: no limit.
     std::chrono::seconds stream_limit{0};
+    Milliseconds late{30'000};  // how much later than it was asked to the server may end a stream
+    // After a stream that ends sooner and has said nothing, there is a pause before the next one.
+    Milliseconds shortest{1'000};
+    std::size_t longest_line = std::size_t{8} << 20;
   };
   struct Handlers {
     std::function<void(const nlohmann::json& object)> changed;

@@ -3,65 +3,10 @@
 #include <doctest/doctest.h>
 
 #include "lib/base/file.hpp"
-#include "tests/kube/fake_server.hpp"
+#include "tests/kube/client_fixture.hpp"
 
 using namespace glidepod;
 using namespace glidepod::kube;
-
-namespace {
-
-std::string pod_json(const std::string& version) {
-  return R"({"kind":"Pod","metadata":{"name":"p","resourceVersion":")" + version +
-         R"("},"spec":{"containers":[]}})";
-}
-std::string status_json(int code, const std::string& reason, const std::string& message) {
-  return fmt::format(R"({{"kind":"Status","code":{},"reason":"{}","message":"{}"}})", code, reason, message);
-}
-std::string event_json(const std::string& type, const std::string& object) {
-  return R"({"type":")" + type + R"(","object":)" + object + "}\n";
-}
-
-struct Fixture {
-  Loop loop = Loop::create().value();
-  FakeServer server{loop};
-  std::unique_ptr<Client> client =
-      Client::create(loop, endpoint_in_pod(server.folder(), environment).value()).value();
-  static constexpr const char* environment[] = {nullptr};
-  const PodName pod{"ns", "p"};
-  std::unique_ptr<Client::Operation> operation;
-  std::optional<Result<Pod>> answer;
-  std::vector<std::string> versions;
-  std::vector<Failure> failures;
-  int deleted = 0;
-
-  void get(std::chrono::milliseconds deadline = std::chrono::seconds(20)) {
-    operation = client->get(pod, std::chrono::steady_clock::now() + deadline, handler());
-    run_until([this] { return answer.has_value(); });
-  }
-  PodHandler handler() {
-    return [this](Result<Pod> got) { answer = std::move(got); };
-  }
-  void patch(const std::string& image) {
-    operation = client->patch_image(pod, {1, "payload-0", "before:1", image},
-                                    std::chrono::steady_clock::now() + std::chrono::seconds(5), handler());
-    run_until([this] { return answer.has_value(); });
-  }
-  void watch(const std::string& version, Milliseconds silence = Milliseconds(60'000)) {
-    operation = client->watch(
-        pod, version,
-        {[this](const Pod& seen) { versions.push_back(seen.resource_version); }, [this] { ++deleted; },
-         [this](const Failure& failure) { failures.push_back(failure); }},
-        silence);
-  }
-  template <typename Condition>
-  void run_until(Condition condition) {
-    for (int i = 0; i < 10'000 && !condition(); ++i) REQUIRE(loop.run_once(Milliseconds(5'000)).ok());
-    REQUIRE(condition());
-  }
-  Failure failure() const { return Failure::of(answer->error()); }
-};
-
-}  // namespace
 
 TEST_CASE("client: get and patch, over the socket beside the token") {
   Fixture f;
@@ -212,6 +157,95 @@ TEST_CASE("client: the server's Retry-After is obeyed, within the deadline") {
   CHECK(backoff(99, 1, failure) == Milliseconds(10'000));
 }
 
+TEST_CASE("client: what an answer says of itself: its words, when to ask again, and nothing of a good one") {
+  http::Response response;
+  for (const int good : {200, 201, 299}) {
+    response.status = good;
+    CHECK_FALSE(failure_in(response).has_value());
+  }
+  for (const int bad : {199, 300, 304, 404}) {
+    response.status = bad;
+    CHECK(failure_in(response)->status == bad);
+  }
+  response.body = "<html>bad\ngateway</html>";
+  CHECK(failure_in(response)->message == "<html>bad");
+  response.body = R"({"kind":"Status","code":429,"reason":"TooMany","details":{"retryAfterSeconds":2}})";
+  CHECK(failure_in(response)->reason == "TooMany");
+  CHECK(failure_in(response)->retry_after == std::chrono::seconds(2));
+  response.retry_after = std::chrono::seconds(7);
+  CHECK(failure_in(response)->retry_after == std::chrono::seconds(7));
+  response = {};
+  response.status = 429;
+  response.body = R"({"kind":"Status","code":429})";
+  CHECK_FALSE(failure_in(response)->retry_after.has_value());
+}
+
+TEST_CASE("client: a request of the cluster's API has its authority, and asks for JSON") {
+  Fixture f;
+  const auto client = Client::create(f.loop, {"https://10.0.0.1:443", {}, {}, "/ca.crt"}).value();
+  const auto request = client->request("GET", "/x");
+  CHECK(request.url == "https://10.0.0.1:443/x");
+  CHECK(request.ca_file == "/ca.crt");
+  CHECK(request.headers == std::vector<std::string>{"Accept: application/json"});
+  CHECK(request.authorization.empty());
+}
+
+TEST_CASE("client: what cannot change is asked once, and each attempt is told to the observer") {
+  Fixture f;
+  std::vector<std::string> observed;
+  f.client->observe([&](const std::string& method, int status, std::chrono::duration<double>) {
+    observed.push_back(fmt::format("{} {}", method, status));
+  });
+  std::optional<Result<std::string>> answer;
+  const auto attempts_of = [&](Call call, int status, const char* reason) {
+    observed.clear();
+    answer.reset();
+    f.server.on_request = [&](const FakeServer::Request&) {
+      if (observed.empty()) return FakeServer::json(status, status_json(status, reason, "words"));
+      return FakeServer::json(200, "{}");
+    };
+    f.operation = f.client->call(std::move(call), [&](Result<std::string> got) { answer = std::move(got); });
+    f.run_until([&] { return answer.has_value(); });
+    return observed.size();
+  };
+  CHECK(attempts_of({.method = "POST", .path = "/x", .body = "{}"}, 409, "AlreadyExists") == 1);
+  CHECK(attempts_of({.method = "POST", .path = "/x", .body = "{}"}, 409, "Conflict") == 1);
+  CHECK(attempts_of({.method = "PATCH", .path = "/x", .body = "{}"}, 409, "AlreadyExists") == 1);
+  CHECK(attempts_of({.method = "PATCH", .path = "/x", .body = "{}"}, 409, "Conflict") == 2);
+  CHECK(observed == std::vector<std::string>{"PATCH 409", "PATCH 200"});
+  CHECK(attempts_of({.method = "POST", .path = "/x", .body = "{}"}, 503, "AlreadyExists") == 2);
+  CHECK(attempts_of({.path = "/x", .repeat = http::Plan::Repeat::never}, 503, "Busy") == 1);
+}
+
+TEST_CASE("client: an attempt that gets no answer is given up, and an answer that is too long is none") {
+  Fixture f;
+  std::optional<Result<std::string>> answer;
+  const auto handler = [&](Result<std::string> got) { answer = std::move(got); };
+  f.server.on_request = [&](const FakeServer::Request&) {
+    return f.server.requests.size() == 1 ? FakeServer::Reply{} : FakeServer::json(200, "[1]");
+  };
+  const auto began = std::chrono::steady_clock::now();
+  f.operation = f.client->call({.path = "/x", .attempt_limit = Milliseconds(30)}, handler);
+  f.run_until([&] { return answer.has_value(); });
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(10));
+  CHECK(answer->value() == "[1]");
+  CHECK(f.server.requests.size() == 2);
+  answer.reset();
+  f.operation = f.client->call(
+      {.path = "/x", .repeat = http::Plan::Repeat::never, .longest_answer = std::size_t{2}}, handler);
+  f.run_until([&] { return answer.has_value(); });
+  CHECK_FALSE(answer->ok());
+}
+
+TEST_CASE("client: a page for people in the place of an answer is told by its status, not as nonsense") {
+  Fixture f;
+  f.server.on_request = [](const FakeServer::Request&) { return FakeServer::json(404, "<html>no</html>"); };
+  f.get();
+  CHECK(f.failure().kind == Failure::Kind::status);
+  CHECK(f.failure().status == 404);
+  CHECK(f.failure().message == "<html>no</html>");
+}
+
 TEST_CASE("client: a cancelled request calls nobody") {
   Fixture f;
   f.server.on_request = [](const FakeServer::Request&) { return FakeServer::json(200, pod_json("1")); };
@@ -234,122 +268,6 @@ TEST_CASE("client: the token is read for every request") {
   REQUIRE(replace_file(token, "first\n", 0600).ok());
   f.get();
   CHECK(f.answer->ok());
-}
-
-TEST_CASE("watch: from the present state on, through bookmarks, deletion and a closed stream") {
-  Fixture f;
-  f.server.on_request = [&](const FakeServer::Request& request) {
-    if (request.target.find("watch=true") == std::string::npos) return FakeServer::json(200, pod_json("1"));
-    return FakeServer::stream();
-  };
-  f.watch("");
-  f.run_until([&] { return f.server.requests.size() == 2; });
-  CHECK(f.server.requests[1].target ==
-        "/api/v1/namespaces/ns/"
-        "pods?watch=true&allowWatchBookmarks=true&fieldSelector=metadata.name%3Dp&resourceVersion=1");
-  const std::string first = event_json("MODIFIED", pod_json("2"));
-  f.server.send(FakeServer::chunk(first.substr(0, 10)));
-  f.server.send(
-      FakeServer::chunk(first.substr(10) + event_json("ADDED", pod_json("3")) +
-                        event_json("BOOKMARK", R"({"kind":"Pod","metadata":{"resourceVersion":"9"}})")));
-  f.server.send(FakeServer::chunk(event_json("DELETED", pod_json("10"))));
-  f.run_until([&] { return f.deleted == 1; });
-  CHECK(f.versions == std::vector<std::string>{"1", "2", "3"});
-  f.server.send("0\r\n\r\n");
-  f.run_until([&] { return f.server.requests.size() == 3; });
-  CHECK(f.server.requests[2].target.ends_with("resourceVersion=10"));
-  CHECK(f.failures.empty());
-}
-
-TEST_CASE("watch: an expired version means the present state again") {
-  Fixture f;
-  bool as_event = false;
-  SUBCASE("told by the HTTP status") {}
-  SUBCASE("told by an event") {
-    as_event = true;
-  }
-  f.server.on_request = [&](const FakeServer::Request& request) {
-    if (request.target.find("watch=true") == std::string::npos) return FakeServer::json(200, pod_json("50"));
-    if (request.target.ends_with("resourceVersion=50")) return FakeServer::stream();
-    const std::string gone = status_json(410, "Expired", "too old resource version");
-    if (!as_event) return FakeServer::json(410, gone);
-    auto reply = FakeServer::stream();
-    reply.bytes += FakeServer::chunk(event_json("ERROR", gone));
-    return reply;
-  };
-  f.watch("5");
-  f.run_until([&] { return f.server.requests.size() == 3; });
-  CHECK(f.versions == std::vector<std::string>{"50"});
-  CHECK(f.failures.size() == 1);
-  CHECK(f.failures[0].status == 410);
-}
-
-TEST_CASE("watch: what a stream that falls silent does not tell is asked for") {
-  Fixture f;
-  std::string now = "1";
-  int streams = 0, questions = 0;
-  f.server.on_request = [&](const FakeServer::Request& request) {
-    if (request.target.find("watch=true") != std::string::npos) return ++streams, FakeServer::stream();
-    return ++questions, FakeServer::json(200, pod_json(now));
-  };
-  f.watch("1", Milliseconds(10));
-  SUBCASE("a dead connection") {
-    f.run_until([&] { return questions == 1; });
-    CHECK(f.versions.empty());
-    now = "2";
-    f.run_until([&] { return f.versions.size() == 1 && streams == 2; });
-    CHECK(f.versions == std::vector<std::string>{"2"});
-    CHECK(f.server.requests.back().target.ends_with("resourceVersion=2"));
-    REQUIRE(f.failures.size() == 1);
-    CHECK(f.failures[0].message == "the watch has fallen silent");
-  }
-  SUBCASE("nothing has happened") {
-    f.run_until([&] { return questions == 4; });
-    CHECK(streams == 1);
-    CHECK(f.versions.empty());
-    CHECK(f.failures.empty());
-  }
-  SUBCASE("an older answer of another server") {
-    now = "0";
-    f.run_until([&] { return questions == 3; });
-    CHECK(streams == 1);
-    CHECK(f.versions.empty());
-  }
-  SUBCASE("nobody answers") {
-    f.server.on_request = [&](const FakeServer::Request& request) {
-      if (request.target.find("watch=true") != std::string::npos) return ++streams, FakeServer::stream();
-      return ++questions, FakeServer::json(503, "");
-    };
-    f.run_until([&] { return questions == 3; });
-    CHECK(streams == 1);
-    CHECK(f.versions.empty());
-  }
-}
-
-TEST_CASE("watch: cut off or garbled, it goes on, its handler may end it") {
-  Fixture f;
-  int streams = 0;
-  f.server.on_request = [&](const FakeServer::Request& request) {
-    if (request.target.find("watch=true") == std::string::npos) return FakeServer::json(200, pod_json("5"));
-    auto reply = FakeServer::stream();
-    ++streams;
-    if (streams == 1) reply.close = true;  // cut off, so the present state is fetched
-    if (streams == 2) reply.bytes += FakeServer::chunk("{\"type\":\n");
-    if (streams == 3)
-      reply.bytes +=
-          FakeServer::chunk(event_json("MODIFIED", pod_json("6")) + event_json("MODIFIED", pod_json("7")));
-    return reply;
-  };
-  std::vector<std::string> seen;
-  f.operation = f.client->watch(f.pod, "4",
-                                {[&](const Pod& pod) {
-                                   seen.push_back(pod.resource_version);
-                                   if (pod.resource_version == "6") f.operation.reset();
-                                 },
-                                 {},
-                                 {}});
-  f.run_until([&] { return !f.operation; });
-  CHECK(seen == std::vector<std::string>{"5", "5", "6"});
 }
 
 TEST_CASE("endpoint: the socket where there is one, else the cluster's address") {

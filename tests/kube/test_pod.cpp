@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "lib/kube/waiting.hpp"
 #include "lib/kube/watch_event.hpp"
 
 using namespace glidepod;
@@ -164,4 +165,104 @@ TEST_CASE("pod: what an imageID tells") {
   CHECK(digest_of("sha256:12") == "");
   CHECK(digest_of("docker://sha256:12") == "");
   CHECK(repository_of("") == "");
+  CHECK(repository_of("docker.io/library/a:1") == "");
+}
+
+TEST_CASE("pod: what a kubelet says of a container's end, of this run and of the one before") {
+  const Pod pod = parse_pod(R"({"status": {"containerStatuses": [
+      {"name": "a", "state": {"terminated": {"exitCode": 3, "signal": 9, "reason": "Error", "message": "m",
+        "containerID": "c://1"}}},
+      {"name": "b", "state": {}}, {"name": "c"}]}})")
+                      .value();
+  const ContainerStatus& ended = *pod.status("a");
+  CHECK(ended.state == ContainerStatus::State::terminated);
+  CHECK(ended.terminated->exit_code == 3);
+  CHECK(ended.terminated->signal == 9);
+  CHECK(ended.terminated->message == "m");
+  CHECK(ended.terminated->container_id == "c://1");
+  CHECK_FALSE(ended.last_terminated.has_value());
+  CHECK(pod.status("b")->state == ContainerStatus().state);
+  CHECK(pod.status("c")->state == ContainerStatus().state);
+}
+
+TEST_CASE(
+    "pod: all four annotations make the payload's size, and one that is missing or nothing makes none") {
+  const auto size = [](const char* cpu, const char* memory, const char* most_cpu, const char* most_memory) {
+    const nlohmann::json pod = {{"metadata",
+                                 {{"annotations",
+                                   {{"glidepod.io/requests.cpu", cpu},
+                                    {"glidepod.io/requests.memory", memory},
+                                    {"glidepod.io/limits.cpu", most_cpu},
+                                    {"glidepod.io/limits.memory", most_memory}}}}}};
+    return pod_from(pod)->payload_size.has_value();
+  };
+  CHECK(size("1m", "1", "1m", "1"));
+  CHECK_FALSE(size("0", "1", "1", "1"));
+  CHECK_FALSE(size("1", "0", "1", "1"));
+  CHECK_FALSE(size("1", "1", "0", "1"));
+  CHECK_FALSE(size("1", "1", "1", "0"));
+}
+
+TEST_CASE("pod: only a resize that is pending now counts") {
+  const auto pending = [](const char* type, const char* status) {
+    const nlohmann::json pod = {
+        {"status", {{"conditions", {{{"type", type}, {"status", status}, {"reason", "Infeasible"}}}}}}};
+    return pod_from(pod)->pending_resize.has_value();
+  };
+  CHECK(pending("PodResizePending", "True"));
+  CHECK_FALSE(pending("PodResizePending", "False"));
+  CHECK_FALSE(pending("PodResizeInProgress", "True"));
+}
+
+TEST_CASE("pod: the time of grace, and secrets of its own, where the pod says so") {
+  CHECK(parse_pod(R"({"spec": {"terminationGracePeriodSeconds": 77}})")->grace_seconds == 77);
+  CHECK(parse_pod("{}")->grace_seconds == Pod().grace_seconds);
+  CHECK(parse_pod(R"({"spec": {"imagePullSecrets": [{"name": "s"}]}})")->pull_secrets);
+  CHECK_FALSE(parse_pod(R"({"spec": {"imagePullSecrets": []}})")->pull_secrets);
+  CHECK_FALSE(parse_pod("{}")->pull_secrets);
+}
+
+TEST_CASE("pod: a version is a whole number, or none that could be compared") {
+  CHECK(version_number("42") == 42);
+  for (const char* none : {"", "x", "4x", "99999999999999999999"}) CHECK(version_number(none) == 0);
+}
+
+TEST_CASE("pod: an image's patch tests the pod's version where one is given") {
+  ImageChange change{0, "a", "old", "new"};
+  CHECK(image_patch(change).find("resourceVersion") == std::string::npos);
+  change.version = "7";
+  CHECK(image_patch(change).ends_with(R"({"op":"test","path":"/metadata/resourceVersion","value":"7"}])"));
+}
+
+TEST_CASE("pod: a patch of sizes tests the pod and each container, and sets requests and limits") {
+  Pod pod;
+  pod.resource_version = "7";
+  pod.containers = {{"a", "i", {}}, {"b", "i", {}}};
+  CHECK(size_patch(pod, {{"b", {{1500, 1024}, {2000, 2048}}}}) ==
+        R"([{"op":"test","path":"/metadata/resourceVersion","value":"7"},)"
+        R"({"op":"test","path":"/spec/containers/1/name","value":"b"},)"
+        R"({"op":"add","path":"/spec/containers/1/resources/limits/cpu","value":"2000m"},)"
+        R"({"op":"add","path":"/spec/containers/1/resources/limits/memory","value":"2048"},)"
+        R"({"op":"add","path":"/spec/containers/1/resources/requests/cpu","value":"1500m"},)"
+        R"({"op":"add","path":"/spec/containers/1/resources/requests/memory","value":"1024"}])");
+  CHECK_FALSE(size_patch(pod, {{"c", {}}}).has_value());
+}
+
+TEST_CASE("pod: what a container waits for, by the kubelet's word") {
+  CHECK(waiting_of("ErrImagePull") == Waiting::pull);
+  CHECK(waiting_of("InvalidImageName") == Waiting::never);
+  CHECK(waiting_of("RunContainerError") == Waiting::create);
+  CHECK(waiting_of("CreateContainerConfigError") == Waiting::config);
+  CHECK(waiting_of("CrashLoopBackOff") == Waiting::back_off);
+  CHECK(waiting_of("ContainerCreating") == Waiting::other);
+  CHECK(waiting_of("") == Waiting::other);
+  CHECK(never_started("StartError"));
+  CHECK(never_started("ContainerCannotRun"));
+  CHECK_FALSE(never_started("Error"));
+}
+
+TEST_CASE("pod: a JSON text of another kind is no pod object") {
+  CHECK(pod_from(nlohmann::json::array()).error().message() == "pod: not a JSON object");
+  CHECK(parse_status("[]").error().message() == "status: not a JSON object");
+  CHECK(parse_status("{").error().message() == "status: malformed JSON");
 }

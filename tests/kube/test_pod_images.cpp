@@ -248,3 +248,46 @@ TEST_CASE("images: a container that the pod does not have is an error that names
   const auto answer = s.change("a:1", std::chrono::seconds(5), "payload-7");
   CHECK(answer.error().message() == "the pod p has no container payload-7");
 }
+
+TEST_CASE("images: an answer that lacks the container is taken as it is") {
+  Scene s;
+  s.images.saw(parse_pod(s.pod.dump()).value());
+  s.meddle = [](const FakeServer::Request&) {
+    return FakeServer::json(200, R"({"spec":{"containers":[]}})");
+  };
+  CHECK(s.change("a:g-1", std::chrono::seconds(5), "payload-0", true)->container("payload-0") == nullptr);
+}
+
+TEST_CASE("images: a name that is refused, of a container whose image does not come back") {
+  Scene s;
+  CHECK(s.change("b:g-1", std::chrono::seconds(5), "payload-0", true).ok());
+  s.meddle = [&](const FakeServer::Request& request) -> std::optional<FakeServer::Reply> {
+    if (request.method == "GET") return std::nullopt;
+    return Scene::refusal("no name");
+  };
+  s.requests();
+  CHECK(Failure::of(s.change(" a:1", Milliseconds(300)).error()).rejected());
+  CHECK(s.requests() == "PATCH GET");
+}
+
+TEST_CASE("images: a container that is gone when the pod is looked at again") {
+  Scene s;
+  CHECK(s.change("b:1").ok());
+  s.meddle = [&](const FakeServer::Request& request) -> std::optional<FakeServer::Reply> {
+    if (request.method == "GET")
+      return FakeServer::json(200, R"({"spec":{"containers":[{"name":"pilot"}]}})");
+    return Scene::refusal("test failed");
+  };
+  CHECK(s.change("a:1").error().message() == "the pod p has no container payload-0");
+}
+
+TEST_CASE("images: a pod whose version is no number is the newest that was seen") {
+  Scene s;
+  s.images.saw(parse_pod(s.pod.dump()).value());
+  Pod odd = parse_pod(s.pod.dump()).value();
+  odd.resource_version = "x";
+  odd.containers[1].image = "other:1";
+  s.images.saw(odd);
+  CHECK(s.change("a:1").ok());
+  CHECK(s.server.requests[0].body.find("other:1") != std::string::npos);
+}

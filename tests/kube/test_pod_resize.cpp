@@ -49,11 +49,10 @@ struct Scene {
     for (const auto& request : server.requests) methods += (methods.empty() ? "" : " ") + request.method;
     return methods;
   }
-  void resize(const std::string& container = "payload-0") {
+  void resize(const std::string& container = "payload-0", Milliseconds patience = std::chrono::seconds(20)) {
     const std::vector<SizeChange> changes = {{container, {{500, 1000}, {1500, std::int64_t{1} << 30}}}};
-    const auto operation =
-        client->resize({"ns", "p"}, changes, std::chrono::steady_clock::now() + std::chrono::seconds(20),
-                       [this](Result<Pod> got) { answer = std::move(got); });
+    const auto operation = client->resize({"ns", "p"}, changes, std::chrono::steady_clock::now() + patience,
+                                          [this](Result<Pod> got) { answer = std::move(got); });
     for (int i = 0; i < 10'000 && !answer; ++i) REQUIRE(loop.run_once(Milliseconds(5'000)).ok());
   }
 };
@@ -106,4 +105,38 @@ TEST_CASE("resize: a refusal is one, and nothing has changed") {
   Scene scene;
   scene.resize("payload-9");
   CHECK_FALSE(scene.answer->ok());
+}
+
+TEST_CASE("resize: where nobody tells what a refusal was of, nothing is claimed") {
+  Scene scene;
+  bool patched = false;
+  scene.meddle = [&](const FakeServer::Request& request) -> std::optional<FakeServer::Reply> {
+    if (request.method == "GET" && patched) return Scene::refusal(403, "no");
+    if (request.method == "GET") return std::nullopt;
+    patched = true;
+    return Scene::refusal(422, "no");
+  };
+  scene.resize();
+  CHECK(Failure::of(scene.answer->error()).status == 403);
+  CHECK_FALSE(Failure::of(scene.answer->error()).rejected());
+}
+
+TEST_CASE("resize: a pod that may not be read is as it was") {
+  Scene scene;
+  scene.meddle = [](const FakeServer::Request&) { return Scene::refusal(403, "no"); };
+  scene.resize();
+  CHECK(Failure::of(scene.answer->error()).rejected());
+}
+
+TEST_CASE("resize: somebody who changes the pod again and again is not fought beyond the deadline") {
+  Scene scene;
+  int patches = 0;
+  scene.meddle = [&](const FakeServer::Request& request) -> std::optional<FakeServer::Reply> {
+    if (request.method == "PATCH") ++patches, scene.grow();
+    return std::nullopt;
+  };
+  scene.resize("payload-0", Milliseconds(100));
+  REQUIRE(scene.answer.has_value());
+  CHECK_FALSE(scene.answer->ok());
+  CHECK(patches > 1);
 }

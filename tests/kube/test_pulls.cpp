@@ -29,6 +29,10 @@ TEST_CASE("pulls: what is not as it should be is left out") {
   }
   CHECK(read_wanted(R"([{"image": "a//b", "ask": "x"}, {"image": "a", "ask": "y"}])").size() == 1);
   CHECK(read_pulled(R"([{"image": "a", "ask": "x", "state": "maybe"}])").empty());
+  CHECK(read_pulled(R"([{"image": "a b", "ask": "x", "state": "ready"}, 7])").empty());
+  for (const char* ask : {"a", "z", "0", "9", "-"}) CHECK(read_wanted(wanted_text({{"a", ask}})).size() == 1);
+  for (const char* ask : {"`", "{", "/", ":", "+", "~", "A"})
+    CHECK(read_wanted(wanted_text({{"a", ask}})).empty());
 }
 
 TEST_CASE("pulls: lengths are bounded") {
@@ -40,6 +44,14 @@ TEST_CASE("pulls: lengths are bounded") {
   CHECK(read_wanted("[" + std::string(100'000, '[')).empty());
   CHECK(read_wanted(wanted_text({{std::string(5000, 'a'), "x"}})).empty());
   CHECK(read_wanted(wanted_text({{"a", std::string(65, 'x')}})).empty());
+  CHECK(read_wanted(wanted_text({{"a", std::string(64, 'x')}})).size() == 1);
+  std::string one_more = "[";
+  for (std::size_t i = 0; i < k_most_wanted; ++i) one_more += R"({"image": "a", "ask": "x"},)";
+  CHECK(read_wanted(one_more + R"({"image": "a", "ask": "x"}])").size() == k_most_wanted);
+  std::string longest = R"([{"image": "a", "ask": "x"}])";
+  longest.resize(k_most_wanted * 8192, ' ');
+  CHECK(read_wanted(longest).size() == 1);
+  CHECK(read_wanted(longest + " ").empty());
   const auto long_words = read_pulled(pulled_text(
       {{{"a", "x"}, PulledImage::State::failed, std::string(9000, 'r'), std::string(9000, 'm')}}));
   REQUIRE(long_words.size() == 1);
@@ -57,7 +69,8 @@ TEST_CASE("pulls: the annotations of a pod") {
 }
 
 TEST_CASE("pulls: what is likely, bounded and by full names") {
-  const std::vector<LikelyImage> likely = {{"docker.io/library/a:1", 700}, {"docker.io/library/b:1", 1}};
+  const std::vector<LikelyImage> likely = {
+      {"docker.io/library/a:1", 700}, {"docker.io/library/b:1", 1}, {"docker.io/library/c:1", 1000}};
   CHECK(read_likely(likely_text(likely)) == likely);
   CHECK(read_likely(R"([{"image": "a", "share": 5}])")[0].image == "docker.io/library/a:latest");
   for (const char* text :
