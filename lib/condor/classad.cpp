@@ -113,6 +113,15 @@ Value Ad::evaluate(std::string_view name) const {
   return Evaluator(*this).attribute(lower_case(name));
 }
 
+Value Ad::evaluate(std::string_view name, const Ad& slot, bool& used) const {
+  const auto lower = lower_case(name);
+  if (!attributes_.contains(lower)) return Value::undefined();
+  Evaluator evaluator(*this, slot);
+  auto value = evaluator.attribute(lower);
+  used |= evaluator.used_slot();
+  return value;
+}
+
 std::string Ad::text(std::string_view name) const {
   auto value = evaluate(name);
   return value.is(Value::Type::string) ? std::move(value.text) : std::string();

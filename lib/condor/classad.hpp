@@ -46,6 +46,10 @@ class Ad {
   // attribute is undefined. The error value is given for references in a circle, for too deep nesting, and
   // for more work than an ad of this many bytes may cause.
   Value evaluate(std::string_view name) const;
+  // As evaluate(), with the ad of a slot to match with: TARGET's attributes are the slot's, and so is what an
+  // expression names and this ad lacks. used: set to true if the slot's ad had something to say. The slot's
+  // own attributes must be values.
+  Value evaluate(std::string_view name, const Ad& slot, bool& used) const;
   // The attribute's value if it is a text, else an empty text.
   std::string text(std::string_view name) const;
   // How the attribute is written: its expression, or its value as ClassAd writes it; "undefined" if it is

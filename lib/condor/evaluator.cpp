@@ -68,10 +68,18 @@ bool Evaluator::take(std::string_view symbol) {
 
 Value Evaluator::attribute(std::string_view lower_name) {
   const auto found = ad_.attributes_.find(lower_name);
-  if (found == ad_.attributes_.end()) return Value::undefined();
+  if (found == ad_.attributes_.end()) return of_slot(lower_name);
   if (found->second.expression.empty())
     return pay(work_of(found->second.value)) ? found->second.value : unknown(k_too_much);
   return expression(found->second.expression);
+}
+
+Value Evaluator::of_slot(std::string_view lower_name) {
+  if (slot_ == nullptr) return Value::undefined();
+  const auto found = slot_->attributes_.find(lower_name);
+  if (found == slot_->attributes_.end()) return Value::undefined();
+  used_slot_ = true;
+  return found->second.expression.empty() ? found->second.value : unknown("depends on the slot");
 }
 
 Value Evaluator::expression(std::string_view text) {
@@ -219,8 +227,9 @@ Value Evaluator::named(const Token& name) {
   const auto member = token_;
   if (member.type != Token::Type::name) return fail("a name must follow '.'");
   advance();
-  // There is no other ad to match with, so TARGET has no attributes.
-  return lower == "my" ? attribute(lower_case(member.text)) : Value::undefined();
+  const auto wanted = lower_case(member.text);
+  if (lower == "target") return of_slot(wanted);
+  return ad_.attributes_.contains(wanted) ? attribute(wanted) : Value::undefined();
 }
 
 }  // namespace glidepod::condor

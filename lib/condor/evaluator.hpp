@@ -14,10 +14,14 @@ class Evaluator {
  public:
   // The limit of the work grows with the bytes of the ad and of the expression.
   explicit Evaluator(const Ad& ad, std::size_t expression_bytes = 0);
+  // With the ad of a slot to match with.
+  Evaluator(const Ad& ad, const Ad& slot) : Evaluator(ad) { slot_ = &slot; }
   Value attribute(std::string_view lower_name);
   Value expression(std::string_view text);
+  bool used_slot() const { return used_slot_; }
 
  private:
+  Value of_slot(std::string_view lower_name);
   // Parses the operators that bind at least as tightly as level.
   Value binary(int level);
   Value ternary();
@@ -37,6 +41,8 @@ class Evaluator {
   Value fail(std::string why);
 
   const Ad& ad_;
+  const Ad* slot_ = nullptr;
+  bool used_slot_ = false;
   std::string_view rest_;
   Token token_;
   std::string failure_;  // why the whole expression is wrong; empty: it is not

@@ -21,11 +21,29 @@ constexpr std::size_t k_most_bad_ads_told = 5, k_longest_reason = 300;
 constexpr std::chrono::hours k_schedd_missed{1};
 // condor_q gives up in silence where an answer has not begun after 20 s: no answer, not an empty one.
 constexpr std::chrono::seconds k_silence{18};
+constexpr int k_most_rounds = 4;             // of requests that depend on the slot
 constexpr std::size_t k_most_elements = 16;  // of what a job lists, such as kinds of GPUs
 
+// A slot that a request is evaluated with, and whether that made a difference.
+struct Slot {
+  Ad ad;
+  bool used = false;
+};
+
+// The slot of a pod of this group, as a negotiator finds it before its first job.
+Slot slot_of(const Group& group) {
+  Slot slot;
+  const std::pair<std::string_view, std::int64_t> sizes[] = {
+      {"Cpus", group.cpus}, {"Memory", group.memory_mb}, {"Disk", group.disk_kb}, {"GPUs", group.gpus}};
+  for (const auto& [name, size] : sizes)
+    for (const auto* prefix : {"", "Total", "TotalSlot"})
+      if (size > 0) slot.ad.set(fmt::format("{}{}", prefix, name), Value::of(size));
+  return slot;
+}
+
 // A request as a whole number, rounded up; none where it is not set. Nothing sensible is above 10^12.
-Result<std::optional<std::int64_t>> request(const Ad& ad, std::string_view name) {
-  const auto value = ad.evaluate(name);
+Result<std::optional<std::int64_t>> request(const Ad& ad, std::string_view name, Slot& slot) {
+  const auto value = ad.evaluate(name, slot.ad, slot.used);
   if (value.is(Value::Type::undefined)) return std::optional<std::int64_t>();
   double number = 0;
   if (value.is(Value::Type::integer))
@@ -120,12 +138,13 @@ Result<Group> CondorDemand::group_in(const Ad& ad) const {
   return group_of(ad, policy_);
 }
 
-Result<Group> group_of(const Ad& ad, const PolicySettings& policy) {
+namespace {
+Result<Group> group_in_slot(const Ad& ad, const PolicySettings& policy, Slot& slot) {
   Group group;
-  const auto cpus = TRY(request(ad, "RequestCpus"));
-  const auto memory = TRY(request(ad, "RequestMemory"));
-  const auto disk = TRY(request(ad, "RequestDisk"));
-  const auto gpus = TRY(request(ad, "RequestGPUs"));
+  const auto cpus = TRY(request(ad, "RequestCpus", slot));
+  const auto memory = TRY(request(ad, "RequestMemory", slot));
+  const auto disk = TRY(request(ad, "RequestDisk", slot));
+  const auto gpus = TRY(request(ad, "RequestGPUs", slot));
   // As PRP: HTCondor's own defaults for these are too low to mean anything.
   if (memory && *memory >= group.memory_mb) group.memory_mb = *memory;
   if (disk && *disk >= group.disk_kb) group.disk_kb = *disk;
@@ -141,10 +160,27 @@ Result<Group> group_of(const Ad& ad, const PolicySettings& policy) {
       TRY(allowed_pairs(ad.text("RequestLabels"), "RequestLabels", policy.job_labels, is_label_value));
   return group;
 }
+}  // namespace
+
+// A request may depend on the slot (`ifThenElse(Cpus > 8, ...)`), and the slot of a pod that is yet to be
+// made is of the size that the job asks for. So the job is asked again in such a slot, until that changes
+// nothing.
+Result<Group> group_of(const Ad& ad, const PolicySettings& policy) {
+  auto slot = slot_of(Group{});
+  auto group = TRY(group_in_slot(ad, policy, slot));
+  for (int round = 0; slot.used && round < k_most_rounds; ++round) {
+    slot = slot_of(group);
+    auto next = TRY(group_in_slot(ad, policy, slot));
+    if (next == group) break;
+    group = std::move(next);
+  }
+  return group;
+}
 
 Resources request_of(const Ad& ad, const Group& group) {
-  const auto asked = [&ad](std::string_view name, std::int64_t of_group) {
-    const auto said = request(ad, name);
+  auto slot = slot_of(group);
+  const auto asked = [&](std::string_view name, std::int64_t of_group) {
+    const auto said = request(ad, name, slot);
     return said ? said->value_or(of_group) : of_group;
   };
   return of_job(asked("RequestCpus", group.cpus), asked("RequestMemory", group.memory_mb),

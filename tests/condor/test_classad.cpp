@@ -225,3 +225,30 @@ TEST_CASE("classad: a text as a string literal, and back") {
   for (const char* text : {"", "a", "a\"b\\c", "\\\\", "\"", "x y\tz"})
     CHECK(string_literal(quote(text)) == text);
 }
+
+TEST_CASE("classad: with a slot, TARGET is the slot, and so is what the job does not have") {
+  Ad job, slot;
+  slot.set("Cpus", Value::of(std::int64_t{16}));
+  slot.set("Owner", Value::of(std::string("nobody")));
+  slot.set_expression("Memory", "Cpus * 2");
+  job.set("Owner", Value::of(std::string("alice")));
+  const auto with_slot = [&](const std::string& expression) {
+    job.set_expression("Asked", expression);
+    bool used = false;
+    const auto value = job.evaluate("Asked", slot, used);
+    return fmt::format("{}{}", value.to_string(), used ? " by the slot" : "");
+  };
+  CHECK(with_slot("ifThenElse(Cpus > 8, 4, 2)") == "4 by the slot");
+  CHECK(with_slot("target.CPUS * 2") == "32 by the slot");
+  CHECK(with_slot("MY.Cpus") == "undefined");
+  CHECK(with_slot("Owner") == "alice");
+  CHECK(with_slot("TARGET.Owner") == "nobody by the slot");
+  CHECK(with_slot("Disk") == "undefined");
+  CHECK(with_slot("TARGET.Disk + 1") == "undefined");
+  CHECK(with_slot("TARGET.Memory") == "error by the slot");
+  bool used = false;
+  CHECK(job.evaluate("Cpus", slot, used).is(Value::Type::undefined));
+  CHECK_FALSE(used);
+  // Alone it has none.
+  CHECK(job.evaluate_expression("ifThenElse(Cpus > 8, 4, 2)").is(Value::Type::undefined));
+}

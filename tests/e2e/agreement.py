@@ -4,7 +4,7 @@
 usage: agreement.py jobs SEED JOBS FOLDER REGISTRY   FOLDER/*.submit and jobs.json
        agreement.py query SITE DEMAND IMAGE MORE   what its provisioner asks of a schedd; DEMAND is the folder provisioner/demand
        agreement.py pods FOLDER     the sizes of pods that plan-SITE.json wants, made of the pilots in real.ads: pods.ads, pods.json
-       agreement.py judge FOLDER    with queue (condor_q's table), counted-SITE and plan-SITE.json
+       agreement.py judge FOLDER    with queue and memory (condor_q's tables), counted-SITE and plan-SITE.json
 
 The judge prints lines "ok: WHAT" and "not ok: WHAT", each "not ok" after what is wrong.
 """
@@ -93,7 +93,15 @@ REQUEST_MEMORY = (
     (5, "", "16384"), (3, "", "30000"), (1, "", "200000"), (4, "", "RequestCpus * 3000"), (2, "", "undefined"),
     (4, "", "ifThenElse(MemoryUsage =!= undefined, 2 * MemoryUsage, 2048)"),
     (4, "", "ifThenElse(LastHoldReasonCode =?= 34, 2 * MemoryProvisioned, 64)"), (1, "", '"lots"'),
+    (2, "", "ifThenElse(Cpus > 2, 12000, 3000)"), (2, "", "3000 * TARGET.Cpus"), (2, "", "ifThenElse(TARGET.TotalSlotDisk > 9000000, 6000, 2000)"),
 )
+# Of these condor_q knows no value: of the pod that is made for the job, by its CPUs and disk. By what condor_q writes,
+# without its blanks.
+OF_SLOT = {
+    "ifThenElse(Cpus>2,12000,3000)": lambda cpus, disk: 12000 if cpus > 2 else 3000,
+    "3000*TARGET.Cpus": lambda cpus, disk: 3000 * cpus,
+    "ifThenElse(TARGET.TotalSlotDisk>9000000,6000,2000)": lambda cpus, disk: 6000 if disk > 9000000 else 2000,
+}
 REQUEST_DISK = (
     (20, "", "1024"), (20, "", "102400"), (10, "", "7340032"), (8, "", "8000000"), (8, "", "8000001"), (6, "", "20000000"),
     (4, "", "40000000"), (3, "", "RequestCpus * 5000000"), (3, "", "ifThenElse(DiskUsage > 9000000, DiskUsage * 2, 9000000)"),
@@ -320,6 +328,9 @@ def judge(folder):
     for line in read(folder, "queue").splitlines():
         name, status, owner, cpus, memory, disk, gpus, reason = line.split("\t")
         queue[name] = {"status": status, "owner": owner, "request": (cpus, memory, disk, gpus), "pods": set(re.findall(name + r"_(\w+)", reason)), "reason": reason}
+    for line in read(folder, "memory").splitlines():
+        name, memory = line.split("\t")
+        queue[name]["request"] = of_slot(queue[name]["request"], memory.replace(" ", ""))
     tell(f"all {len(expected)} jobs are in the queue", sorted(set(expected) ^ set(queue)))
     states = collections.Counter(job["status"] for job in queue.values())
     tell("of them some run, are held and have ended", [state for state in ("1", "2", "4", "5") if not states[state]])
@@ -387,6 +398,12 @@ def judge_plan(folder, site, counted, shapes, queue):
     wrong = [f"{key}: {got[key]} in the plan, {want[key]} in the queue" for key in sorted(want.keys() | got.keys()) if want[key] != got[key]]
     print(f"   site {site}: {len(counted)} jobs, {sum(got.values())} counted, in {len(got)} sizes and owners")
     tell(f"site {site}: the plan has these jobs, by size and owner", wrong)
+
+
+def of_slot(request, memory):
+    """The request, with what its memory is in the pod that is made for it, where that depends on the slot."""
+    size = shape_of_job(request, {}) if memory in OF_SLOT else None
+    return (request[0], str(OF_SLOT[memory](size[0], size[2])), *request[2:]) if size else request
 
 
 def shape_of_job(request, job):

@@ -95,6 +95,31 @@ TEST_CASE("demand: of a group it is known what its jobs ask for themselves, at m
   CHECK(unsaid.disk_bytes == std::int64_t{8'000'000 + 2048} << 10);
 }
 
+TEST_CASE("demand: a request that depends on the slot is that of the pod made for it") {
+  const auto memory = [](std::int64_t cpus, std::string_view expression) {
+    return name(fmt::format(R"({{"RequestCpus": {}, "RequestMemory": "\/Expr({})\/"}})", cpus, expression));
+  };
+  CHECK(memory(4, "ifThenElse(Cpus > 8, 16000, 6000)") == "4;6000;8000000;;0;;");
+  CHECK(memory(16, "ifThenElse(Cpus > 8, 16000, 6000)") == "16;16000;8000000;;0;;");
+  CHECK(memory(3, "TARGET.TotalSlotCpus * 2000") == "3;6000;8000000;;0;;");
+  CHECK(memory(1, "ifThenElse(TARGET.GPUs =!= undefined && TARGET.GPUs > 0, 9000, 5000)") ==
+        "1;5000;8000000;;0;;");
+  // By its own memory: one round more.
+  CHECK(name(R"({"RequestMemory": 9000, "RequestCpus": "\/Expr(ifThenElse(Memory > 8000, 4, 2))\/",
+                 "RequestDisk": "\/Expr(Cpus * 5000000)\/"})") == "4;9000;20000000;;0;;");
+  // One that never fits what it asks for comes to an end all the same.
+  CHECK(memory(1, "ifThenElse(Memory > 8000, 5000, 9000)").starts_with("1;"));
+  // The slot is that of the bucket.
+  PolicySettings policy;
+  policy.cpu_buckets = {"8", "16"};
+  CHECK(name(R"({"RequestCpus": 9, "RequestMemory": "\/Expr(Cpus * 1000)\/"})", policy) ==
+        "16;16000;8000000;;0;;");
+  Group group;
+  group.cpus = 16;
+  const auto job = condor::ad_from_json(R"({"RequestMemory": "\/Expr(Cpus * 500)\/"})").value();
+  CHECK(request_of(job, group).memory_bytes == std::int64_t{8064} << 20);
+}
+
 TEST_CASE("demand: GPU types are in order and only with GPUs") {
   CHECK(name(R"({"RequestGPUs": 1, "RequestGPUTypes": "L40, A100,L40"})") == "1;4096;8000000;;1;A100,L40;");
   CHECK(name(R"({"RequestGPUTypes": "L40"})") == "1;4096;8000000;;0;;");
