@@ -16,29 +16,35 @@ class Limits {
   Limits(const View& view, Placing* placing)
       : needs_(view.capacity.needs), quota_(view.capacity.quota_left), placing_(placing) {
     const auto& s = view.policy.settings;
-    std::int64_t unclaimed = 0, running = 0, live = 0;
+    std::int64_t unclaimed = 0, running = 0, live = 0, cores = 0;
     for (const auto& [group, pods] : view.supply.groups) {
       const auto without = homeless(pods, s, view.now) ? pods.unschedulable : 0;
       const auto waiting = std::max<std::int64_t>(pods.unclaimed() - without, 0);
       unclaimed += waiting;
       running += waiting + pods.claimed;
-      live += std::max<std::int64_t>(pods.live() - without, 0);
+      const auto alive = std::max<std::int64_t>(pods.live() - without, 0);
+      live += alive;
+      cores += alive * group.cpus;
     }
     if (s.ramp_up > 0) limits_.push_back({Rule::ramp_up, s.ramp_up});
     if (s.max_idle > 0) limits_.push_back({Rule::max_idle, s.max_idle - unclaimed});
     if (s.max_running > 0) limits_.push_back({Rule::max_running, s.max_running - running});
     if (s.max_pods > 0) limits_.push_back({Rule::max_pods, s.max_pods - live});
+    if (s.max_cores > 0) cores_left_ = s.max_cores - cores;
   }
-  bool any() const { return !limits_.empty() || quota_ || placing_; }
+  bool any() const { return !limits_.empty() || cores_left_ || quota_ || placing_; }
   // Takes one pod of the group from all limits, or says which of them has none left.
   std::optional<Rule> take(const Group& group) {
     const auto limit = std::ranges::find_if(limits_, [](const Limit& l) { return l.left <= 0; });
     if (limit != limits_.end()) return limit->rule;
+    // A smaller group may still have what this one needs too much of.
+    if (cores_left_ && *cores_left_ < group.cpus) return Rule::max_cores;
     const auto need = needs_.find(group);
     const bool known = quota_ && need != needs_.end();
     if (known && quota_->holds(need->second, 1) == 0) return Rule::quota;
     if (placing_ && !placing_->take(group)) return Rule::places;
     for (auto& l : limits_) --l.left;
+    if (cores_left_) *cores_left_ -= group.cpus;
     if (known) quota_ = quota_->minus(need->second);
     return std::nullopt;
   }
@@ -49,6 +55,7 @@ class Limits {
     std::int64_t left;
   };
   std::vector<Limit> limits_;
+  std::optional<std::int64_t> cores_left_;
   const std::map<Group, Resources>& needs_;
   std::optional<Resources> quota_;
   Placing* placing_;

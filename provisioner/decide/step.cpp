@@ -75,6 +75,7 @@ std::string text_there(const Step& step) {
     case Rule::ramp_up:
     case Rule::max_idle:
     case Rule::max_running:
+    case Rule::max_cores:
     case Rule::places:
       break;
     case Rule::priorities:
@@ -162,6 +163,8 @@ std::string_view key(Rule rule) {
       return "max_running";
     case Rule::max_pods:
       return "max_pods";
+    case Rule::max_cores:
+      return "max_cores";
     case Rule::quota:
       return "quota";
     case Rule::places:

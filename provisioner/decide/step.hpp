@@ -43,7 +43,8 @@ enum class Rule : std::uint8_t {
   max_idle,
   max_running,
   max_pods,  // in a place: setting, pods that it has
-  quota,     // in a place: nothing
+  max_cores,
+  quota,  // in a place: nothing
   places,
   priorities,        // tenths of the best of the group's owners, and of the best of all
   avoids,            // words: nodes

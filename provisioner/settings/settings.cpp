@@ -341,6 +341,8 @@ class Table {
     integer("max_pods_per_group", &s.max_pods_per_group, 0,
             "cap: pods that have not ended, a group; 0: no cap");
     integer("max_pods", &s.max_pods, 0, "cap: pods that have not ended, in all; 0: no cap");
+    integer("max_cores", &s.max_cores, 0, "cap: cores of pods that have not ended, in all; 0: no cap")
+        .from("0.2.0");
     integer("max_pods_per_owner", &s.max_pods_per_owner, 0, "cap: pods for one job owner; 0: no cap");
     flag("waste_feedback", &s.waste_feedback, "pilots that ended without a job lower the number of new pods");
     seconds("waste_window", &s.waste_window, "how long a pilot that ended without a job counts");

@@ -123,7 +123,7 @@ struct PolicySettings {
   std::int64_t ramp_up_per_group = 0, ramp_up = 0;
   std::int64_t max_idle_per_group = 0, max_idle = 0;
   std::int64_t max_running_per_group = 0, max_running = 0;
-  std::int64_t max_pods_per_group = 0, max_pods = 0, max_pods_per_owner = 0;
+  std::int64_t max_pods_per_group = 0, max_pods = 0, max_cores = 0, max_pods_per_owner = 0;
   bool waste_feedback = true;
   Seconds waste_window{3600};
   bool count_free_capacity = true;   // jobs that fit into running pods ask for no new ones

@@ -215,6 +215,8 @@ std::optional<Finding> of_rule(Rule rule, const Scene& scene) {
       return cap("as many pods of its size wait as are allowed");
     case Rule::max_pods:
       return cap("there are as many pods as are allowed");
+    case Rule::max_cores:
+      return cap("the pods have as many cores as are allowed, or all but fewer than one of its size has");
     case Rule::max_running:
       return cap("as many pods run as are allowed");
     case Rule::max_idle:

@@ -112,6 +112,8 @@ TEST_CASE("decide: curbs and caps of a group") {
       {&PolicySettings::max_running, 12, 4},
       {&PolicySettings::max_pods, 12, 2},
       {&PolicySettings::max_pods, 10, 0},
+      {&PolicySettings::max_cores, 12, 2},
+      {&PolicySettings::max_cores, 10, 0},
   };
   for (const auto& row : rows) {
     CAPTURE(row.value);

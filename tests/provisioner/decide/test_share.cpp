@@ -83,6 +83,25 @@ TEST_CASE("share: of equal owners another one comes first each time") {
   CHECK(scene.decisions()[2].submit == 1);
 }
 
+TEST_CASE("share: a cap by cores counts what pods have, and leaves the rest to smaller ones") {
+  Scene scene;
+  scene.jobs(2, "alice");
+  scene.jobs(16, "bob");
+  scene.supply.groups[group(16)].claimed = 2;
+  scene.policy.settings.max_cores = 100;
+  auto got = scene.decisions();
+  // One each in turn: 68 cores are three of 16 and the rest, ten, of 2.
+  CHECK(got[16].submit == 3);
+  CHECK(got[2].submit == 10);
+  CHECK(text(got[16].steps.back()) == "max_cores: 265 -> 3");
+  scene.policy.settings.max_cores = 47;
+  got = scene.decisions();
+  CHECK(got[16].submit == 0);
+  CHECK(got[2].submit == 7);
+  scene.policy.settings.max_cores = 20;
+  CHECK(scene.decisions()[2].submit == 0);
+}
+
 TEST_CASE("share: without priorities the shares are equal, and it is told why") {
   Scene scene;
   scene.jobs(1, "alice");

@@ -359,6 +359,13 @@ const std::vector<Case> k_cases = {
        w.policy.settings.max_pods = 1;
      },
      "cap", "stops", "the pool's operator", "max_pods: 1 -> 0"},
+    {"cap of the cores in all",
+     [](World& w) {
+       w.pod(PodState::unregistered);
+       w.slots = {{"pod-0", true, "bob"}};
+       w.policy.settings.max_cores = 1;
+     },
+     "cap", "stops", "the pool's operator", "max_cores: 1 -> 0"},
     {"cap of the group",
      [](World& w) {
        w.pod(PodState::unregistered);
