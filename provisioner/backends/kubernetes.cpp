@@ -99,7 +99,7 @@ void Kubernetes::read_quota(const std::shared_ptr<Look>& look) {
         return look->done(std::move(look->seen));
       }
     } else if (const auto list = json_from(answer.value()); list.is_object()) {
-      if (const auto quota = read_quotas(list, terminating_, maker_.priority_classes())) {
+      if (const auto quota = read_quotas(list, terminating_, maker_.priority_classes(), maker_.devices())) {
         look->seen.capacity.quota = quota->hard;
         look->seen.capacity.quota_left = quota->left;
       }
@@ -127,7 +127,7 @@ void Kubernetes::read_node_sizes(const std::shared_ptr<Look>& look) {
                      // The sizes from before are kept where they cannot be read this time; all are unknown
                      // where that is forbidden.
                      if (version && believed(*look, (*nodes)["items"].size())) {
-                       nodes_ = read_nodes(*nodes, settings_.gpus_on_nodes);
+                       nodes_ = read_nodes(*nodes, settings_.gpus_on_nodes, maker_.devices());
                        host_names_ = std::move(*hosts);
                      }
                      read_scale_ups(look);

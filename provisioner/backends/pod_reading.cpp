@@ -40,6 +40,9 @@ Result<Resources> resources_of_pod(const Json& pod) {
     sum.memory_bytes += TRY(quantity("memory")) / 1000;
     sum.disk_bytes += TRY(quantity("ephemeral-storage")) / 1000;
     sum.gpus += TRY(quantity("nvidia.com/gpu")) / 1000;
+    for (const auto& [name, value] : member(resources, "requests").items())
+      if (name.find('/') != std::string::npos && name != "nvidia.com/gpu")
+        sum.devices[name] += TRY(quantity(name.c_str())) / 1000;
     sum.limit_cpu_milli += TRY(quantity("cpu", "limits"));
     sum.limit_memory_bytes += TRY(quantity("memory", "limits")) / 1000;
   }

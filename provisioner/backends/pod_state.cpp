@@ -210,14 +210,18 @@ std::int64_t limit(const Json& values, const char* name, const char* other, std:
   return quantity(values, name, unit, quantity(values, other, unit, missing));
 }
 
-Resources quota_of(const Json& values, std::int64_t missing) {
+Resources quota_of(const Json& values, std::int64_t missing, const std::set<std::string>& devices) {
+  std::map<std::string, std::int64_t> others;
+  for (const auto& name : devices)
+    others[name] = quantity(values, ("requests." + name).c_str(), 1000, missing);
   return {limit(values, "requests.cpu", "cpu", 1, missing),
           limit(values, "requests.memory", "memory", 1000, missing),
           quantity(values, "requests.ephemeral-storage", 1000, missing),
           quantity(values, "requests.nvidia.com/gpu", 1000, missing),
           limit(values, "pods", "count/pods", 1000, missing),
           quantity(values, "limits.cpu", 1, missing),
-          quantity(values, "limits.memory", 1000, missing)};
+          quantity(values, "limits.memory", 1000, missing),
+          std::move(others)};
 }
 
 // Whether a quota's rule on priority classes is about all of these; an empty one is what the cluster gives.
@@ -246,13 +250,16 @@ bool counts_us(const Json& spec, bool terminating, const std::set<std::string>& 
 }
 
 Resources tightest(const Resources& a, const Resources& b) {
+  auto devices = a.devices;  // both have the same
+  for (auto& [name, number] : devices) number = std::min(number, b.devices.at(name));
   return {std::min(a.cpu_milli, b.cpu_milli),
           std::min(a.memory_bytes, b.memory_bytes),
           std::min(a.disk_bytes, b.disk_bytes),
           std::min(a.gpus, b.gpus),
           std::min(a.pods, b.pods),
           std::min(a.limit_cpu_milli, b.limit_cpu_milli),
-          std::min(a.limit_memory_bytes, b.limit_memory_bytes)};
+          std::min(a.limit_memory_bytes, b.limit_memory_bytes),
+          std::move(devices)};
 }
 
 }  // namespace
@@ -310,29 +317,34 @@ Result<Pod> read_pod(const Json& pod) {
   return result;
 }
 
-std::vector<Resources> read_nodes(const Json& list, bool list_gpus) {
-  std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t>> sizes;
+std::vector<Resources> read_nodes(const Json& list, bool list_gpus, const std::set<std::string>& devices) {
+  using Devices = std::map<std::string, std::int64_t>;
+  std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, Devices>> sizes;
   for (const auto& node : member(list, "items")) {
     const auto& room = member(member(node, "status"), "allocatable");
+    Devices others;
+    for (const auto& name : devices)
+      if (list_gpus) others[name] = quantity(room, name.c_str(), 1000, 0);
     sizes.emplace(quantity(room, "cpu", 1, 0), quantity(room, "memory", 1000, 0),
                   quantity(room, "ephemeral-storage", 1000, k_unlimited),
                   list_gpus ? quantity(room, "nvidia.com/gpu", 1000, 0) : k_unlimited,
-                  quantity(room, "pods", 1000, k_unlimited));
+                  quantity(room, "pods", 1000, k_unlimited), std::move(others));
   }
   std::vector<Resources> result;
   result.reserve(sizes.size());
-  for (const auto& [cpu, memory, disk, gpus, pods] : sizes)
-    result.push_back({cpu, memory, disk, gpus, pods, k_unlimited, k_unlimited});
+  for (const auto& [cpu, memory, disk, gpus, pods, others] : sizes)
+    result.push_back({cpu, memory, disk, gpus, pods, k_unlimited, k_unlimited, others});
   return result;
 }
 
-std::optional<Quota> read_quotas(const Json& list, bool terminating, const std::set<std::string>& classes) {
+std::optional<Quota> read_quotas(const Json& list, bool terminating, const std::set<std::string>& classes,
+                                 const std::set<std::string>& devices) {
   std::optional<Quota> result;
   for (const auto& quota : member(list, "items")) {
     // One with scopes is about some pods only.
     if (!counts_us(member(quota, "spec"), terminating, classes)) continue;
-    const auto hard = quota_of(member(member(quota, "status"), "hard"), k_unlimited);
-    const auto left = hard.minus(quota_of(member(member(quota, "status"), "used"), 0));
+    const auto hard = quota_of(member(member(quota, "status"), "hard"), k_unlimited, devices);
+    const auto left = hard.minus(quota_of(member(member(quota, "status"), "used"), 0, devices));
     result = result ? Quota{tightest(result->hard, hard), tightest(result->left, left)} : Quota{hard, left};
   }
   return result;

@@ -14,8 +14,9 @@ Result<Pod> read_pod(const Json& pod);
 Time read_time(const Json& value);
 
 // What nodes can take, each distinct size once, from a NodeList; GPUs without a limit where nodes do not list
-// them.
-std::vector<Resources> read_nodes(const Json& list, bool list_gpus);
+// them. devices: the resources that GPUs may be, beside nvidia.com/gpu.
+std::vector<Resources> read_nodes(const Json& list, bool list_gpus,
+                                  const std::set<std::string>& devices = {});
 
 // The tightest of the quotas that count our pods, hard and less what is used, from a ResourceQuotaList; what
 // they do not limit is practically unlimited. None where there is no such quota. terminating: the pods have a
@@ -25,6 +26,7 @@ struct Quota {
   Resources hard, left;
 };
 std::optional<Quota> read_quotas(const Json& list, bool terminating = false,
-                                 const std::set<std::string>& classes = {""});
+                                 const std::set<std::string>& classes = {""},
+                                 const std::set<std::string>& devices = {});
 
 }  // namespace glidepod::provisioner

@@ -335,6 +335,13 @@ std::set<std::string> PodMaker::priority_classes() const {
   return result;
 }
 
+std::set<std::string> PodMaker::devices() const {
+  std::set<std::string> result;
+  for (const auto& [kind, resource] : settings_.gpu_resources)
+    if (resource != k_gpus) result.insert(resource);
+  return result;
+}
+
 void PodMaker::set_placement(Json& pod, const Group& group) const {
   const auto& s = settings_;
   auto& spec = pod["spec"];

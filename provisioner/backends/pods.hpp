@@ -24,6 +24,8 @@ class PodMaker {
   // Jobs run in containers of their own, not in the pilot's.
   // Those of its pods; empty: they name none.
   std::set<std::string> priority_classes() const;
+  // The resources that GPUs may be, beside nvidia.com/gpu (gpu_resources).
+  std::set<std::string> devices() const;
   bool has_payloads() const { return !payloads_.empty(); }
   // The pod as JSON, ready to be created. Fails where a volume would have the name of one of the template's.
   Result<Json> make(const Group& group, const std::string& name) const;

@@ -22,27 +22,40 @@ std::int64_t Resources::holds(const Resources& other, std::int64_t most) const {
   limit(pods, other.pods);
   limit(limit_cpu_milli, other.limit_cpu_milli);
   limit(limit_memory_bytes, other.limit_memory_bytes);
+  for (const auto& [name, need] : other.devices)
+    if (const auto have = devices.find(name); have != devices.end()) limit(have->second, need);
   return most;
 }
 
 Resources Resources::minus(const Resources& other, std::int64_t times) const {
-  return {cpu_milli - times * other.cpu_milli,
-          memory_bytes - times * other.memory_bytes,
-          disk_bytes - times * other.disk_bytes,
-          gpus - times * other.gpus,
-          pods - times * other.pods,
-          limit_cpu_milli - times * other.limit_cpu_milli,
-          limit_memory_bytes - times * other.limit_memory_bytes};
+  Resources left = {cpu_milli - times * other.cpu_milli,
+                    memory_bytes - times * other.memory_bytes,
+                    disk_bytes - times * other.disk_bytes,
+                    gpus - times * other.gpus,
+                    pods - times * other.pods,
+                    limit_cpu_milli - times * other.limit_cpu_milli,
+                    limit_memory_bytes - times * other.limit_memory_bytes,
+                    devices};
+  for (auto& [name, number] : left.devices)
+    if (const auto taken = other.devices.find(name); taken != other.devices.end())
+      number -= times * taken->second;
+  return left;
 }
 
 Resources Resources::widened_to(const Resources& other) const {
-  return {std::max(cpu_milli, other.cpu_milli),
-          std::max(memory_bytes, other.memory_bytes),
-          std::max(disk_bytes, other.disk_bytes),
-          std::max(gpus, other.gpus),
-          std::max(pods, other.pods),
-          std::max(limit_cpu_milli, other.limit_cpu_milli),
-          std::max(limit_memory_bytes, other.limit_memory_bytes)};
+  Resources wide = {std::max(cpu_milli, other.cpu_milli),
+                    std::max(memory_bytes, other.memory_bytes),
+                    std::max(disk_bytes, other.disk_bytes),
+                    std::max(gpus, other.gpus),
+                    std::max(pods, other.pods),
+                    std::max(limit_cpu_milli, other.limit_cpu_milli),
+                    std::max(limit_memory_bytes, other.limit_memory_bytes),
+                    devices};
+  for (const auto& [name, number] : other.devices) {
+    auto& own = wide.devices[name];
+    own = std::max(own, number);
+  }
+  return wide;
 }
 
 Resources of_job(std::int64_t cpus, std::int64_t memory_mb, std::int64_t disk_kb, std::int64_t gpus) {

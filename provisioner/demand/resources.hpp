@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 
 namespace glidepod::provisioner {
 
@@ -16,6 +18,9 @@ struct Resources {
   std::int64_t pods = 1;
   // What its containers may use at most, which quotas may limit, too; nodes do not.
   std::int64_t limit_cpu_milli = 0, limit_memory_bytes = 0;
+  // GPUs that are another resource than nvidia.com/gpu, by its name: gpus are those. What a cluster does not
+  // name here it does not limit.
+  std::map<std::string, std::int64_t> devices = {};
 
   // How often other fits into this, up to most.
   std::int64_t holds(const Resources& other, std::int64_t most) const;

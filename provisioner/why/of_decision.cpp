@@ -71,10 +71,13 @@ std::string size_text(const Resources& size) {
   const auto gib = [](std::int64_t bytes) {
     return fmt::format("{:.1f}", static_cast<double>(bytes) / (1 << 30));
   };
-  return fmt::format("{:g} CPUs, {} GiB memory, {} GiB disk, {} GPUs",
-                     static_cast<double>(size.cpu_milli) / 1000, gib(size.memory_bytes),
-                     amount_text(size.disk_bytes, gib(size.disk_bytes)),
-                     amount_text(size.gpus, std::to_string(size.gpus)));
+  auto result = fmt::format("{:g} CPUs, {} GiB memory, {} GiB disk, {} GPUs",
+                            static_cast<double>(size.cpu_milli) / 1000, gib(size.memory_bytes),
+                            amount_text(size.disk_bytes, gib(size.disk_bytes)),
+                            amount_text(size.gpus, std::to_string(size.gpus)));
+  for (const auto& [name, number] : size.devices)
+    result += fmt::format(", {} {}", amount_text(number, std::to_string(number)), name);
+  return result;
 }
 
 // What a pod of the group asks for, and of the nodes the one with the most memory.

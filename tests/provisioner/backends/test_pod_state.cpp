@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 using namespace glidepod;
 using namespace glidepod::provisioner;
 
@@ -189,6 +191,41 @@ TEST_CASE("pod_state: where GPUs come by DRA, no node has too few") {
       read_nodes(Json::parse(R"({"items": [{"status": {"allocatable": {"cpu": "64"}}}]})"), false);
   REQUIRE(nodes.size() == 1);
   CHECK(nodes[0].gpus > 1'000'000);
+}
+
+TEST_CASE("pod_state: GPUs of another resource are counted in nodes and quotas as NVIDIA's are") {
+  const std::set<std::string> devices = {"amd.com/gpu", "nvidia.com/mig-1g.5gb"};
+  const auto list = Json::parse(R"({"items": [
+    {"status": {"allocatable": {"cpu": "64", "memory": "64Gi", "amd.com/gpu": "4"}}},
+    {"status": {"allocatable": {"cpu": "64", "memory": "64Gi", "nvidia.com/gpu": "8"}}},
+    {"status": {"allocatable": {"cpu": "64", "memory": "64Gi", "nvidia.com/gpu": "8", "nvidia.com/mig-1g.5gb": "7"}}}]})");
+  const auto wants = [](const char* name, std::int64_t number) {
+    Resources pod{.cpu_milli = 1000, .memory_bytes = 1};
+    pod.devices[name] = number;
+    return pod;
+  };
+  const auto fit = [&](const Resources& pod, const std::vector<Resources>& nodes) {
+    return std::ranges::count_if(nodes, [&pod](const auto& node) { return node.holds(pod, 1) > 0; });
+  };
+  const auto nodes = read_nodes(list, true, devices);
+  REQUIRE(nodes.size() == 3);
+  CHECK(fit(wants("amd.com/gpu", 4), nodes) == 1);
+  CHECK(fit(wants("amd.com/gpu", 5), nodes) == 0);
+  CHECK(fit(wants("nvidia.com/mig-1g.5gb", 7), nodes) == 1);
+  CHECK(fit(wants("example.org/fpga", 7), nodes) == 3);  // nobody says that these are GPUs
+  CHECK(fit(wants("amd.com/gpu", 5), read_nodes(list, false, devices)) == 1);  // of one size
+  const auto quota = read_quotas(Json::parse(R"({"items": [
+    {"status": {"hard": {"requests.amd.com/gpu": "6"}, "used": {"requests.amd.com/gpu": "2"}}},
+    {"status": {"hard": {"requests.amd.com/gpu": "5", "pods": "9"}}}]})"),
+                                 false, {""}, devices);
+  REQUIRE(quota);
+  CHECK(quota->hard.devices.at("amd.com/gpu") == 5);
+  CHECK(quota->left.devices.at("amd.com/gpu") == 4);
+  CHECK(quota->left.holds(wants("amd.com/gpu", 2), 9) == 2);
+  CHECK(quota->left.minus(wants("amd.com/gpu", 2)).holds(wants("amd.com/gpu", 2), 9) == 1);
+  CHECK(quota->left.holds(wants("nvidia.com/mig-1g.5gb", 7), 3) == 3);
+  CHECK(wants("a/b", 1).widened_to(wants("a/b", 3)).devices.at("a/b") == 3);
+  CHECK(Resources{}.widened_to(wants("a/b", 3)).devices.at("a/b") == 3);
 }
 
 TEST_CASE("pod_state: the tightest of the quotas counts, those with scopes do not") {

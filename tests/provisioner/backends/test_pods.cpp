@@ -305,6 +305,13 @@ TEST_CASE("pods: GPUs of a kind may be a resource of their own") {
   CHECK(asks(k_some, "A100") == "nvidia.com/a100=2");
   CHECK(asks(k_some, "L40,T4") == "nvidia.com/gpu=2 by label");
   CHECK(asks(k_some, "MI250,MI300") == "amd.com/gpu=2");
+  const auto whole =
+      pod(k_some, {.cpus = 1, .memory_mb = 4096, .gpus = 2, .gpu_types = "MI250"}, &from_template);
+  const auto sum = resources_of_pod(*whole.operator->()).value();
+  CHECK(sum.gpus == 0);
+  CHECK(sum.devices.at("amd.com/gpu") == 2);
+  const auto maker = PodMaker::create(settings(std::string(k_some) + "resources_dict=a/b:1\n"), nullptr);
+  CHECK(maker.value().devices() == std::set<std::string>{"amd.com/gpu", "nvidia.com/a100"});
   CHECK(asks(k_some, "A100,L40") ==
         "RequestGPUTypes names kinds of different resources: A100 is nvidia.com/a100, L40 is nvidia.com/gpu "
         "(gpu_resources)");

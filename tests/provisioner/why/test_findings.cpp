@@ -127,7 +127,7 @@ std::vector<Finding> ask(World world) {
   seen.supply.blind = world.blind_pods;
   seen.supply.places = world.places;
   seen.capacity = world.capacity;
-  if (scene.group) seen.capacity.needs[scene.group.value()] = {1000, 4096, 0, 0, 1};
+  if (scene.group) seen.capacity.needs.try_emplace(scene.group.value(), Resources{1000, 4096, 0, 0, 1});
   scene.plan = decide(seen.demand, seen.supply, seen.capacity, world.policy, k_now, world.history);
   if (world.has_status) {
     const Applied applied{
@@ -303,6 +303,15 @@ const std::vector<Case> k_cases = {
      },
      "too-large", "stops", "the job's owner",
      "larger than every node; its pod asks for 1 CPUs, 0.0 GiB memory"},
+    {"more GPUs of another resource than any node has",
+     [](World& w) {
+       w.capacity.nodes = {{64'000, 64LL << 30, 1LL << 40, 0, 10}};
+       w.capacity.nodes[0].limit_cpu_milli = w.capacity.nodes[0].limit_memory_bytes = k_unlimited;
+       w.capacity.nodes[0].devices["amd.com/gpu"] = 1;
+       w.capacity.needs[Group()] = {1000, 4096, 0, 0, 1};
+       w.capacity.needs[Group()].devices["amd.com/gpu"] = 2;
+     },
+     "too-large", "stops", "the job's owner", "2 amd.com/gpu; the largest node has 64 CPUs"},
     {"larger than the quota",
      [](World& w) {
        w.capacity.quota = Resources{500, 1 << 30, 1 << 30, 0, 10};
