@@ -79,6 +79,31 @@ TEST_CASE("list: without a selector everything is asked for, and a list may lack
   CHECK(s.server.requests[0].target == "/pods?limit=2");
 }
 
+TEST_CASE("list: what is given is what the list holds, and nothing else of the page, whatever it is called") {
+  Scene s;
+  s.server.on_request = [](const FakeServer::Request&) {
+    return FakeServer::json(200, R"({"metadata": {"resourceVersion": "9", "items": {"number": 5}},
+      "items": [{"number": 1, "items": {"number": 6}}, {"number": 2}], "later": {"items": {"number": 7}}})");
+  };
+  s.read();
+  s.run();
+  CHECK(s.seen == std::vector{1, 2});
+  CHECK(s.done->value() == "9");
+}
+
+TEST_CASE("list: an item that is no object is given too, for whoever reads it to refuse") {
+  Scene s;
+  s.server.on_request = [](const FakeServer::Request&) {
+    return FakeServer::json(200, R"({"metadata": {"items": {}}, "items": [7]})");
+  };
+  std::vector<std::string> seen;
+  read_list(*s.calls, {.path = "/pods"},
+            {[] {}, [&](const Json& object) { seen.push_back(object.dump()); },
+             [&](Result<std::string> version) { s.done = std::move(version); }});
+  s.run();
+  CHECK(seen == std::vector<std::string>{"7"});
+}
+
 TEST_CASE("list: of which the server has forgotten the rest, it is read once more from its beginning") {
   Scene s;
   int refusals = 0, wanted = 1;
