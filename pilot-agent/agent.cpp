@@ -147,6 +147,12 @@ void Agent::fail_pod(const std::function<void()>& done) {
   });
 }
 
+void Agent::withdraw(std::function<void()> idle) {
+  withdrawn_ = std::move(idle);
+  core_.withdraw(now());
+  pump();
+}
+
 void Agent::drain() {
   core_.drain(now());
   pump();
@@ -368,6 +374,7 @@ void Agent::pump() {
   status_->touch();
   if (ready_ && core_.usable()) std::exchange(ready_, {})();
   if (given_up_ && give_up_.idle && !core_.busy()) std::exchange(give_up_.idle, {})();
+  if (withdrawn_ && !core_.busy()) std::exchange(withdrawn_, {})();
   if (left_ && core_.missing().empty()) end_leave();
   if (finished_ && !core_.ending()) end_finish();
 }

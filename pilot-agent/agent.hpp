@@ -55,6 +55,8 @@ class Agent {
   void on_give_up(GiveUpHandlers handlers) { give_up_ = std::move(handlers); }
   // Called where the pod is such that no pilot can work in it.
   void on_unfit(std::function<void(const std::string& why)> handler) { unfit_ = std::move(handler); }
+  // From now on it takes no job of HTCondor's; idle is called once, when no job runs any more.
+  void withdraw(std::function<void()> idle);
   // Why it is not ready: for people.
   std::string state() const { return core_.snapshot().to_string(); }
   std::size_t containers() const { return core_.containers(); }
@@ -225,6 +227,7 @@ class Agent {
   std::function<void()> ready_;
   GiveUpHandlers give_up_;
   std::function<void(const std::string&)> unfit_;
+  std::function<void()> withdrawn_;
   std::function<void(const std::vector<std::string>& missing)> left_;
   std::function<void(const std::vector<std::string>& unended)> finished_;
   Loop::TimerId leave_timer_ = 0;

@@ -11,7 +11,8 @@
 namespace glidepod::agent {
 namespace {
 constexpr Milliseconds k_look{100};
-}
+constexpr Milliseconds k_look_for_free{1'000};  // its files may take long
+}  // namespace
 
 Drain::Drain(Loop& loop, Supervisor& supervisor, std::function<bool(pid_t)> has_begun, std::string file,
              Times times)
@@ -23,6 +24,7 @@ Drain::Drain(Loop& loop, Supervisor& supervisor, std::function<bool(pid_t)> has_
 
 Drain::~Drain() {
   loop_.cancel(timer_);
+  loop_.cancel(free_timer_);
 }
 
 void Drain::begin(std::chrono::seconds grace) {
@@ -63,6 +65,18 @@ void Drain::look() {
   }
   const auto left = std::chrono::ceil<std::chrono::seconds>(deadline_ - Loop::now());
   supervisor_.stop(std::max(left, std::chrono::seconds(0)));
+}
+
+void Drain::when_free(std::function<void()> done) {
+  free_ = std::move(done);
+  loop_.cancel(free_timer_);
+  free_timer_ = loop_.after(Milliseconds(0), [this] { look_for_free(); });
+}
+
+void Drain::look_for_free() {
+  free_timer_ = 0;
+  if (!supervisor_.running() || starters_of(supervisor_.pid()).empty()) return std::exchange(free_, {})();
+  free_timer_ = loop_.after(k_look_for_free, [this] { look_for_free(); });
 }
 
 }  // namespace glidepod::agent

@@ -34,11 +34,14 @@ class Drain {
 
   // Has the command, which runs, end within that time; further calls change nothing.
   void begin(std::chrono::seconds grace);
+  // Calls done, from the loop, once the command has no starter: none that brings its job's files back either.
+  void when_free(std::function<void()> done);
 
  private:
   std::vector<pid_t> unbegun() const;
   bool take_no_more();
   void look();
+  void look_for_free();
 
   Loop& loop_;
   Supervisor& supervisor_;
@@ -48,6 +51,8 @@ class Drain {
   Loop::TimerId timer_ = 0;
   SteadyTime deadline_, last_look_;
   bool begun_ = false;
+  std::function<void()> free_;
+  Loop::TimerId free_timer_ = 0;
 };
 
 }  // namespace glidepod::agent

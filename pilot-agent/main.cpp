@@ -17,6 +17,7 @@
 #include "pilot-agent/settings.hpp"
 #include "pilot-agent/status.hpp"
 #include "pilot-agent/supervisor.hpp"
+#include "pilot-agent/withdrawal.hpp"
 
 using namespace glidepod;
 using namespace glidepod::agent;
@@ -121,6 +122,8 @@ class Program {
       loop_.cancel(start_timer_);
       fail(why);
     });
+    withdrawal_ = TRY(Withdrawal::create(loop_, settings_.drained_file,
+                                         [this](const std::string& reason) { withdraw(reason); }));
     TRY(loop_.run());
     agent_->finish();
     if (failure_) return *failure_;
@@ -158,15 +161,34 @@ class Program {
   void take_no_more(const std::string& reason) {
     trouble_ = reason;
     leave_message(settings_.termination_log, reason);
+    tell_condor(trouble_configuration(reason));
+  }
+  void tell_condor(const std::string& configuration) {
     if (settings_.trouble_config.empty() || !supervisor_->running()) return;
     const auto file = open_file(settings_.trouble_config, O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    const auto written =
-        file ? write_all(file.value(), trouble_configuration(reason)) : Result<void>(file.error());
+    const auto written = file ? write_all(file.value(), configuration) : Result<void>(file.error());
     if (!written) return spdlog::warn("event=not_told reason={}", quoted(written.error().message()));
     supervisor_->reconfigure();
   }
   void end_as_failed() {
     end_command([this] { fail(trouble_); });
+  }
+  // By an operator: jobs that run end as they would, files and all; then the pilot does, and the pod has
+  // succeeded.
+  void withdraw(const std::string& reason) {
+    if (stopping_ || !trouble_.empty()) return;
+    spdlog::info("event=drained reason={}", quoted(reason));
+    withdrawn_ = true;
+    ending_ = "drained by an operator: " + reason;
+    loop_.cancel(start_timer_);
+    tell_condor(drained_configuration(reason));
+    agent_->withdraw([this] { drain_->when_free([this] { end_withdrawn(); }); });
+  }
+  void end_withdrawn() {
+    if (stopping_ || !trouble_.empty()) return;
+    spdlog::info("event=free reason={}", quoted(ending_));
+    leaves_ = true;
+    end_command([this] { leave(); });
   }
   // Else `ended` says what then, at once.
   void end_command(const std::function<void()>& ended) {
@@ -177,7 +199,7 @@ class Program {
 
   void start_command() {
     loop_.cancel(start_timer_);
-    if (stopping_ || started_) return;
+    if (stopping_ || started_ || withdrawn_) return;
     started_ = true;
     const auto spares = std::min(static_cast<std::size_t>(settings_.policy.spares), agent_->containers());
     const auto jobs = std::max<std::size_t>(agent_->containers() - spares, agent_->containers() > 0 ? 1 : 0);
@@ -191,10 +213,15 @@ class Program {
         fmt::format("{} ended with {}", command.substr(command.rfind('/') + 1), status.to_string());
     if (!trouble_.empty()) return fail(trouble_);
     if (stopping_) return loop_.stop();
+    if (leaves_) return leave();
     ending_ = end;
-    if (status.success()) return agent_->leave([this](const auto& missing) { left(missing); });
+    if (status.success()) return leave();
     auto said = read_file(settings_.failure_file, k_longest_message);
     fail(said && !trim(*said).empty() ? std::string(trim(*said)) : end);
+  }
+
+  void leave() {
+    agent_->leave([this](const auto& missing) { left(missing); });
   }
 
   void left(const std::vector<std::string>& missing) {
@@ -221,10 +248,13 @@ class Program {
   std::unique_ptr<Agent> agent_;
   std::optional<Supervisor> supervisor_;
   std::optional<Drain> drain_;
+  std::unique_ptr<Withdrawal> withdrawal_;
   Loop::TimerId start_timer_ = 0;
   bool started_ = false;
   bool births_waited_for_ = false;
   bool stopping_ = false;
+  bool withdrawn_ = false;  // an operator has drained the pod
+  bool leaves_ = false;     // and no job is left
   std::optional<Error> failure_;
   std::string trouble_;  // why it takes no more jobs
   std::string ending_;

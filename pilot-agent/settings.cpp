@@ -33,6 +33,10 @@ void Settings::declare(Config& config) {
   config.text("scratch", &scratch, "the folder of the job sandboxes, the same in every container");
   config.text("service_account", &service_account,
               "folder that has the file namespace, and api.sock or token and ca.crt");
+  config
+      .text("drained_file", &drained_file,
+            "file that says why an operator has drained the pod, by an annotation of it; need not exist")
+      .from("0.2.0");
   config.text("pod_name", &pod_name, "this pod's name; empty: the host name");
   config.text("namespace", &pod_namespace, "this pod's namespace; empty: that of service_account");
   config.text(
@@ -188,14 +192,23 @@ std::vector<std::string> command_environment(const char* const* own, std::size_t
   return result;
 }
 
-std::string trouble_configuration(std::string_view reason) {
+namespace {
+std::string refusing(std::string_view attribute, std::string_view reason) {
   // A macro's $ and a string's quotes would mean something to HTCondor.
   std::string text = one_line(reason, 500);
   std::erase(text, '$');
   std::ranges::replace(text, '"', '\'');
   std::ranges::replace(text, '\\', '/');
-  return fmt::format(
-      "START = False\nGlidepodTrouble = \"{}\"\nSTARTD_ATTRS = $(STARTD_ATTRS) GlidepodTrouble\n", text);
+  return fmt::format("START = False\n{0} = \"{1}\"\nSTARTD_ATTRS = $(STARTD_ATTRS) {0}\n", attribute, text);
+}
+}  // namespace
+
+std::string trouble_configuration(std::string_view reason) {
+  return refusing("GlidepodTrouble", reason);
+}
+
+std::string drained_configuration(std::string_view reason) {
+  return refusing("GlidepodDrained", reason);
 }
 
 }  // namespace glidepod::agent

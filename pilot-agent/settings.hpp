@@ -18,6 +18,7 @@ struct Settings {
   std::string pilot_socket = "/glidepod/run/pilots.sock";
   std::string scratch = "/glidepod/scratch";
   std::string service_account = "/var/run/secrets/kubernetes.io/serviceaccount";
+  std::string drained_file = "/var/run/secrets/kubernetes.io/serviceaccount/drained";
   std::string pod_name;
   std::string pod_namespace;
   std::string payload_containers;
@@ -64,5 +65,7 @@ std::vector<std::string> command_environment(const char* const* own, std::size_t
 
 // HTCondor's configuration of a pilot that takes no more jobs: START, and GlidepodTrouble in its slots' ads.
 std::string trouble_configuration(std::string_view reason);
+// The same of one that an operator has drained: START, and GlidepodDrained.
+std::string drained_configuration(std::string_view reason);
 
 }  // namespace glidepod::agent

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdio>
 
 #include "lib/base/file.hpp"
@@ -10,6 +11,7 @@
 #include "lib/base/log.hpp"
 #include "lib/base/terminal.hpp"
 #include "lib/base/text.hpp"
+#include "provisioner/service/drain_command.hpp"
 #include "provisioner/service/overview.hpp"
 #include "provisioner/service/report.hpp"
 #include "provisioner/service/service.hpp"
@@ -38,6 +40,7 @@ enum ExitCode : int {
 struct Arguments {
   ServiceOptions service;
   WhyOptions why;
+  DrainOptions drain;
   std::string backend{backend_kinds().front().name};
   bool json = false, watch = false;
   std::string status_file = PolicySettings{}.status_file;
@@ -132,6 +135,18 @@ int why(const Arguments& arguments) {
   return first["weight"] == "stops" ? k_stopped : k_done;
 }
 
+int drain(const Arguments& arguments) {
+  const auto& what = arguments.drain;
+  const auto targets = std::ranges::count_if(std::array{&what.group, &what.node, &what.place},
+                                             [](const auto* name) { return !name->empty(); });
+  if (targets != (what.list ? 0 : 1)) {
+    std::fprintf(stderr, "provisioner: one of --group, --node and --place says what; see --help\n");
+    return k_usage;
+  }
+  const auto done = drain_once(arguments.service, arguments.drain);
+  return done ? (print(*done), k_done) : fail(done.error());
+}
+
 Result<std::vector<File>> texts_of(const List& files) {
   std::vector<File> texts;
   for (const auto& file : files) texts.push_back({file, TRY(read_file(file, std::size_t{1} << 20))});
@@ -201,6 +216,27 @@ void add_api_options(CLI::App& command, Arguments& arguments) {
                      "file with the authorities that sign its certificate (default: the system's)");
 }
 
+// drain, kill and undrain.
+CLI::App* add_drain_command(CLI::App& app, const char* name, const char* about,
+                            std::optional<Drained::Mode> mode, Arguments& arguments) {
+  auto* command = app.add_subcommand(name, about);
+  auto& what = arguments.drain;
+  command->add_option("--group", what.group, "a group, by its group_hash, or its name as the log has it");
+  command->add_option("--node", what.node, "a node; PLACE/NODE where there are several places");
+  command->add_option("--place", what.place, "a place, NAME of [k8s:NAME]");
+  if (mode == Drained::Mode::drain)
+    command->add_flag("--list", what.list, "print what is drained now, and do nothing");
+  if (mode) command->add_option("--reason", what.reason, "said in each pod, in plan, status and why");
+  command->add_flag("--yes", what.yes,
+                    "do it; without it only shows which pods are concerned, and what would happen");
+  command->add_option("--lease", arguments.service.lease,
+                      "the instances' Lease, which keeps what is drained");
+  add_service_options(*command, arguments);
+  add_api_options(*command, arguments);
+  command->callback([&arguments, mode] { arguments.drain.mode = mode; });
+  return command;
+}
+
 int run(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("Makes pilots for HTCondor jobs that wait.", "provisioner");
@@ -260,6 +296,15 @@ int run(int argc, char** argv) {
   why_command->add_option("--lease", arguments.service.lease,
                           "the instances' Lease: says whether one leads, and which");
   why_command->add_flag("--json", arguments.json, "as JSON instead of text");
+  const auto* drain_command = add_drain_command(
+      app, "drain",
+      "have the pods of a group, node or place end after their last jobs, and make no more there",
+      Drained::Mode::drain, arguments);
+  const auto* kill_command = add_drain_command(
+      app, "kill", "remove them at once, so that their jobs run elsewhere, and make no more there",
+      Drained::Mode::kill, arguments);
+  const auto* undrain_command =
+      add_drain_command(app, "undrain", "have pods made there again", std::nullopt, arguments);
   auto* settings_command = app.add_subcommand(
       "settings", "print every key with the value in force, its default, and where the value comes from");
   settings_command->add_option("key", arguments.keys, "only these keys");
@@ -290,6 +335,7 @@ int run(int argc, char** argv) {
   if (plan_command->parsed()) return plan(arguments);
   if (status_command->parsed()) return status(arguments);
   if (why_command->parsed()) return why(arguments);
+  if (drain_command->parsed() || kill_command->parsed() || undrain_command->parsed()) return drain(arguments);
   if (settings_command->parsed()) return show_settings(arguments);
   const auto done = run_command->parsed() ? serve(arguments.service) : run_simulation(arguments);
   return done ? k_done : fail(done.error());

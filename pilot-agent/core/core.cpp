@@ -12,6 +12,7 @@ constexpr std::string_view k_ending = "the pilot is ending";
 constexpr std::string_view k_given_up =
     "this pilot takes no more jobs (event=given_up in its log has the reason); HTCondor starts the job again "
     "on another pilot";
+constexpr std::string_view k_withdrawn = "the pilot takes no more jobs: an operator has drained it";
 constexpr auto k_everybody = [](const Request&) { return true; };
 }  // namespace
 
@@ -90,6 +91,8 @@ void Core::give_up(std::string why) {
 void Core::on_bind(Request request, Time now) {
   if (draining_) return fail(request, wire::Fault::infrastructure, std::string(k_ending));
   if (given_up_) return fail(request, wire::Fault::infrastructure, std::string(k_given_up));
+  if (withdrawn_ && request.outer == 0)
+    return fail(request, wire::Fault::infrastructure, std::string(k_withdrawn));
   if (request.outer != 0)
     if (const auto room = check_inner(request); !room)
       return fail(request, wire::Fault::infrastructure, room.error().message());
@@ -284,6 +287,12 @@ void Core::on_patched(std::uint64_t attempt, const kube::Failure& failure, Time 
 void Core::drain(Time now) {
   draining_ = true;
   refuse_waiting(k_everybody, std::string(k_ending));
+  settle(now);
+}
+
+void Core::withdraw(Time now) {
+  withdrawn_ = true;
+  refuse_waiting([](const Request& request) { return request.outer == 0; }, std::string(k_withdrawn));
   settle(now);
 }
 

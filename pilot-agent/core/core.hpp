@@ -89,6 +89,9 @@ class Core {
   // The pilot is about to end. Requests whose job has not begun are refused, now and later. Running jobs go
   // on.
   void drain(Time now);
+  // An operator wants the pilot to end after its last job: no job of HTCondor's begins any more. Running jobs
+  // go on, and a pilot job gets containers for its own jobs as before.
+  void withdraw(Time now);
   // As drain(), when no job is left. The pod ends only when every glue has been told to finish, so every glue
   // must connect first. Therefore a container gets the pilot's own image if it cannot start its present
   // image, or has yet to start the image that the pod was made with.
@@ -313,6 +316,7 @@ class Core {
   bool proven_ = false;  // a switch has worked
   bool given_up_ = false;
   bool draining_ = false;
+  bool withdrawn_ = false;
   bool tags_dropped_ = false;        // admission changes the tag of a name that has a digest
   std::optional<Time> node_worked_;  // when the node last started a container as the pod said
   int failures_ = 0;                 // of the infrastructure, since the last job that started

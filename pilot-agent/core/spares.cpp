@@ -53,7 +53,7 @@ Container* Core::least_wanted_idle(Time now) {
 // of a pod one after the other. A few are changed together: the kubelet looks at the pod about once a second,
 // and then makes all changes that it has heard of.
 void Core::renew(Time now) {
-  if (policy_.spares == 0 || draining_ || given_up_ || !pod_known_ || !queue_.empty()) return;
+  if (policy_.spares == 0 || draining_ || withdrawn_ || given_up_ || !pod_known_ || !queue_.empty()) return;
   while (renew_one(now)) {
   }
 }

@@ -46,6 +46,13 @@ class Backend {
   // Removes one pod, if it still is what it was seen to be.
   virtual void remove(const std::string& name, std::function<void(Result<void>)> done) = 0;
 
+  // Tells a pod's pilot that it is drained, so that it ends after its last job; or, where it is killed, says
+  // so in the pod and removes it, whatever runs there. A backend that cannot says so at once.
+  virtual void drain(const Draining& draining, std::function<void(Result<void>)> done) {
+    const auto call = std::move(done);
+    call(error("{}: its pilot cannot be told", draining.pod));
+  }
+
   // Has the cluster show the event, if that works: nobody waits for it, and nothing is decided by it.
   virtual void tell(const PodEvent&, Time) {}
 

@@ -319,12 +319,40 @@ void Kubernetes::remove(const std::string& name, std::function<void(Result<void>
   // have got its image and be at work.
   Json conditions = {{"uid", pod == judged_.end() ? "unknown" : pod->second.first}};
   if (pod != judged_.end() && !pod->second.second.empty()) conditions["resourceVersion"] = pod->second.second;
+  delete_pod(name, conditions, std::move(done));
+}
+
+void Kubernetes::delete_pod(const std::string& name, const Json& conditions,
+                            std::function<void(Result<void>)> done) {
   const Json options = {{"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", conditions}};
   calls_.call(
       {.method = "DELETE", .path = pods_path(name), .body = json_text(options), .time_limit = k_write_limit},
       [done = std::move(done)](const Result<std::string>& answer) {
         if (answer || kube::Failure::of(answer.error()).status == 404) return done({});
         done(answer.error());
+      });
+}
+
+void Kubernetes::drain(const Draining& draining, std::function<void(Result<void>)> done) {
+  const auto pod = feed_.pods().find(draining.pod);
+  if (pod == feed_.pods().end()) return calls_.later([done = std::move(done)] { done({}); });
+  const bool kills = draining.mode == Drained::Mode::kill;
+  const Json uid = {{"uid", pod->second.uid}};
+  auto metadata = uid;
+  metadata["annotations"] = {{k_drained, one_line(draining.reason, k_longest_drained)}};
+  calls_.call(
+      {.method = "PATCH",
+       .path = pods_path(draining.pod) + "?fieldManager=glidepod-provisioner",
+       .body = json_text({{"metadata", metadata}}),
+       .content_type = "application/merge-patch+json",
+       .time_limit = k_write_limit},
+      [this, kills, name = draining.pod, uid, done = std::move(done)](const Result<std::string>& answer) {
+        const auto status = answer ? 0 : kube::Failure::of(answer.error()).status;
+        if (status == 404) return done({});
+        // Without the right to patch pods it says less, and goes all the same.
+        if (!kills || (!answer && status != 403))
+          return done(answer ? Result<void>() : Result<void>(answer.error()));
+        delete_pod(name, uid, done);
       });
 }
 

@@ -32,6 +32,8 @@ class Kubernetes : public Backend {
   void create(const Group& group, const std::string& name, std::function<void(Result<void>)> done) override;
   // Only the very pod that was seen, and as it was seen: it may be at work by now.
   void remove(const std::string& name, std::function<void(Result<void>)> done) override;
+  // By the annotation k_drained of the pod, which its kubelet writes into a file of its pilot's.
+  void drain(const Draining& draining, std::function<void(Result<void>)> done) override;
   // A core/v1 Event. Where those may not be made, or there are none (podhost), that is said once.
   void tell(const PodEvent& event, Time now) override;
   void wind_up() override {
@@ -48,6 +50,7 @@ class Kubernetes : public Backend {
 
  private:
   struct Look;
+  void delete_pod(const std::string& name, const Json& conditions, std::function<void(Result<void>)> done);
   void post(const Json& pod, std::function<void(Result<void>)> done);
   // There is a pod of this name: was it this one, whose answer was lost?
   void compare(const Json& pod, const Error& conflict, std::function<void(Result<void>)> done);

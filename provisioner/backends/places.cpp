@@ -130,6 +130,14 @@ void Places::remove(const std::string& name, std::function<void(Result<void>)> d
   after(Milliseconds(0), [done = std::move(done), name] { done(error("{}: there is no such place", name)); });
 }
 
+void Places::drain(const Draining& draining, std::function<void(Result<void>)> done) {
+  auto own = draining;
+  own.pod = without_place(draining.pod);
+  if (auto* place = find(draining.pod)) return place->backend->drain(own, std::move(done));
+  after(Milliseconds(0),
+        [done = std::move(done), name = draining.pod] { done(error("{}: there is no such place", name)); });
+}
+
 void Places::tell(const PodEvent& event, Time now) {
   auto own = event;
   own.pod = without_place(event.pod);

@@ -35,6 +35,7 @@ class Places : public Backend {
   void want(const std::map<Group, GroupDemand>& groups) override;
   void create(const Group& group, const std::string& name, std::function<void(Result<void>)> done) override;
   void remove(const std::string& name, std::function<void(Result<void>)> done) override;
+  void drain(const Draining& draining, std::function<void(Result<void>)> done) override;
   void tell(const PodEvent& event, Time now) override;
   void wind_up() override;
   const std::string& image() const override { return image_; }

@@ -282,6 +282,8 @@ Result<Pod> read_pod(const Json& pod) {
   result.node = text_view(member(pod, "spec"), "nodeName");
   result.avoids = avoided_by(pod);
   result.made_as = text_view(member(metadata, "annotations"), k_made_as);
+  result.drained = one_line(text_view(member(metadata, "annotations"), k_drained), k_longest_drained);
+  result.told_drained = !result.drained.empty();
   result.spares = spares_of(containers[pilot_index(containers)]);
   if (result.spares > 0) result.likely = text_view(member(metadata, "annotations"), kube::k_likely_images);
   result.since = read_time(member(metadata, "creationTimestamp"));

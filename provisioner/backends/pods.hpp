@@ -72,6 +72,10 @@ inline constexpr GroupText k_group_texts[] = {
 // The annotation that says how a pod was made.
 inline constexpr const char* k_made_as = "glidepod.io/made-as";
 
+// The annotation by which a pod is drained: why. Pilots read it as a file (manifests/*/pilot-pod.*).
+inline constexpr const char* k_drained = "glidepod.io/drained";
+inline constexpr std::size_t k_longest_drained = 200;
+
 // The same name for the same cycle, group and number: a creation that is tried again makes no second pod. At
 // most 63 characters, as a host name must be.
 std::string pod_name(std::string_view app_name, const Group& group, Time cycle, std::int64_t number);

@@ -125,6 +125,11 @@ void decide_group(Decision& decision, const Counted& counted, const View& view, 
     return;
   }
   const auto& group = decision.group;
+  if (const auto* entry = drained_group(policy.drained, group)) {
+    decision.verdict = Verdict::limited;
+    decision.steps.push_back(step_of(*entry, now));
+    return;
+  }
   if (auto why = unservable(group, view.capacity, placing); !why.empty()) {
     decision.verdict = Verdict::unservable;
     std::ranges::move(why, std::back_inserter(decision.steps));
@@ -258,6 +263,8 @@ Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity
   std::map<Group, Decision> decisions;
   judge_nodes(plan.history.nodes, supply, policy.settings, now);
   plan.avoid = avoided(plan.history.nodes, now);
+  plan.drained = policy.drained;
+  const auto off = drained_nodes(policy.drained);
   for (const auto& [group, pods] : supply.groups) {
     const auto breaker = plan.history.breakers.find({group, policy.image});
     const auto closed = breaker == plan.history.breakers.end() ? Time{} : breaker->second.closed;
@@ -301,6 +308,8 @@ Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity
       canary_sent(plan.history.breakers[{decision.group, policy.image}], policy.settings, now);
     if (decision.submit > 0 && !plan.avoid.empty())
       decision.steps.push_back({Rule::avoids, {}, fmt::format("{}", fmt::join(plan.avoid, ", "))});
+    if (decision.submit > 0 && !off.empty())
+      decision.steps.push_back({Rule::drained_nodes, {}, fmt::format("{}", fmt::join(off, ", "))});
   }
   // A breaker that never opened, or whose group nobody has asked for in a long time, is not worth
   // remembering.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "provisioner/decide/drained.hpp"
 #include "provisioner/decide/step.hpp"
 #include "provisioner/demand/demand.hpp"
 #include "provisioner/supply/supply.hpp"
@@ -42,6 +43,7 @@ struct Policy {
   std::int64_t removals_per_cycle = 100;
   std::int64_t least_fill = 0;      // percent of a free pod that a job must fill
   std::vector<PlacePolicy> places;  // by set_places(); none: there is one without a name
+  DrainList drained;                // what an operator has taken out of use
 };
 
 // A stopped group and image: its pilots failed too often.
@@ -127,7 +129,9 @@ struct Plan {
   std::optional<std::string> blind;  // why nothing is known, and so nothing decided
   std::vector<Decision> decisions;
   std::vector<Removal> removals;
-  std::vector<std::string> avoid;             // nodes that the new pods are kept from
+  std::vector<Draining> drainings;
+  std::vector<std::string> avoid;  // nodes that the new pods are kept from, as pilots fail there
+  DrainList drained;               // and those that an operator has drained, beside groups and places
   std::map<std::string, std::string> unseen;  // named places that get no pods, as they do not answer: why
   // Why the pool's priorities had no say in the shares of owners, where they should have had.
   std::optional<std::string> equal_shares;

@@ -59,6 +59,8 @@ Placing::Room Placing::room_of(const Place& place, const Group& group) {
     room.why = std::move(why);
     room.why.place = p.name;
   };
+  if (const auto* entry = drained(policy_.drained, Drained::Kind::place, p.name))
+    lower(0, step_of(*entry, now_));
   lower(p.max_submit_pods_per_cluster - pods.live(),
         {Rule::max_submit_pods_per_cluster, {p.max_submit_pods_per_cluster, pods.live()}});
   if (room.homeless)

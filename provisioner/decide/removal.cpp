@@ -27,6 +27,7 @@ std::optional<std::string> why(const EndedPod& pod, const Policy& policy, std::i
 
 // Why this pod must go, whatever its group wants; nothing where it may stay.
 std::optional<std::string> why_not(const JoblessPod& pod, const PolicySettings& policy, Time now) {
+  if (!pod.drained.empty()) return "drained: " + pod.drained;
   if (pod.outdated) return "made with other settings";
   if (pod.state == PodState::unschedulable || pod.state == PodState::gated)
     return std::nullopt;  // room may come at any time

@@ -85,6 +85,10 @@ std::string text_there(const Step& step) {
       return "avoids " + words;
     case Rule::placed:
       return "pods: " + words;
+    case Rule::drained:
+      return fmt::format("drained for {} s: {}", a, words);
+    case Rule::drained_nodes:
+      return "keeps off drained nodes " + words;
     case Rule::unseen:
       return fmt::format("not seen for {} s", a);
     case Rule::waits_for_unseen:
@@ -175,6 +179,10 @@ std::string_view key(Rule rule) {
       return "avoids";
     case Rule::placed:
       return "placed";
+    case Rule::drained:
+      return "drained";
+    case Rule::drained_nodes:
+      return "drained_nodes";
     case Rule::unseen:
       return "unseen";
     case Rule::waits_for_unseen:

@@ -49,6 +49,8 @@ enum class Rule : std::uint8_t {
   priorities,        // tenths of the best of the group's owners, and of the best of all
   avoids,            // words: nodes
   placed,            // words: how many in which places
+  drained,           // seconds; words: why an operator has taken the group, or the place, out of use
+  drained_nodes,     // words: nodes that an operator has
   unseen,            // seconds that the place has not answered
   waits_for_unseen,  // words: a place that nobody has seen yet; the last rule
 };

@@ -35,6 +35,15 @@ std::optional<std::string> refusal_in(const Error& failure) {
   return one_line(answer->to_string(), k_longest_refusal);
 }
 
+PodEvent event_of(const Draining& draining) {
+  const bool kills = draining.mode == Drained::Mode::kill;
+  return {draining.pod, kills ? "Killed" : "Drained",
+          harmless(fmt::format("an operator wants its end: {}: {}", draining.reason,
+                               kills ? "its jobs are vacated, and run elsewhere"
+                                     : "it takes no more jobs, and ends after its last one")),
+          true};
+}
+
 // The place that a decision's pod of this number goes to.
 std::string place_of_next(const Decision& decision, std::int64_t number) {
   for (const auto& in : decision.places) {
@@ -108,6 +117,7 @@ void Cycle::inherit(Cycle& other) {
   tracker_ = std::move(other.tracker_);
   sights_ = std::move(other.sights_);
   history_ = std::move(other.history_);
+  policy_.drained = other.policy_.drained;
   priorities_ = std::move(other.priorities_);
   priorities_asked_ = other.priorities_asked_;
   priorities_known_ = other.priorities_known_;
@@ -128,7 +138,7 @@ void Cycle::observe(Time now, std::function<void(Observation)> done) {
   auto look = std::make_shared<Look>();
   look->result.at = now;
   look->done = std::move(done);
-  backend_.avoid(avoided(history_.nodes, now));
+  backend_.avoid(kept_off(avoided(history_.nodes, now)));
   demand_.fetch([this, look](Demand demand) {
     look->result.demand = std::move(demand);
     finish_look(look);
@@ -217,8 +227,16 @@ void Cycle::digest(Look& look) {
     problems.insert(problems.end(), list->begin(), list->end());
 }
 
+// Nodes of the one kind and of the other, each once.
+std::vector<std::string> Cycle::kept_off(std::vector<std::string> avoid) const {
+  for (auto& node : drained_nodes(policy_.drained))
+    if (std::ranges::find(avoid, node) == avoid.end()) avoid.push_back(std::move(node));
+  return avoid;
+}
+
 Supply Cycle::supply_of(Look& look) {
   const auto& now = look.result.at;
+  mark_drained(look.seen.pods, policy_.drained);
   const auto& settings = policy_.settings;
   if (policy_.places.empty())
     return tracker_.observe(look.seen.pods, look.slots, settings, backend_.image(), now);
@@ -246,6 +264,7 @@ std::string Cycle::image_of(std::string_view pod) const {
 Plan Cycle::decide(const Observation& seen) {
   auto plan = provisioner::decide(seen.demand, seen.supply, seen.capacity, policy_, seen.at, history_);
   history_ = plan.history;
+  if (!plan.blind) plan.drainings = drainings(seen.pods, seen.supply.places, policy_.drained);
   return plan;
 }
 
@@ -254,7 +273,9 @@ struct Cycle::Work {
     Group group;
     std::string pod;
     bool creates;
+    const Draining* drains = nullptr;
   };
+  std::vector<Draining> drainings;
   std::deque<Action> actions;
   std::set<std::pair<Group, std::string>> failed;  // with the place
   int under_way = 0;
@@ -271,7 +292,7 @@ void Cycle::apply(const Plan& plan, Time now, std::function<void(Applied)> done)
     const auto call = std::move(work->done);
     return call({});
   }
-  backend_.avoid(plan.avoid);
+  backend_.avoid(kept_off(plan.avoid));
   std::map<Group, GroupDemand> wanted;
   for (const auto& decision : plan.decisions)
     if (!decision.demand.images.empty()) wanted[decision.group] = decision.demand;
@@ -289,6 +310,8 @@ void Cycle::apply(const Plan& plan, Time now, std::function<void(Applied)> done)
     }
   }
   for (const auto& removal : plan.removals) work->actions.push_back({{}, removal.pod, false});
+  work->drainings = plan.drainings;
+  for (const auto& draining : work->drainings) work->actions.push_back({{}, draining.pod, false, &draining});
   next_work(work);
 }
 
@@ -302,8 +325,9 @@ void Cycle::next_work(const std::shared_ptr<Work>& work) {
     const auto ended = [this, work, action, key](const Result<void>& end) {
       --work->under_way;
       if (action.creates) sights_.made(action.pod, action.group, image_of(action.pod), work->now);
+      const bool tells = action.drains && action.drains->mode == Drained::Mode::drain;
       if (end) {
-        ++(action.creates ? work->result.created : work->result.removed);
+        ++(action.creates ? work->result.created : tells ? work->result.drained : work->result.removed);
         if (action.creates) note_refusal(history_, action.group, key.second, {}, policy_.settings, work->now);
         if (action.creates) tracker_.created(action.pod, action.group, image_of(action.pod));
       } else {
@@ -311,17 +335,26 @@ void Cycle::next_work(const std::shared_ptr<Work>& work) {
         if (action.creates) work->failed.insert(key);
         if (const auto words = refusal_in(end.error()); action.creates && words)
           note_refusal(history_, action.group, key.second, words, policy_.settings, work->now);
-        const auto what =
-            end.error().in(fmt::format("{} {}", action.creates ? "make" : "remove", action.pod)).message();
+        const auto what = end.error()
+                              .in(fmt::format("{} {}",
+                                              action.creates ? "make"
+                                              : tells        ? "drain"
+                                                             : "remove",
+                                              action.pod))
+                              .message();
         work->result.problems.push_back(what);
         if (action.creates) work->result.unmade.push_back({action.group, names_quota(what), what});
       }
       next_work(work);
     };
-    if (action.creates)
+    if (action.creates) {
       backend_.create(action.group, action.pod, ended);
-    else
+    } else if (action.drains) {
+      backend_.tell(event_of(*action.drains), work->now);
+      backend_.drain(*action.drains, ended);
+    } else {
       backend_.remove(action.pod, ended);
+    }
   }
   if (!work->actions.empty() || work->under_way > 0 || !work->done) return;
   const auto done = std::exchange(work->done, {});

@@ -28,6 +28,7 @@ struct Observation {
 // What became of a plan.
 struct Applied {
   std::int64_t created = 0, removed = 0, not_created = 0, not_removed = 0;
+  std::int64_t drained = 0;  // pods whose pilots were told
   std::vector<std::string> problems;
   // Of these, the pods that could not be made: one of a group and place.
   struct Unmade {
@@ -65,6 +66,8 @@ class Cycle {
   nlohmann::json memory(Time now) const;
   // Goes on from that, in place of what it has learnt itself; changes nothing where that is malformed.
   Result<void> recall(const nlohmann::json& memory, Time now);
+  // What is out of use from the next look on.
+  void drain(DrainList list) { policy_.drained = std::move(list); }
   // Asked before each action: nothing is begun where it says no.
   void act_while(std::function<bool()> may_act) { may_act_ = std::move(may_act); }
   // Nothing new is begun and nothing tried again; what is under way is waited for. For good.
@@ -83,6 +86,7 @@ class Cycle {
   Supply supply_of(Look& look);
   std::string image_of(std::string_view pod) const;
   void next_work(const std::shared_ptr<Work>& work);
+  std::vector<std::string> kept_off(std::vector<std::string> avoid) const;
 
   DemandSource& demand_;
   condor::Pool pool_;

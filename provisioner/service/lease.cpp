@@ -7,6 +7,7 @@
 #include "lib/base/json.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/time.hpp"
+#include "provisioner/service/drain_list.hpp"
 #include "provisioner/service/memory.hpp"
 
 namespace glidepod::provisioner {
@@ -134,6 +135,7 @@ void Leader::seen(const std::string& body) {
   last_failure_.clear();
   if (lease != lease_) changed_ = seen_;
   lease_ = std::move(lease);
+  look_at_drained();
   const auto holder = spec_value<std::string>(lease_, "holderIdentity", "");
   if (holder != holder_) spdlog::info("event=lease holder={}", glidepod::quoted(holder));
   holder_ = holder;
@@ -162,6 +164,7 @@ void Leader::mine(const std::string& body, std::chrono::nanoseconds asked) {
   if (!lease.is_object())
     return failed({kube::Failure::Kind::nonsense, 200, {}, "a lease that is no object", {}});
   lease_ = std::move(lease);
+  look_at_drained();
   last_failure_.clear();
   seen_ = changed_ = now();
   renewed_ = asked;
@@ -191,6 +194,11 @@ void Leader::set_leads(bool leads) {
   if (!leads) memory_.clear();
   spdlog::info("event=leader leads={} identity={}", leads, glidepod::quoted(options_.identity));
   on_change_(leads);
+}
+
+void Leader::look_at_drained() {
+  auto text = annotation_of(lease_, k_drained_annotation);
+  if (std::exchange(drained_, text) != text && on_drained_) on_drained_();
 }
 
 void Leader::release(std::function<void()> done) {

@@ -63,6 +63,8 @@ class Leader {
   const std::string& holder() const { return holder_; }
   // Written with each renewal from now on, and when the lease is given back, as long as it is ours.
   void remember(std::string memory) { memory_ = std::move(memory); }
+  // Called from the loop when what operators have drained (drain_list.hpp) is another than it was.
+  void on_drained(std::function<void()> handler) { on_drained_ = std::move(handler); }
   // The lease as it was last seen; null: never.
   const Json& lease() const { return lease_; }
 
@@ -75,15 +77,16 @@ class Leader {
   void failed(const kube::Failure& failure);
   void give_back(bool again);
   void set_leads(bool leads);
+  void look_at_drained();
   void send(std::string method, std::string path, std::string body, kube::AnswerHandler handler);
   std::string path(bool named) const;
 
   kube::Client& client_;
   LeaseOptions options_;
   std::function<void(bool)> on_change_;
-  std::function<void()> released_;
+  std::function<void()> released_, on_drained_;
   bool leads_ = false, ending_ = false;
-  std::string holder_, last_failure_, memory_;
+  std::string holder_, last_failure_, memory_, drained_;
   Json lease_;                           // as last seen
   SteadyTime changed_, seen_;            // when it was first seen like this; when it was last seen at all
   std::chrono::nanoseconds renewed_{0};  // when the last successful renewal was sent

@@ -206,10 +206,12 @@ Time time_of_memory(const Json& memory) {
   return time.is_number_integer() ? Time(Seconds(time.get<std::int64_t>())) : Time{};
 }
 
+std::string annotation_of(const Json& lease, const char* name) {
+  return text_of(member(member(lease, "metadata"), "annotations"), name);
+}
+
 Json memory_in(const Json& lease) {
-  const auto metadata = lease.is_object() ? lease.value("metadata", Json()) : Json();
-  const auto annotations = metadata.is_object() ? metadata.value("annotations", Json()) : Json();
-  const auto text = text_of(annotations, k_memory_annotation);
+  const auto text = annotation_of(lease, k_memory_annotation);
   return text.empty() ? Json() : json_from(text);
 }
 

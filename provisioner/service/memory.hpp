@@ -38,6 +38,8 @@ Time time_of_memory(const nlohmann::json& memory);
 
 // Where the leader keeps it: an annotation of the lease. Null where it has none; discarded if it is no JSON.
 inline constexpr const char* k_memory_annotation = "glidepod.io/memory";
+// The text of an annotation; empty where there is none.
+std::string annotation_of(const nlohmann::json& lease, const char* name);
 nlohmann::json memory_in(const nlohmann::json& lease);
 
 }  // namespace glidepod::provisioner

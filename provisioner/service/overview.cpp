@@ -248,6 +248,8 @@ Json pod_json(const Pod& pod, const std::vector<const Slot*>* slots, const Owner
     put(entry, "waits_for", slot->trouble);
     if (slot->claimed) entry["jobs"].push_back(job_json(*slot, naming));
   }
+  if (!pod.drained.empty())
+    entry["waits_for"] = "the end of its last job, as it is drained: " + pod.drained.str();
   return entry;
 }
 

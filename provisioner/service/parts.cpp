@@ -8,6 +8,7 @@
 #include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 #include "provisioner/decide/places.hpp"
+#include "provisioner/service/drain_list.hpp"
 #include "provisioner/service/memory.hpp"
 
 namespace glidepod::provisioner {
@@ -117,6 +118,11 @@ Result<nlohmann::json> leaders_memory(Loop& loop, const Parts& parts, const Serv
     return status.is_object() ? status.value("memory", nlohmann::json()) : nlohmann::json();
   }
   return memory_in(TRY(read_lease(loop, parts, TRY(lease_of(options)))));
+}
+
+Result<DrainList> leaders_drained(Loop& loop, const Parts& parts, const ServiceOptions& options) {
+  if (options.lease.empty() || !parts.client) return DrainList();
+  return drained_in(TRY(read_lease(loop, parts, TRY(lease_of(options)))));
 }
 
 Result<std::unique_ptr<Parts>> Parts::make(Loop& loop, const ServiceOptions& options,

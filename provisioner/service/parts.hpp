@@ -43,6 +43,9 @@ Result<nlohmann::json> read_lease(Loop& loop, const Parts& parts, const LeaseOpt
 // there is nothing. Runs the loop.
 Result<nlohmann::json> leaders_memory(Loop& loop, const Parts& parts, const ServiceOptions& options);
 
+// What operators have drained, as that lease has it; none without --lease. Runs the loop.
+Result<DrainList> leaders_drained(Loop& loop, const Parts& parts, const ServiceOptions& options);
+
 // All that a cycle needs, made from one configuration. Its parts point at each other: it does not move.
 struct Parts {
   Settings settings;  // with what the backend found out

@@ -5,6 +5,7 @@
 #include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/time.hpp"
+#include "provisioner/service/drain_list.hpp"
 #include "provisioner/service/overview.hpp"
 
 namespace glidepod::provisioner {
@@ -184,13 +185,17 @@ Json head_json(const Observation& seen, const Plan& plan, const Applied* applied
                  {"bad_ads", seen.demand.bad_ads},
                  {"removals", Json::array()}};
   if (plan.equal_shares) result["equal_shares"] = *plan.equal_shares;
+  if (!plan.drained.empty()) result["drained"] = drained_json(plan.drained);
   if (auto nodes = avoided_json(plan, seen.at); !nodes.is_null()) result["avoided_nodes"] = std::move(nodes);
+  for (const auto& [pod, reason, mode] : plan.drainings)
+    result["drainings"].push_back({{"pod", pod}, {"reason", reason}, {"mode", to_string(mode)}});
   for (const auto& [name, place] : seen.supply.places) result["places"].push_back(place_json(name, place));
   for (const auto& removal : plan.removals)
     result["removals"].push_back({{"pod", removal.pod}, {"reason", removal.reason}});
   if (!applied) return result;
   result["created"] = applied->created;
   result["removed"] = applied->removed;
+  if (applied->drained > 0) result["told_drained"] = applied->drained;
   return result;
 }
 
@@ -274,6 +279,8 @@ Result<std::string> table(const Json& report) {
     if (rows.size() > 1) result += columns(rows, 10);
     result += fmt::format("{} pods to make, {} to remove", report.at("submit").get<int>(),
                           report.at("removals").size());
+    if (const auto number = member(report, "drainings").size(); number > 0)
+      result += fmt::format(", {} to drain or kill", number);
     if (report.contains("created"))
       result += fmt::format("; {} made, {} removed", report.at("created").get<int>(),
                             report.at("removed").get<int>());
@@ -282,6 +289,11 @@ Result<std::string> table(const Json& report) {
       result += fmt::format("node avoided until {}: {}: {} pilots failed in a row\n",
                             time_text(Time(Seconds(node.at("until").get<std::int64_t>()))),
                             node.at("node").get<std::string>(), node.at("failed").get<std::int64_t>());
+    for (const auto& entry : member(report, "drained"))
+      result += fmt::format("{} {}: {} since {}: {}\n", text_view(entry, "kind"), text_view(entry, "name"),
+                            text_view(entry, "mode") == "kill" ? "killed" : "drained",
+                            time_text(Time(Seconds(entry.at("since").get<std::int64_t>()))),
+                            text_view(entry, "reason"));
     if (const auto why = report.value("equal_shares", ""); !why.empty())
       result += fmt::format("equal shares, without the pool's priorities: {}\n", why);
     for (const auto& problem : report.at("problems"))

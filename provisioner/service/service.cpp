@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "lib/base/file.hpp"
+#include "lib/base/file_watch.hpp"
 #include "lib/base/json.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
@@ -13,7 +14,7 @@
 #include "provisioner/page/endpoint.hpp"
 #include "provisioner/service/clock.hpp"
 #include "provisioner/service/decision_log.hpp"
-#include "provisioner/service/file_watch.hpp"
+#include "provisioner/service/drain_list.hpp"
 #include "provisioner/service/lease.hpp"
 #include "provisioner/service/metrics.hpp"
 #include "provisioner/service/parts.hpp"
@@ -68,6 +69,7 @@ class Service {
     leader_ = std::make_unique<Leader>(*lease_client_, TRY(lease_of(options_)),
                                        [this](bool leads) { lead(leads); });
     set_up_cycle();
+    leader_->on_drained([this] { drained_changed(); });
     leader_->start();
     return {};
   }
@@ -103,6 +105,31 @@ class Service {
     saw_all_ = false;
   }
 
+  // An operator does not wait for the next cycle.
+  void drained_changed() {
+    if (leads_ && phase_ == Phase::idle) begin_in(Milliseconds(0));
+  }
+
+  // What cannot be read changes nothing.
+  void read_drained() {
+    if (!leader_) return;
+    auto list = drained_in(leader_->lease());
+    if (!list)
+      return spdlog::error("event=drained_not_read why={}", glidepod::quoted(list.error().message()));
+    const auto says = [](const char* event, const Drained& entry) {
+      spdlog::warn("event={} kind={} name={} mode={} reason={}", event, to_string(entry.kind),
+                   glidepod::quoted(entry.name), to_string(entry.mode), glidepod::quoted(entry.reason));
+    };
+    for (const auto& entry : list.value()) {
+      const auto* known = drained(drained_, entry.kind, entry.name);
+      if (!known || known->mode != entry.mode) says("drained", entry);
+    }
+    for (const auto& entry : drained_)
+      if (!drained(list.value(), entry.kind, entry.name)) says("undrained", entry);
+    drained_ = list.value();
+    parts_->cycle->drain(std::move(list).value());
+  }
+
   // What was learnt by whoever led last, unless that was this one: it has not forgotten anything.
   void recall(const Result<Json>& memory) {
     if (memory && memory->is_null()) return;
@@ -134,6 +161,7 @@ class Service {
     if (stale_ && !renew_parts(configuration_)) return begin_in(configuration_.loaded.settings.sleep_time);
     stale_ = false;
     if (std::exchange(recalls_, false)) recall(memory_in(leader_->lease()));
+    read_drained();
     phase_ = Phase::looking;
     began_ = std::chrono::steady_clock::now();
     const auto now = read_clock();
@@ -368,6 +396,7 @@ class Service {
   Time looked_;  // by the system's clock
   Time last_cycle_;
   DecisionLog decision_log_;
+  DrainList drained_;  // as of the last cycle
   PodEvents events_;
   PageEndpoint page_;  // as --serve-status has it
   const std::string owner_key_ = random_hex(32);
@@ -393,11 +422,14 @@ Result<Json> plan_once(const ServiceOptions& options) {
   const auto memory = leaders_memory(loop, *parts, options);
   auto recalled = memory ? Result<void>() : memory.error();
   if (memory && !memory->is_null()) recalled = parts->cycle->recall(memory.value(), wall_clock());
+  auto out_of_use = leaders_drained(loop, *parts, options);
+  if (out_of_use) parts->cycle->drain(out_of_use.value());
   parts->cycle->observe(wall_clock(), [&](const Observation& seen) {
     result = report(seen, parts->cycle->decide(seen), nullptr);
     loop.stop();
   });
   TRY(loop.run());
+  if (!out_of_use) result["problems"].push_back("what is drained: " + out_of_use.error().message());
   if (!recalled) result["problems"].push_back("memory of the leader: " + recalled.error().message());
   for (const auto& warning : configuration.loaded.warnings)
     result["problems"].push_back("settings: " + warning.text);

@@ -213,7 +213,7 @@ PodState Tracker::joined(const Pod& pod, Memory& memory, const InPool& ads, Supp
   if (!memory.troubled && !pod.node.empty())
     for (auto* sum : sums) sum->at_work.insert(pod.node);
   const bool ends_soon = pod.near_end != Time{} && now >= pod.near_end;
-  if (ads.room && !memory.troubled && !pod.leaving && !ends_soon)
+  if (ads.room && !memory.troubled && !pod.leaving && pod.drained.empty() && !ends_soon)
     supply.rooms.push_back({pod.group, *ads.room, ads.claimed});
   return ads.claimed ? PodState::claimed : PodState::unmatched;
 }
@@ -223,8 +223,8 @@ bool Tracker::jobless(const Pod& pod, bool broken, Supply& supply, const Sums& s
   // One that is about to run is let run, whatever made it.
   const bool outdated = pod.outdated && (pod.state != PodState::pulling || broken);
   supply.jobless.push_back(
-      {pod.name, pod.group, pod.state, pod.since, outdated, pod.message, pod.node_comes});
-  if (!outdated && pod.state == PodState::unschedulable && !pod.node_comes)
+      {pod.name, pod.group, pod.state, pod.since, outdated, pod.message, pod.node_comes, pod.drained});
+  if (!outdated && pod.drained.empty() && pod.state == PodState::unschedulable && !pod.node_comes)
     for (auto* sum : sums) {
       const bool first = sum->unschedulable++ == 0;
       sum->unschedulable_since = first ? pod.since : std::min(sum->unschedulable_since, pod.since);
@@ -251,12 +251,14 @@ void Tracker::take(const Pod& pod, const InPool* ads, const PolicySettings& poli
     as = Standing::unknown;
     memory.broken = true;
   }
+  // It takes no more jobs, so that nobody waits for it, and how it ends is no doing of its pilot's.
+  if (!pod.drained.empty() && as != Standing::claimed && as != Standing::ended) as = Standing::unknown;
   const bool outdated = pod.jobless && !ads && jobless(pod, as == Standing::broken, supply, sums);
   for (auto* sum : sums) count(*sum, outdated ? Standing::unknown : as);
   if (as == Standing::broken && !std::exchange(memory.broken, true))
     note(&Fates::failures, pod.name, memory, now);
   if (!ended) return;
-  settle(pod.name, memory, pod.end, state == PodState::failed, now);
+  settle(pod.name, memory, pod.drained.empty() ? pod.end : PodEnd::taken, state == PodState::failed, now);
   supply.ended.push_back({pod.name, state == PodState::failed, pod.since, ++memory.sightings_ended});
 }
 

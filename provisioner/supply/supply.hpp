@@ -57,8 +57,10 @@ struct Pod {
   // of it.
   std::vector<std::string> awaits = {};
   std::vector<std::string> avoids = {};  // host names of nodes that it is kept from because pilots fail there
+  Time near_end{};                       // from then on it ends too soon for a long job; the epoch: never
+  SharedText drained = {};               // why an operator wants its end; empty: nobody does
   bool node_comes = false;               // it waits for a node, which an autoscaler makes
-  Time near_end{};  // from then on it ends too soon for a long job; the epoch: it ends by itself only
+  bool told_drained = false;             // its pilot is told, and takes no more jobs
 };
 
 // That a pilot joined or failed: when it was noticed, and where. Pods of some backends have no node.
@@ -120,6 +122,7 @@ struct JoblessPod {
   bool outdated = false;
   std::string message;
   bool node_comes = false;
+  std::string drained = {};
 };
 
 // What a pod in the pool has left for jobs that it takes now.

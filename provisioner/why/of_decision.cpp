@@ -165,6 +165,20 @@ std::optional<Finding> of_rule(Rule rule, const Scene& scene) {
                      {},
                      "a higher ResourceQuota, or wait for pods to end",
                      Who::site_admin};
+    case Rule::drained:
+      return Finding{Weight::stops,
+                     "drained",
+                     "an operator has taken its size of pods, or a cluster, out of use",
+                     {},
+                     "provisioner undrain, once the reason is gone",
+                     Who::pool_operator};
+    case Rule::drained_nodes:
+      return Finding{Weight::note,
+                     "node-drained",
+                     "an operator has taken nodes out of use",
+                     {},
+                     "provisioner undrain, once the reason is gone",
+                     Who::pool_operator};
     case Rule::unseen:
       return Finding{Weight::stops,
                      "place-unseen",

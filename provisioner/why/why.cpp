@@ -4,6 +4,7 @@
 #include "lib/base/text.hpp"
 #include "lib/base/time.hpp"
 #include "provisioner/demand/name_space.hpp"
+#include "provisioner/service/drain_list.hpp"
 #include "provisioner/service/parts.hpp"
 #include "provisioner/why/findings.hpp"
 
@@ -115,6 +116,8 @@ Result<Json> why_once(const ServiceOptions& options, const WhyOptions& why) {
     const auto lease = read_lease(loop, *parts, named);
     scene.lease = lease_look(named, lease, scene.now);
     memory = lease ? memory_in(*lease) : Json();
+    auto list = lease ? drained_in(*lease) : DrainList();
+    if (list) parts->cycle->drain(std::move(list).value());
   }
   if (!memory.is_null()) scene.recalled = parts->cycle->recall(memory, scene.now).ok();
   int missing = 2;

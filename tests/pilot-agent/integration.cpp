@@ -320,6 +320,35 @@ TEST_CASE("agent: in a pod whose containers never come again it ends at once, an
   CHECK(read_file(c.folder() + "/termination-log").value().starts_with("this pod's restartPolicy is Never"));
 }
 
+TEST_CASE("agent: a pod that an operator drains ends after its last job, well, and takes no other") {
+  if (not_root()) return;
+  const std::string told = "/mnt/tmp";  // of these tests alone (small_cluster.cpp)
+  // Its HTCondor: what is told to it, and how it ends, does not matter to the pod's end.
+  SmallCluster c(2, {"COMMAND=/usr/bin/env --ignore-signal=HUP /usr/bin/tail -f /dev/null",
+                     "DRAINED_FILE=" + told + "/drained", "TROUBLE_CONFIG=" + told + "/config"});
+  c.registry["reg.example/a"] = k_digest_a;
+  REQUIRE(c.until([&] { return c.logged("event=command_started"); }));
+  const int job =
+      c.start({k_a, {"/bin/sh", "-c", "while [ ! -e " + told + "/end ]; do sleep 0.05; done; exit 7"}});
+  REQUIRE(c.until([&] { return c.logged("event=bound"); }));
+  REQUIRE(replace_file(told + "/drained", "new \"disks\"", 0644).ok());
+  REQUIRE(c.until([&] { return c.logged("event=drained"); }));
+  CHECK(read_file(told + "/config").value() ==
+        "START = False\nGlidepodDrained = \"new 'disks'\"\nSTARTD_ATTRS = $(STARTD_ATTRS) GlidepodDrained\n");
+  const auto late = c.run({.image = k_a, .argv = {"/bin/true"}, .uid = 29002});
+  CHECK(late.status == ExitStatus::exited(125));
+  CHECK(late.out.find("an operator has drained it") != std::string::npos);
+  CHECK(!c.agent_ended);
+  REQUIRE(replace_file(told + "/end", "", 0644).ok());
+  CHECK(c.wait(job).status == ExitStatus::exited(7));
+  REQUIRE(c.until([&] { return c.agent_ended.has_value(); }));
+  CHECK(*c.agent_ended == ExitStatus::exited(0));
+  CHECK(c.deadline == 0);
+  CHECK(read_file(c.folder() + "/termination-log").value() == "drained by an operator: new \"disks\"\n");
+  for (const auto* name : {"payload-0", "payload-1"})
+    REQUIRE(c.until([&] { return c.glue_ended[name].has_value() && c.glue_ended[name]->success(); }));
+}
+
 TEST_CASE("agent: warm binds are fast, an idle agent does nothing at all and is small") {
   if (not_root()) return;
   Cluster c;

@@ -291,6 +291,33 @@ TEST_CASE("core: signals reach the job, or end a request that has none yet") {
   }
 }
 
+TEST_CASE("core: a pilot that an operator has drained has its last jobs end, and takes no other") {
+  Harness h(3);
+  const ClientId running = h.ask(k_image_a);
+  h.switch_to(0, k_image_a, k_digest_a);
+  const ClientId waits = h.ask(k_image_b);
+  h.core.withdraw(h.now);
+  h.take();
+  CHECK(h.count<Fail>() == 1);
+  CHECK(h.last<Fail>().client == waits);
+  CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+  CHECK(h.count<SignalJob>() == 0);
+  CHECK(h.core.busy());
+  // The next job of the same claim: given back to the queue, never held.
+  const ClientId late = h.ask(k_image_a);
+  CHECK(h.last<Fail>().client == late);
+  CHECK(h.last<Fail>().of_job);
+  CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+  CHECK(h.count<Hold>() == 0);
+  h.end_job(0, ExitStatus::exited(3));
+  CHECK(h.last<Answer>().client == running);
+  CHECK(h.last<Answer>().status == ExitStatus::exited(3));
+  CHECK_FALSE(h.core.busy());
+  h.ask(k_image_a);
+  CHECK(h.count<Fail>() == 3);
+  CHECK(h.count<Launch>() == 1);
+}
+
 TEST_CASE("core: a pilot that is about to end refuses whose job has not begun, and no other") {
   Harness h(3);
   const ClientId running = h.ask(k_image_a);

@@ -320,3 +320,19 @@ TEST_CASE("pilot jobs: the last of its jobs releases it, however that ends") {
   CHECK(told());
   CHECK(h.count<JobOver>() == 3);
 }
+
+TEST_CASE("pilot jobs: one that runs in a drained pilot gets containers for its own jobs as ever") {
+  Pilots h;
+  const ClientId waits = h.ask_inner();
+  h.core.withdraw(h.now);
+  h.take();
+  CHECK(h.count<Fail>() == 0);
+  h.switch_to(1, k_image_b, k_digest_b);
+  CHECK(h.last<Launch>().client == waits);
+  const ClientId late = h.ask_inner();
+  CHECK(h.count<Fail>() == 0);
+  h.switch_to(2, k_image_b, k_digest_b);
+  CHECK(h.last<Launch>().client == late);
+  h.ask(k_image_a, wire::Verb::exec, "bob", 20002);
+  CHECK(h.count<Fail>() == 1);
+}

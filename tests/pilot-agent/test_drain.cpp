@@ -124,3 +124,23 @@ TEST_CASE("drain: a starter that stays is waited for, but not for long") {
   CHECK(Loop::now() - begun < 5s);
   CHECK(pilot.story() == "up\nHUP\nTERM\n");
 }
+
+TEST_CASE("drain: a pilot is free when no starter is left, or without its command") {
+  Pilot pilot;
+  bool free = false;
+  SUBCASE("no command") {}
+  SUBCASE("no starter") {
+    pilot.start(0);
+  }
+  SUBCASE("a starter that ends") {
+    pilot.has_begun = true;
+    pilot.start(1);
+    pilot.drain.when_free([&free] { free = true; });
+    for (int i = 0; i < 10; ++i) REQUIRE(pilot.loop.run_once(20ms).ok());
+    CHECK_FALSE(free);
+    std::ofstream(pilot.folder + "/refused") << "";
+  }
+  pilot.drain.when_free([&free] { free = true; });
+  pilot.run_until([&free] { return free; });
+  CHECK(pilot.story().find("TERM") == std::string::npos);
+}

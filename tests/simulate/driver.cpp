@@ -54,7 +54,7 @@ void Driver::die() {
   core_.reset();
   world_.properties.agent_died();
   was_before_ = true;
-  pumping_ = given_up_ = draining_ = false;
+  pumping_ = given_up_ = draining_ = withdrawn_ = false;
   leaving_ = Leaving::no;
   version_.clear();
   seen_.reset();
@@ -118,6 +118,16 @@ void Driver::drain() {
   for (const ClientId id : world_.starters.waiting())
     if (serves(id) && world_.starters.client(id).launches == 0)
       world_.properties.broken("who has not begun is refused when the pilot ends", std::to_string(id));
+}
+
+void Driver::withdraw() {
+  if (!up()) return;
+  world_.say("agent: an operator has drained its pod");
+  withdrawn_ = true;
+  tell([](Core& core, Time now) { core.withdraw(now); });
+  for (const ClientId id : world_.starters.waiting())
+    if (serves(id) && world_.starters.client(id).launches == 0 && world_.starters.client(id).outer == 0)
+      world_.properties.broken("who has not begun is refused when the pilot is drained", std::to_string(id));
 }
 
 void Driver::leave() {
@@ -280,6 +290,8 @@ void Driver::run(const Launch& action) {
     return world_.properties.broken("actions refer to what there is",
                                     fmt::format("Launch {} {}", action.client, action.glue));
   if (draining_) world_.properties.broken("a pilot that ends begins nothing", std::to_string(action.client));
+  if (withdrawn_ && world_.starters.client(action.client).outer == 0)
+    world_.properties.broken("a drained pilot begins no job of HTCondor's", std::to_string(action.client));
   world_.properties.launch(action.client);
   world_.tempt();
   to_glue(action.glue,

@@ -32,7 +32,8 @@ class Driver {
   void leave();
   enum class End : std::uint8_t { none, well, failed };
   End end() const { return end_; }
-  bool draining() const { return draining_; }
+  void withdraw();  // an operator drains the pod
+  bool draining() const { return draining_ || withdrawn_; }
   const agent::Core* core() const { return core_ ? &*core_ : nullptr; }
   // What the kernel tells the core.
   void tell(const Event& what);
@@ -136,7 +137,7 @@ class Driver {
   enum class Leaving : std::uint8_t { no, home, finish };
   Leaving leaving_ = Leaving::no;
   End end_ = End::none;
-  bool pumping_ = false, was_before_ = false, given_up_ = false, draining_ = false;
+  bool pumping_ = false, was_before_ = false, given_up_ = false, draining_ = false, withdrawn_ = false;
   PodVersion seen_;                               // the newest
   std::map<std::string, std::string> once_;       // by container: its image, if that cannot come back
   std::map<std::string, std::uint64_t> patches_;  // by container: the newest attempt, without its answer yet

@@ -264,7 +264,8 @@ bool Properties::nothing_else_wrong() const {
   const bool hasty = weather.policy.bind_deadline < agent::Policy().bind_deadline;
   // A size is waited for less long than a stream may be silent.
   if ((weather.policy.resize && weather.silent_streams > 0) || registry_silent_) return false;
-  return weather.calm() && !hasty && !weather.drained && !weather.tags_move && !weather.tags_dropped;
+  return weather.calm() && !hasty && !weather.drained && !weather.withdrawn && !weather.tags_move &&
+         !weather.tags_dropped;
 }
 
 // Where the status may show another of its names, a digest cannot be learnt; without tags of its own no start

@@ -68,6 +68,7 @@ Weather::Weather(Random& random) {
   links_break = random.aside(5).chance(250);
   runtime_dies = random.aside(10).chance(50);
   drained = random.aside(12).chance(50);
+  withdrawn = random.aside(27).chance(50);
 }
 
 }  // namespace glidepod::simulate

@@ -53,6 +53,7 @@ struct Weather {
   bool runtime_dies = false;  // while it starts a container, whose status is final then
   bool ends = false;          // the pilot's command ends by itself after the storm
   bool drained = false;       // the pod is deleted in the storm, and the pilot told to end
+  bool withdrawn = false;     // an operator drains the pod in the storm
   bool calm() const { return !faults; }
   bool faults = false;
 };

@@ -173,6 +173,8 @@ const std::string& World::run(std::uint64_t most_steps) {
       });
   if (weather.drained)
     clock.after(random.aside(13).delay(0, weather.storm.count()), [this] { driver.drain(); });
+  if (weather.withdrawn)
+    clock.after(random.aside(28).delay(0, weather.storm.count()), [this] { driver.withdraw(); });
   run_until(now() + weather.storm, most_steps);
   say("the storm is over");
   storm = false;

@@ -200,7 +200,7 @@ func testOwnPod(plugin *validating.Plugin) {
 	})
 	expect(plugin, "not a label", metadata, func(r *request) { r.after.Labels["x"] = "y" })
 	expect(plugin, "nor without labels", metadata, func(r *request) { r.after.Labels = nil })
-	const wanted, pulled = "glidepod.io/wanted-images", "glidepod.io/pulled-images"
+	const wanted, pulled, drained = "glidepod.io/wanted-images", "glidepod.io/pulled-images", "glidepod.io/drained"
 	const annotation = "may only change the annotation"
 	annotations := func(before, after map[string]string) func(r *request) {
 		return func(r *request) { r.before.Annotations, r.after.Annotations = before, after }
@@ -213,6 +213,8 @@ func testOwnPod(plugin *validating.Plugin) {
 	expect(plugin, "not what became of them", annotation, annotations(nil, map[string]string{pulled: "[]"}))
 	expect(plugin, "nor otherwise", annotation, annotations(told, map[string]string{pulled: "[1]", "x": "y"}))
 	expect(plugin, "nor is it removed", annotation, annotations(told, map[string]string{"x": "y"}))
+	expect(plugin, "not that it is drained", annotation, annotations(nil, map[string]string{drained: "why"}))
+	expect(plugin, "nor that it is not", annotation, annotations(map[string]string{drained: "why"}, nil))
 	expect(plugin, "not another annotation", annotation, annotations(nil, map[string]string{"x": "y"}))
 	expect(plugin, "nor is one removed", annotation, annotations(told, nil))
 	expect(plugin, "not a finalizer", metadata, func(r *request) { r.after.Finalizers = []string{"x/y"} })

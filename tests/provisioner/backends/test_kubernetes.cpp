@@ -518,6 +518,44 @@ TEST_CASE("kubernetes: pilots with spare containers are told what their jobs wan
   CHECK(tell(Seconds(6000), "b:1") == 0);
 }
 
+TEST_CASE(
+    "kubernetes: a pod is drained by an annotation, or has it when it is killed, whatever happened to it") {
+  Scene scene;
+  CHECK(scene.create("a") == "");
+  scene.look();
+  int code = 200;
+  std::vector<std::string> asked;
+  scene.instead = [&](const FakeServer::Request& request) -> std::optional<FakeServer::Reply> {
+    if (request.method == "DELETE") asked.push_back(request.body);
+    if (request.method != "PATCH") return {};
+    CHECK(request.target.starts_with("/api/v1/namespaces/ns/pods/a?"));
+    asked.push_back(request.body);
+    scene.pods["a"]["metadata"]["resourceVersion"] = "2";
+    return FakeServer::json(code,
+                            code == 200 ? scene.pods["a"].dump() : Scene::status(code, "Forbidden", "no"));
+  };
+  const auto drain = [&](const char* pod, Drained::Mode mode) {
+    return scene.end([&](auto done) { scene.kubernetes->drain({pod, "new disks", mode}, done); });
+  };
+  CHECK(drain("a", Drained::Mode::drain) == "");
+  REQUIRE(asked.size() == 1);
+  CHECK(
+      Json::parse(asked[0]) ==
+      Json::parse(R"({"metadata": {"uid": "uid-a", "annotations": {"glidepod.io/drained": "new disks"}}})"));
+  CHECK(scene.pods.contains("a"));
+  SUBCASE("as the provisioner may") {}
+  SUBCASE("without the right to patch pods") {
+    code = 403;
+    CHECK(drain("a", Drained::Mode::drain).find("403") != std::string::npos);
+    asked.pop_back();
+  }
+  CHECK(drain("a", Drained::Mode::kill) == "");
+  REQUIRE(asked.size() == 3);
+  CHECK(Json::parse(asked[2])["preconditions"] == Json{{"uid", "uid-a"}});
+  CHECK(scene.pods.empty());
+  CHECK(drain("gone", Drained::Mode::kill) == "");
+}
+
 TEST_CASE("kubernetes: where a job's image is refused its pod is made without it") {
   const auto pod = pilot_template();
   Scene scene(&pod, true);

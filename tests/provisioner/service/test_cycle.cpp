@@ -22,7 +22,7 @@ constexpr Time k_now{Seconds(1'000'000)};
 class FakeBackend : public Backend {
  public:
   Seen seen;
-  std::vector<std::string> created, removed;
+  std::vector<std::string> created, removed, avoids, drained, events;
   std::map<Group, GroupDemand> wanted;
   std::string refuse;  // creation fails for groups with this many CPUs
   Error refusal = error("403 Forbidden: exceeded quota");
@@ -42,6 +42,12 @@ class FakeBackend : public Backend {
     removed.push_back(name);
     done({});
   }
+  void avoid(const std::vector<std::string>& nodes) override { avoids = nodes; }
+  void drain(const Draining& draining, std::function<void(Result<void>)> done) override {
+    drained.push_back(fmt::format("{} {}", to_string(draining.mode), draining.pod));
+    done({});
+  }
+  void tell(const PodEvent& event, Time) override { events.push_back(event.reason + " " + event.message); }
   const std::string& image() const override { return image_; }
   std::string slot_constraint() const override { return "MyPilots"; }
   std::string slot_pod_attribute() const override { return "PodName"; }
@@ -324,6 +330,40 @@ TEST_CASE("cycle: what the API refuses is not asked for in each cycle, and its w
   CHECK(asked() == 0);
   cycle(1'320);
   CHECK(asked() == 1);
+}
+
+TEST_CASE(
+    "cycle: what is drained gets no pods, and those that it has are told, removed, or killed with an event") {
+  Scene scene;
+  scene.demand.demand.groups[group(1)].idle = 40;
+  for (const auto* name : {"a", "b", "c"})
+    scene.backend.seen.pods.push_back({name, group(1), "img", PodState::unregistered, k_now});
+  auto& pods = scene.backend.seen.pods;
+  pods[1].node = "n1";
+  pods[2].state = PodState::pulling;
+  pods[2].jobless = true;
+  scene.cycle.drain({{Drained::Kind::group, group(1).hash(), Drained::Mode::drain, "new disks", k_now},
+                     {Drained::Kind::node, "n1", Drained::Mode::kill, "fire", k_now}});
+  const auto seen = scene.observe();
+  CHECK(scene.backend.avoids == std::vector<std::string>{"n1"});
+  const auto plan = scene.cycle.decide(seen);
+  CHECK(plan.submissions() == 0);
+  const auto applied = scene.apply(plan);
+  CHECK(scene.backend.removed == std::vector<std::string>{"c"});
+  CHECK(scene.backend.drained == std::vector<std::string>{"drain a", "kill b"});
+  CHECK(applied.drained == 1);
+  CHECK(applied.removed == 2);
+  REQUIRE(scene.backend.events.size() == 2);
+  CHECK(scene.backend.events[0].starts_with("Drained an operator wants its end: new disks: "));
+  CHECK(scene.backend.events[1].starts_with("Killed an operator wants its end: fire: "));
+  const auto text = table(report(seen, plan, &applied)).value();
+  CHECK(text.find("1 to remove, 2 to drain or kill") != std::string::npos);
+  CHECK(text.find("node n1: killed since ") != std::string::npos);
+  // Other settings change nothing of it.
+  Scene other;
+  other.cycle.inherit(scene.cycle);
+  other.demand.demand.groups[group(1)].idle = 40;
+  CHECK(other.cycle.decide(other.observe()).submissions() == 0);
 }
 
 TEST_CASE("cycle: a negotiator without ads is believed after ten minutes") {

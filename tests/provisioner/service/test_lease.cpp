@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "provisioner/service/drain_list.hpp"
 #include "tests/kube/fake_server.hpp"
 
 using namespace glidepod;
@@ -188,4 +189,36 @@ TEST_CASE("lease: giving up ends soon without an API") {
   a.leader->release([&] { released = true; });
   scene.until([&] { return released; });
   CHECK(a.changes == std::vector<bool>{true});
+}
+
+TEST_CASE("lease: what operators have drained is kept by renewals, and each instance is told of a change") {
+  Scene scene;
+  Candidate a(scene.api, "a", seconds(60)), b(scene.api, "b", seconds(60));
+  int told[2] = {0, 0};
+  a.leader->on_drained([&] { ++told[0]; });
+  b.leader->on_drained([&] { ++told[1]; });
+  scene.until([&] { return a.leader->knows() && b.leader->knows(); });
+  auto& first = a.leader->leads() ? a : b;
+  first.leader->remember("{}");
+  scene.until([&] { return scene.api.lease["metadata"]["annotations"].is_object(); });
+  CHECK(told[0] + told[1] == 0);
+  const DrainList list = {{Drained::Kind::node, "n1", Drained::Mode::kill, "new disks", Time(seconds(1000))}};
+  scene.api.lease = with_drained(scene.api.lease, list).value();
+  // As any writer's, so that a renewal that is under way meets another version.
+  scene.api.lease["metadata"]["resourceVersion"] = std::to_string(++scene.api.version);
+  scene.until([&] { return told[0] == 1 && told[1] == 1; });
+  const int writes = scene.api.writes;
+  scene.until([&] { return scene.api.writes > writes + 3; });
+  CHECK(drained_json(drained_in(scene.api.lease).value()) == drained_json(list));
+  CHECK(drained_json(drained_in(first.leader->lease()).value()) == drained_json(list));
+  CHECK(first.leader->leads());
+  CHECK(first.changes == std::vector<bool>{true});
+  // Given back, and taken by the next one.
+  bool released = false;
+  first.leader->release([&] { released = true; });
+  auto& second = &first == &a ? b : a;
+  scene.until([&] { return released && second.leader->leads(); });
+  CHECK(drained_in(scene.api.lease).value().size() == 1);
+  CHECK(told[0] + told[1] == 2);
+  CHECK(drained_in(with_drained(scene.api.lease, {}).value()).value().empty());
 }

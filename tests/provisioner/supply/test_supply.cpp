@@ -266,3 +266,32 @@ TEST_CASE(
     CHECK(scene.group(Seconds(1000)).failures.size() == 1);
   }
 }
+
+TEST_CASE("supply: drained pods are no room, nobody waits for them, and how they end says nothing") {
+  Scene scene;
+  for (const auto* name : {"waits", "free", "works", "breaks"}) scene.add(name, PodState::unregistered);
+  scene.pods[0].state = PodState::unschedulable;
+  scene.pods[0].jobless = true;
+  scene.pods[3].state = PodState::pull_error;
+  scene.slots = {{"free", false}, {"works", true, "alice"}};
+  scene.slots[0].room = scene.slots[1].room = of_job(1, 1000, 1000, 0);
+  for (auto& slot : scene.slots) slot.room_until = scene.now + Seconds(1000);
+  CHECK(scene.look(Seconds(1)).rooms.size() == 2);
+  for (auto& pod : scene.pods) pod.drained = "new disks";
+  const auto seen = scene.look(Seconds(1));
+  CHECK(seen.rooms.empty());
+  const auto& group = seen.groups.at(Group{});
+  CHECK(group.unclaimed() == 0);
+  CHECK(group.unschedulable == 0);
+  CHECK(group.claimed == 1);
+  CHECK(group.unknown == 3);
+  REQUIRE(seen.jobless.size() == 1);
+  CHECK(seen.jobless[0].drained == "new disks");
+  for (auto& pod : scene.pods) pod.state = PodState::failed;
+  scene.slots.clear();
+  const auto after = scene.group();
+  CHECK(after.wasted == 0);
+  CHECK(after.used == 1);
+  CHECK(after.failures.size() == 1);  // the one that had failed before
+  CHECK(after.crashes.empty());
+}

@@ -539,6 +539,25 @@ const std::vector<Case> k_rules = {
        w.history.nodes["bad"] = {.since = k_now, .until = k_now + Seconds(99), .pause = {}, .failed = 3};
      },
      "node-avoided", "note", "the site's admin", "avoids bad"},
+    {"a group that is drained",
+     [](World& w) {
+       w.policy.drained = {
+           {Drained::Kind::group, Group().hash(), Drained::Mode::drain, "new disks", k_now - Seconds(60)}};
+     },
+     "drained", "stops", "the pool's operator", "drained for 60 s: new disks"},
+    {"places that are drained",
+     in_places(
+         k_east,
+         [](World& w) {
+           for (const auto* place : {"east", "west"})
+             w.policy.drained.push_back({Drained::Kind::place, place, Drained::Mode::kill, "power", k_now});
+         }),
+     "drained", "stops", "the pool's operator", "east: drained for 0 s: power"},
+    {"nodes that are drained",
+     [](World& w) {
+       w.policy.drained = {{Drained::Kind::node, "n1", Drained::Mode::drain, "new disks", k_now}};
+     },
+     "node-drained", "note", "the pool's operator", "keeps off drained nodes n1"},
     {"waste",
      [](World& w) {
        w.others_idle = 40;

@@ -1,4 +1,4 @@
-#include "provisioner/service/file_watch.hpp"
+#include "lib/base/file_watch.hpp"
 
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <set>
 
-namespace glidepod::provisioner {
+namespace glidepod {
 
 namespace {
 
@@ -63,4 +63,4 @@ void FileWatch::drain() {
   });
 }
 
-}  // namespace glidepod::provisioner
+}  // namespace glidepod

@@ -8,7 +8,7 @@
 
 #include "lib/base/loop.hpp"
 
-namespace glidepod::provisioner {
+namespace glidepod {
 
 // Tells when something happened in the folders of some files: an editor's or Kubernetes' way of changing a
 // file is to put another in its place, by a link of another name even. Whether the files differ is for others
@@ -36,4 +36,4 @@ class FileWatch {
   Loop::TimerId timer_ = 0;
 };
 
-}  // namespace glidepod::provisioner
+}  // namespace glidepod
