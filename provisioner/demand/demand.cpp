@@ -25,14 +25,14 @@ constexpr int k_most_rounds = 4;             // of requests that depend on the s
 constexpr std::size_t k_most_elements = 16;  // of what a job lists, such as kinds of GPUs
 
 // A slot that a request is evaluated with, and whether that made a difference.
-struct Slot {
+struct PodSlot {
   Ad ad;
   bool used = false;
 };
 
 // The slot of a pod of this group, as a negotiator finds it before its first job.
-Slot slot_of(const Group& group) {
-  Slot slot;
+PodSlot slot_of(const Group& group) {
+  PodSlot slot;
   const std::pair<std::string_view, std::int64_t> sizes[] = {
       {"Cpus", group.cpus}, {"Memory", group.memory_mb}, {"Disk", group.disk_kb}, {"GPUs", group.gpus}};
   for (const auto& [name, size] : sizes)
@@ -42,7 +42,7 @@ Slot slot_of(const Group& group) {
 }
 
 // A request as a whole number, rounded up; none where it is not set. Nothing sensible is above 10^12.
-Result<std::optional<std::int64_t>> request(const Ad& ad, std::string_view name, Slot& slot) {
+Result<std::optional<std::int64_t>> request(const Ad& ad, std::string_view name, PodSlot& slot) {
   const auto value = ad.evaluate(name, slot.ad, slot.used);
   if (value.is(Value::Type::undefined)) return std::optional<std::int64_t>();
   double number = 0;
@@ -139,7 +139,7 @@ Result<Group> CondorDemand::group_in(const Ad& ad) const {
 }
 
 namespace {
-Result<Group> group_in_slot(const Ad& ad, const PolicySettings& policy, Slot& slot) {
+Result<Group> group_in_slot(const Ad& ad, const PolicySettings& policy, PodSlot& slot) {
   Group group;
   const auto cpus = TRY(request(ad, "RequestCpus", slot));
   const auto memory = TRY(request(ad, "RequestMemory", slot));
