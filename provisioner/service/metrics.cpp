@@ -198,6 +198,9 @@ std::string Metrics::text() const {
   const auto memory = container_memory().value_or(ContainerMemory{});
   single(text, "memory_bytes", "gauge", "Memory of this container, HTCondor's tools included; 0: not known",
          memory.used);
+  single(text, "token_end_timestamp_seconds", "gauge",
+         "When the first of the pool's tokens expires; 0: none does",
+         token_ends.value_or(Time()).time_since_epoch().count());
   single(text, "memory_limit_bytes", "gauge", "What it may have; 0: no limit, or not known", memory.limit);
   text += cycle_;
   head(text, "cycles_total", "counter", "Cycles by result");

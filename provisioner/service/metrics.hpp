@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -15,6 +16,7 @@ class Metrics {
  public:
   ApiCounts api;
   PilotMetrics pilots;
+  std::optional<Time> token_ends;  // the first of the pool's tokens; none: all of them last
 
   void leads(bool leads) {
     if (leads && !leads_) ++took_lead_;

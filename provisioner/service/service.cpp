@@ -3,6 +3,9 @@
 #include <malloc.h>
 #include <signal.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "lib/base/file.hpp"
 #include "lib/base/file_watch.hpp"
 #include "lib/base/json.hpp"
@@ -185,9 +188,11 @@ class Service {
   void observed(Observation seen) {
     if (stopping_) return;
     if (!leads_) return idle();
-    if (!options_.tokens.empty())
-      for (auto& expired : expired_tokens(options_.token_copies, looked_))
-        seen.supply.problems.push_back(std::move(expired));
+    if (!options_.tokens.empty()) {
+      auto ends = ends_of_tokens(options_.token_copies, looked_);
+      std::ranges::move(ends.problems, std::back_inserter(seen.supply.problems));
+      metrics_.token_ends = ends.first;
+    }
     const auto turn = std::make_shared<Turn>();
     turn->seen = std::move(seen);
     metrics_.begin_cycle();

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t k_longest_token = 64 * 1024;  // of a token's file
+constexpr std::size_t k_longest_token = 65536;  // of a token's file
 
 // Plain files, and links to them as Kubernetes has them; no folders, and nothing that begins with a dot.
 Result<std::set<std::string>> files_of(const std::string& folder) {
@@ -59,17 +59,24 @@ std::optional<std::chrono::sys_seconds> end_of_token(std::string_view token) {
 
 }  // namespace
 
-std::vector<std::string> expired_tokens(const std::string& folder, std::chrono::sys_seconds now) {
-  std::vector<std::string> result;
+TokenEnds ends_of_tokens(const std::string& folder, std::chrono::sys_seconds now) {
+  TokenEnds result;
   const auto files = files_of(folder);
   if (!files) return result;
   for (const auto& name : files.value()) {
-    const auto content = read_file(folder + "/" + name, k_longest_token);
+    const auto content = read_file(fmt::format("{}/{}", folder, name), k_longest_token);
     if (!content) continue;
-    for (const auto& line : split(content.value(), '\n'))
-      if (const auto end = end_of_token(line); end && *end <= now)
-        result.push_back(
+    for (const auto& line : split(content.value(), '\n')) {
+      const auto end = end_of_token(line);
+      if (!end) continue;
+      result.first = std::min(*end, result.first.value_or(*end));
+      if (*end <= now)
+        result.problems.push_back(
             fmt::format("the token {} has expired at {}: its Secret needs another", name, time_text(*end)));
+      else if (*end <= now + k_token_notice)
+        result.problems.push_back(fmt::format("the token {} expires at {}: its Secret needs another before",
+                                              name, time_text(*end)));
+    }
   }
   return result;
 }
@@ -79,8 +86,8 @@ Result<void> copy_tokens(const std::string& from, const std::string& to) {
   if (::mkdir(to.c_str(), 0700) != 0 && errno != EEXIST) return Error::system("mkdir {}", to);
   Result<void> result;
   for (const auto& name : wanted) {
-    const std::string path = to + "/" + name;
-    const auto content = read_file(from + "/" + name, k_longest_token);
+    const auto path = fmt::format("{}/{}", to, name);
+    const auto content = read_file(fmt::format("{}/{}", from, name), k_longest_token);
     if (!content) {
       result = content.error();
       continue;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,14 @@ namespace glidepod::provisioner {
 // copied all the same.
 Result<void> copy_tokens(const std::string& from, const std::string& to);
 
-// A sentence for each token of a folder whose time is over (RFC 7519: exp). HTCondor's tools only say that
-// they could not authenticate.
-std::vector<std::string> expired_tokens(const std::string& folder, std::chrono::sys_seconds now);
+// When the tokens of a folder end (RFC 7519: exp).
+struct TokenEnds {
+  // A sentence for each whose time is over, or will be within k_token_notice. HTCondor's tools only say then
+  // that they could not authenticate.
+  std::vector<std::string> problems;
+  std::optional<std::chrono::sys_seconds> first;  // none: all of them last
+};
+inline constexpr std::chrono::days k_token_notice{7};
+TokenEnds ends_of_tokens(const std::string& folder, std::chrono::sys_seconds now);
 
 }  // namespace glidepod::provisioner

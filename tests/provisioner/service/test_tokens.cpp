@@ -69,7 +69,7 @@ TEST_CASE("tokens: as Kubernetes mounts them, by way of links, and gone with the
   CHECK(fs::is_empty(f.to));
 }
 
-TEST_CASE("tokens: one whose time is over is told, and nothing else") {
+TEST_CASE("tokens: one that ends is told a week before, and nothing else") {
   using std::chrono::seconds;
   using std::chrono::sys_seconds;
   Folders f;
@@ -80,11 +80,20 @@ TEST_CASE("tokens: one whose time is over is told, and nothing else") {
   f.put("odd", "a.b.c\na.!!.c\n....\nx");
   f.put("lasting", "eyJhbGciOiJIUzI1NiJ9.eyJpc3MiOiJnbGlkZXBvZCJ9.c2ln");
   const sys_seconds end{seconds(1795529518)};
-  CHECK(expired_tokens(f.from, end - seconds(1)).empty());
-  const auto told = expired_tokens(f.from, end);
-  REQUIRE(told.size() == 1);
-  CHECK(told[0] == "the token provisioner has expired at 2026-11-24T14:11:58Z: its Secret needs another");
-  CHECK(expired_tokens(f.from + "/none", end).empty());
+  auto ends = ends_of_tokens(f.from, end - k_token_notice - seconds(1));
+  CHECK(ends.problems.empty());
+  CHECK(ends.first == end);
+  ends = ends_of_tokens(f.from, end - k_token_notice);
+  REQUIRE(ends.problems.size() == 1);
+  CHECK(ends.problems[0] ==
+        "the token provisioner expires at 2026-11-24T14:11:58Z: its Secret needs another before");
+  ends = ends_of_tokens(f.from, end);
+  REQUIRE(ends.problems.size() == 1);
+  CHECK(ends.problems[0] ==
+        "the token provisioner has expired at 2026-11-24T14:11:58Z: its Secret needs another");
+  fs::remove(f.from + "/provisioner");
+  CHECK_FALSE(ends_of_tokens(f.from, end).first);
+  CHECK(ends_of_tokens(f.from + "/none", end).problems.empty());
 }
 
 TEST_CASE("tokens: one that is too long is an error, and the others are there all the same") {
