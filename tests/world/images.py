@@ -24,6 +24,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import urllib.error
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "e2e" / "hostile"))
@@ -159,4 +160,7 @@ def put(registry, folder, programs):
 
 if __name__ == "__main__":
     for wanted in sys.argv[3:]:
-        print(wanted, put(sys.argv[1], HERE / "images" / wanted, sys.argv[2]), flush=True)
+        try:
+            print(wanted, put(sys.argv[1], HERE / "images" / wanted, sys.argv[2]), flush=True)
+        except urllib.error.HTTPError as problem:
+            sys.exit(f"images.py: {wanted}: {problem}: {problem.read().decode(errors='replace')[:300]}")
