@@ -57,8 +57,9 @@ void Pool::ask_collector(const std::vector<std::string>& argv, std::size_t asked
 }
 
 void Pool::schedds(Answer answer) {
-  ask_collector({"condor_status", "-schedd", "-json", "-attributes", "Name,AuthenticatedIdentity"},
-                std::move(answer));
+  ask_collector(
+      {"condor_status", "-schedd", "-json", "-attributes", "Name,AuthenticatedIdentity,TotalIdleJobs"},
+      std::move(answer));
 }
 
 void Pool::slots(const std::string& constraint, const std::vector<std::string>& attributes, Answer answer) {

@@ -250,7 +250,8 @@ struct CondorDemand::Groups {
 struct CondorDemand::Fetch {
   Demand demand;
   std::map<Group, ImageTally> images;
-  std::vector<std::string> schedds;  // still to ask
+  std::vector<std::string> schedds;                // still to ask
+  std::map<std::string, std::int64_t> idle_there;  // by their ads
   std::int64_t under_way = 0;
   std::string last_failure;
   std::function<void(Demand)> done;
@@ -285,6 +286,8 @@ void CondorDemand::fetch(std::function<void(Demand)> done) {
                                                       k_longest_name, one_line(name.substr(0, 40))));
                    if (!trusted.hold(name, identity)) return;
                    fetch->schedds.push_back(name);
+                   if (const auto idle = ad.evaluate("TotalIdleJobs"); idle.is(Value::Type::integer))
+                     fetch->idle_there[name] = idle.integer;
                    seen_[name] = {identity, clock_()};
                  },
                  [fetch](const std::string& why) { fetch->bad_ad("collector", why); },
@@ -441,6 +444,9 @@ void CondorDemand::end_schedd(const std::shared_ptr<Fetch>& fetch, const std::st
   } else {
     ++fetch->demand.schedds_failed;
     fetch->last_failure = end.error().in(schedd).message();
+    // Of any kind and owner, so that no pods can be made by it; but nobody takes the queue for an empty one.
+    if (const auto idle = fetch->idle_there.find(schedd); idle != fetch->idle_there.end() && idle->second > 0)
+      fetch->last_failure += fmt::format("; its ad in the collector counts {} idle jobs", idle->second);
     fetch->demand.problems.push_back(fetch->last_failure);
     fetch->demand.silent[schedd] = fetch->last_failure;
   }

@@ -31,7 +31,7 @@ TEST_CASE("pool: the command lines") {
   there.slots("true", {"Name", "State"}, log.answer());
   using Argv = std::vector<std::string>;
   CHECK(runner.commands[0] ==
-        Argv{"condor_status", "-schedd", "-json", "-attributes", "Name,AuthenticatedIdentity"});
+        Argv{"condor_status", "-schedd", "-json", "-attributes", "Name,AuthenticatedIdentity,TotalIdleJobs"});
   CHECK(runner.commands[1] == Argv{"condor_q", "-pool", "cm:9618", "-name", "ap1@", "-allusers", "-group-by",
                                    "-constraint", "JobStatus == 1", "-json", "-attributes",
                                    "JobStatus,RequestCpus"});

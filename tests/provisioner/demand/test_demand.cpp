@@ -31,6 +31,7 @@ struct Scene {
   FakeRunner runner;
   std::map<std::string, FakeRunner::Reply> schedds;
   std::vector<std::string> identities;
+  std::map<std::string, std::int64_t> idle_by_ad;
   HtcondorSettings settings;
   PolicySettings policy;
 
@@ -39,8 +40,9 @@ struct Scene {
       if (command.argv[0] == "condor_q") return schedds.at(command.argv[2]);
       std::string list = "[\n";
       for (const auto& [schedd, reply] : schedds)
-        list += fmt::format("{{\n \"Name\": \"{}\", \"AuthenticatedIdentity\": \"condor@family\"\n}}\n,\n",
-                            schedd);
+        list += fmt::format(
+            "{{\n \"Name\": \"{}\", \"AuthenticatedIdentity\": \"condor@family\"{}\n}}\n,\n", schedd,
+            idle_by_ad.contains(schedd) ? fmt::format(", \"TotalIdleJobs\": {}", idle_by_ad.at(schedd)) : "");
       return {list + "]\n", {}};
     };
   }
@@ -454,6 +456,21 @@ TEST_CASE("demand: a schedd that has vanished from the collector has not said th
   demand = fetch();
   CHECK_FALSE(demand.blind);
   CHECK(demand.schedds_asked == 0);
+}
+
+TEST_CASE("demand: of a queue that cannot be listed it is told how many jobs its ad counts") {
+  Scene scene;
+  scene.schedds["a"] = {"", error("timed out")};
+  scene.schedds["b"] = {ad(3, "alice"), {}};
+  scene.schedds["c"] = {"", error("timed out")};
+  scene.idle_by_ad = {{"a", 120'000}, {"b", 5}, {"c", 0}};
+  const auto demand = scene.fetch();
+  CHECK(demand.schedds_failed == 2);
+  CHECK(demand.silent.at("a").ends_with("timed out; its ad in the collector counts 120000 idle jobs"));
+  CHECK(demand.silent.at("c").ends_with("timed out"));
+  std::int64_t idle = 0;
+  for (const auto& [group, part] : demand.groups) idle += part.idle;
+  CHECK(idle == 3);
 }
 
 TEST_CASE("demand: silence of condor_q for as long as it waits is no empty queue") {
