@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -173,6 +174,8 @@ struct Container {
   std::optional<Time> calm_at;
   std::optional<kube::ContainerStatus> status;  // the last one told; old while the pod is not watched
   std::optional<Time> learning_until;           // until then its imageID is awaited
+  // The names without a digest that it has run. The kubelet may wait before it starts one of them again.
+  std::set<std::string> ran;
   // The container before this one, if it was told to end before the status had told of it.
   struct Earlier {
     std::string instance, image, admitted;

@@ -73,13 +73,26 @@ void Core::next_step(Container& container, Switching& step, Time now) {
   container.last_used = now;
   note("event=switch container={} image={} job={} proof={}", container.name, word(step.reference),
        word(step.waiting ? step.waiting->request.job : ""), name_of(step.proof));
+  if (container.ran.contains(step.reference))
+    note(
+        "event=name_again container={} image={} reason=\"no digest of this image is known, so its name comes "
+        "again: the kubelet may wait up to 300 seconds before it starts it\"",
+        container.name, word(step.reference));
   act(Patch{step.attempt, container.name, step.reference, last_nonce_ != nonces, step.deadline});
 }
+
+namespace {
+bool is_plain(const std::string& reference) {
+  const auto image = kube::ImageReference::parse(reference);
+  return image && image->digest.empty();
+}
+}  // namespace
 
 // The container runs what this step asked for.
 void Core::step_done(Container& container, EventKind event, Time now) {
   auto& step = std::get<Switching>(container.state);
   container.be_fresh();
+  if (step.leg != Leg::check && is_plain(step.reference)) container.ran.insert(step.reference);
   container.image = container.told_image;
   proven_ |= step.attempt != 0;
   if (step.attempt != 0) node_worked_ = now;
@@ -310,8 +323,10 @@ void Core::judge(Container& container, EventKind event, Time now) {
     // The trouble may be that of an earlier image. The kubelet names the image when it says that it waits
     // before its next try. Until then nothing is blamed on this image.
   }
+  // A name that comes again: the kubelet makes its pause, which is nobody's fault.
+  const bool comes_again = tags_dropped_ || container.ran.contains(step.reference);
   const bool same_name =
-      tags_dropped_ && step.trouble.back_off && kube::waiting_of(status.reason) == kube::Waiting::back_off;
+      comes_again && step.trouble.back_off && kube::waiting_of(status.reason) == kube::Waiting::back_off;
   if (step.trouble.kind == Trouble::Kind::busy || same_name) return step.pull_deadline.reset();
   if (!step.trouble_since || (another_kind && trouble.kind == Trouble::Kind::user)) step.trouble_since = now;
   const bool unnamed = step.trouble.kind == Trouble::Kind::user && step.leg == Leg::target;

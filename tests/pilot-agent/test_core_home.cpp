@@ -280,3 +280,57 @@ TEST_CASE("home: where imageIDs name no repository, too, and then it is home at 
   h.ask(k_image_a, wire::Verb::exec, "bob");
   CHECK(h.last<Patch>().image == k_home);
 }
+
+namespace {
+// One more switch to an image that was loaded into the node under this name: no status tells its digest.
+void switch_to_loaded(Bare& h, const std::string& image, const std::string& content) {
+  h.ask(image, wire::Verb::exec, "bob");
+  CHECK(h.last<Patch>().image == image);
+  h.patched();
+  h.goodbye();
+  h.hello();
+  h.runs(0, image, content);
+  h.end_job();
+}
+const std::string k_again = "event=name_again container=payload-0 image=docker.io/library/a:1";
+}  // namespace
+
+TEST_CASE("home: a name that comes again, as no digest is known, waits for the kubelet and fails nothing") {
+  Bare h;
+  switch_to_loaded(h, k_image_a, k_digest_a);
+  switch_to_loaded(h, k_image_b, k_digest_b);
+  CHECK_FALSE(h.noted("event=name_again"));
+  h.ask(k_image_a);
+  CHECK(h.noted(k_again));
+  h.patched();
+  h.goodbye();
+  SUBCASE("for as long as its pause lasts") {
+    h.waits(0, "CrashLoopBackOff", "back-off 5m0s restarting failed container");
+    h.pass(400s);
+    CHECK(h.count<Fail>() == 0);
+    h.hello();
+    CHECK(h.count<Launch>() == 3);
+  }
+  SUBCASE("but not for what cannot be pulled, as the node has collected it and no registry has it") {
+    h.waits(0, "ImagePullBackOff", "Back-off pulling image");
+    h.pass(200s);
+    CHECK(h.count<Fail>() == 1);
+  }
+  SUBCASE("nor for what the node must not pull") {
+    h.waits(0, "ErrImageNeverPull",
+            "Container image \"docker.io/library/a:1\" is not present with pull policy of Never");
+    CHECK(h.last<Fail>().fault == wire::Fault::user);
+  }
+  CHECK(h.core.snapshot().failures == 0);
+}
+
+TEST_CASE("home: a name that has yet to run is waited for no longer than anything that does not start") {
+  Bare h;
+  h.ask(k_image_a);
+  h.patched();
+  h.goodbye();
+  h.waits(0, "CrashLoopBackOff", "back-off 10s restarting failed container");
+  h.pass(200s);
+  CHECK(h.count<Fail>() == 1);
+  CHECK_FALSE(h.noted("event=name_again"));
+}
