@@ -134,10 +134,11 @@ do_step() {  # STEP
     done
 }
 insecure() { echo "${env_registry%:*}\\&colon;${env_registry##*:}"; }  # as envs_dict has it, for sed
-# The page's file, with the names of this cluster, in the tempo of a test.
+labels_to_count() { sed -n 's/^labels_dict=//p' docs/operate.md; }
+# The page's file, with the names of this cluster and the labels of docs/operate.md, in the tempo of a test.
 write_site() {  # NUMBER
     mkdir -p "$machine/my-site"
-    mine <"$steps/site-$1" | sed "s|^    site.conf=|&\n    [DEFAULT]\n    sleep_time=4\n    [k8s]\n    envs_dict=GLIDEPOD_INSECURE_REGISTRIES:$(insecure),STARTD_NOCLAIM_SHUTDOWN:60|" \
+    mine <"$steps/site-$1" | sed "s|^    site.conf=|&\n    [DEFAULT]\n    sleep_time=4\n    [k8s]\n    envs_dict=GLIDEPOD_INSECURE_REGISTRIES:$(insecure),STARTD_NOCLAIM_SHUTDOWN:60\n    labels_dict=$(labels_to_count)|" \
         >"$machine/my-site/kustomization.yaml"
 }
 send_tokens() {
