@@ -1,0 +1,240 @@
+#include "store/layer.hpp"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <sys/stat.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "lib/base/json.hpp"
+#include "store/digest.hpp"
+#include "store/sif.hpp"
+#include "store/squashfs.hpp"
+
+namespace glidepod::store {
+namespace {
+
+constexpr int k_compression_level = 1;  // the time of a conversion counts, not a tenth of its size
+constexpr std::string_view k_runscript = ".singularity.d/runscript";
+constexpr std::string_view k_removes = ".wh.";  // in a layer, a name that removes another one
+// What a file system of the node would take for orders.
+constexpr std::array<std::string_view, 3> k_orders = {"user.overlay.", "user.fuseoverlayfs.",
+                                                      "user.containers."};
+
+// Compresses what it gets, and hands it on.
+class Compressor {
+ public:
+  explicit Compressor(const Sink& sink)
+      : sink_(sink), context_(ZSTD_createCCtx()), out_(ZSTD_CStreamOutSize()) {
+    if (context_) ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, k_compression_level);
+  }
+  Result<void> add(std::string_view bytes) { return run(bytes, ZSTD_e_continue); }
+  Result<void> end() { return run({}, ZSTD_e_end); }
+
+ private:
+  struct Release {
+    void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+  };
+  Result<void> run(std::string_view bytes, ZSTD_EndDirective how) {
+    if (!context_) return error("no memory to compress");
+    ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
+    for (;;) {
+      ZSTD_outBuffer out{out_.data(), out_.size(), 0};
+      const auto left = ZSTD_compressStream2(context_.get(), &out, &in, how);
+      if (ZSTD_isError(left)) return error("compress: {}", ZSTD_getErrorName(left));
+      if (out.pos > 0) TRY(sink_(std::string_view(out_.data(), out.pos)));
+      if (how == ZSTD_e_end ? left == 0 : in.pos == in.size) return {};
+    }
+  }
+
+  const Sink& sink_;
+  std::unique_ptr<ZSTD_CCtx, Release> context_;
+  std::vector<char> out_;
+};
+
+struct ReleaseArchive {
+  void operator()(archive* object) const { archive_write_free(object); }
+};
+struct ReleaseEntry {
+  void operator()(archive_entry* object) const { archive_entry_free(object); }
+};
+
+class Tar : public Visitor {
+ public:
+  explicit Tar(const Sink& sink) : compressor_(sink), archive_(archive_write_new()) {}
+
+  Result<void> begin() {
+    if (!archive_) return error("no memory for a tar");
+    archive* tar = archive_.get();
+    archive_write_set_format_pax_restricted(tar);
+    // Names are bytes; in which encoding, nobody knows.
+    archive_write_set_format_option(tar, "pax", "hdrcharset", "BINARY");
+    archive_write_set_format_option(tar, "pax", "xattrheader", "SCHILY");
+    archive_write_set_bytes_per_block(tar, 0);
+    const auto written = [](archive*, void* self, const void* bytes, std::size_t size) {
+      return static_cast<Tar*>(self)->take({static_cast<const char*>(bytes), size});
+    };
+    return check(archive_write_open(tar, this, nullptr, written, nullptr));
+  }
+
+  Result<void> entry(const Entry& from) override {
+    if (from.kind == Entry::Kind::device || from.kind == Entry::Kind::socket ||
+        from.path.substr(from.path.rfind('/') + 1).starts_with(k_removes)) {
+      ++layer_.left_out;
+      skipping_ = true;
+      return {};
+    }
+    if (!from.same_as.empty() && left_out_first(from.same_as)) return ++layer_.left_out, Result<void>();
+    skipping_ = false;
+    const std::unique_ptr<archive_entry, ReleaseEntry> to(archive_entry_new());
+    archive_entry_copy_pathname(to.get(), from.path.c_str());
+    archive_entry_set_perm(to.get(), from.mode);
+    archive_entry_set_uid(to.get(), from.user);
+    archive_entry_set_gid(to.get(), from.group);
+    archive_entry_set_mtime(to.get(), from.time, 0);
+    archive_entry_set_size(to.get(), 0);
+    if (!from.same_as.empty()) {
+      archive_entry_set_filetype(to.get(), AE_IFREG);
+      archive_entry_copy_hardlink(to.get(), from.same_as.c_str());
+    } else {
+      describe(from, to.get());
+    }
+    ++layer_.entries;
+    if (from.path == k_runscript && from.kind != Entry::Kind::folder) layer_.runscript = true;
+    return check(archive_write_header(archive_.get(), to.get()));
+  }
+
+  Result<void> content(std::string_view bytes) override {
+    if (skipping_) return {};
+    layer_.content += bytes.size();
+    const auto written = archive_write_data(archive_.get(), bytes.data(), bytes.size());
+    if (written == static_cast<la_ssize_t>(bytes.size())) return {};
+    return written < 0 ? failure() : error("a file's content does not fit into the layer");
+  }
+
+  Result<Layer> end() {
+    TRY(check(archive_write_close(archive_.get())));
+    TRY(compressor_.end());
+    layer_.diff_id = digest_.text();
+    return std::move(layer_);
+  }
+
+ private:
+  // A file whose first name is left out keeps no other: its content is nowhere.
+  static bool left_out_first(std::string_view path) {
+    return path.substr(path.rfind('/') + 1).starts_with(k_removes);
+  }
+
+  void describe(const Entry& from, archive_entry* to) {
+    switch (from.kind) {
+      case Entry::Kind::folder:
+        archive_entry_set_filetype(to, AE_IFDIR);
+        break;
+      case Entry::Kind::file:
+        archive_entry_set_filetype(to, AE_IFREG);
+        archive_entry_set_size(to, static_cast<la_int64_t>(from.size));
+        break;
+      case Entry::Kind::link:
+        archive_entry_set_filetype(to, AE_IFLNK);
+        archive_entry_copy_symlink(to, from.target.c_str());
+        break;
+      case Entry::Kind::fifo:
+        archive_entry_set_filetype(to, AE_IFIFO);
+        break;
+      case Entry::Kind::device:
+      case Entry::Kind::socket:
+        break;  // left out before
+    }
+    for (const auto& [name, value] : from.attributes)
+      if (is_kept(name)) archive_entry_xattr_add_entry(to, name.c_str(), value.data(), value.size());
+  }
+
+  static bool is_kept(std::string_view attribute) {
+    return attribute.starts_with("user.") && std::ranges::none_of(k_orders, [&](std::string_view prefix) {
+             return attribute.starts_with(prefix);
+           });
+  }
+
+  la_ssize_t take(std::string_view bytes) {
+    digest_.add(bytes);
+    const auto written = compressor_.add(bytes);
+    if (written) return static_cast<la_ssize_t>(bytes.size());
+    failed_ = written.error();
+    archive_set_error(archive_.get(), EIO, "the layer cannot be written");
+    return -1;
+  }
+  Result<void> check(int code) const {
+    return code < ARCHIVE_WARN ? Result<void>(failure()) : Result<void>();
+  }
+  Error failure() const {
+    if (failed_) return *failed_;
+    const char* words = archive_error_string(archive_.get());
+    return error("write the layer: {}", words != nullptr ? words : "it failed");
+  }
+
+  Digest digest_;
+  Compressor compressor_;
+  std::unique_ptr<archive, ReleaseArchive> archive_;
+  std::optional<Error> failed_;
+  Layer layer_;
+  bool skipping_ = false;
+};
+
+}  // namespace
+
+std::string Layer::to_line() const {
+  return json_text({{"diff_id", diff_id},
+                    {"architecture", architecture},
+                    {"runscript", runscript},
+                    {"entries", entries},
+                    {"left_out", left_out},
+                    {"content", content}});
+}
+
+Result<Layer> Layer::from_line(std::string_view line) {
+  const auto json = json_from(line);
+  const auto number = [&json](const char* key) {
+    const auto& value = member(json, key);
+    return value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
+  };
+  Layer layer{text_of(json, "diff_id"),
+              text_of(json, "architecture"),
+              member(json, "runscript") == nlohmann::json(true),
+              number("entries"),
+              number("left_out"),
+              number("content")};
+  const auto odd = [](char c) { return !((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')); };
+  if (!is_digest(layer.diff_id) || std::ranges::any_of(layer.architecture, odd))
+    return error("what was said of the layer cannot be understood");
+  return layer;
+}
+
+Result<Layer> write_layer(const Fd& file, const Limits& limits, const Sink& sink) {
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return Error::system("stat the image file");
+  if (!S_ISREG(info.st_mode)) return error("the image is no plain file").with(BadImage{});
+  const auto root = find_root(file, static_cast<std::uint64_t>(info.st_size));
+  if (!root) return root.error().with(BadImage{});
+  // Errors of the sink are ours; what else goes wrong while reading is the image's fault.
+  bool written = true;
+  const Sink watched = [&](std::string_view bytes) {
+    auto taken = sink(bytes);
+    written = written && taken.ok();
+    return taken;
+  };
+  Tar tar(watched);
+  TRY(tar.begin());
+  if (const auto read = read_squashfs(file, *root, limits, tar); !read)
+    return written ? read.error().with(BadImage{}) : read.error();
+  Layer layer = TRY(tar.end());
+  layer.architecture = root->architecture;
+  return layer;
+}
+
+}  // namespace glidepod::store

@@ -1,0 +1,104 @@
+// image-store: README.md beside this file.
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <new>
+#include <nlohmann/json.hpp>
+
+#include "lib/base/file.hpp"
+#include "lib/base/json.hpp"
+#include "lib/base/log.hpp"
+#include "store/confine.hpp"
+#include "store/layout.hpp"
+#include "store/make.hpp"
+
+using namespace glidepod;
+using namespace glidepod::store;
+
+namespace {
+
+constexpr int k_failed = 1;
+constexpr int k_usage = 2;
+constexpr int k_bad_image = 3;
+
+int end_as(const Error& why) {
+  return why.fact<BadImage>() != nullptr ? k_bad_image : k_failed;
+}
+
+Result<Layer> read_image() {
+  const Limits limits;
+  const Fd file(STDIN_FILENO), out(STDOUT_FILENO);
+  TRY(confine(limits));
+  try {
+    return write_layer(file, limits, [&out](std::string_view bytes) { return write_all(out, bytes); });
+  } catch (const std::bad_alloc&) {  // there is a limit, and who reaches it is hostile
+    return error("to read the image takes more than {} MiB of memory", limits.memory >> 20).with(BadImage{});
+  }
+}
+
+int layer() {
+  const auto result = read_image();
+  const Fd report(STDERR_FILENO);
+  const std::string line = result ? result->to_line()
+                                  : json_text({{"error", result.error().message()},
+                                               {"image", result.error().fact<BadImage>() != nullptr}});
+  if (!write_all(report, line + "\n")) return k_failed;
+  return result ? 0 : end_as(result.error());
+}
+
+Result<Made> convert_file(const std::string& file, const std::string& folder, const std::string& name) {
+  const Fd image = TRY(open_file(file, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+  Layout layout(folder, name);
+  TRY(layout.prepare());
+  Made made = TRY(make_image(image, layout, {}));
+  TRY(layout.finish(made.manifest));
+  return made;
+}
+
+int convert(const std::string& file, const std::string& folder, const std::string& name) {
+  const auto made = convert_file(file, folder, name);
+  if (!made) {
+    ::fprintf(stderr, "image-store: %s: %s\n", file.c_str(), made.error().message().c_str());
+    return end_as(made.error());
+  }
+  ::printf("%s\n", made->manifest.digest.c_str());
+  if (made->layer.left_out > 0)
+    ::fprintf(stderr, "image-store: %s: left out %s devices, sockets or names that remove others\n",
+              file.c_str(), std::to_string(made->layer.left_out).c_str());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  ::signal(SIGPIPE, SIG_IGN);
+  CLI::App app("Makes OCI images of image files: of a SIF, as Apptainer builds it, or of a squashfs.",
+               "image-store");
+  app.set_version_flag("--version", "image-store " GLIDEPOD_VERSION);
+  app.require_subcommand(1);
+  app.footer("Exit: 0 done; 1 it failed here; 2 the command line is wrong; 3 the image is at fault.");
+  std::string file, folder, name;
+  auto* convert_command = app.add_subcommand(
+      "convert", "Writes an image file as an OCI image layout, and prints the digest of its manifest");
+  convert_command->add_option("FILE", file, "the image file; it must not change meanwhile")->required();
+  convert_command->add_option("FOLDER", folder, "the layout's folder; made if it is missing")->required();
+  convert_command->add_option("--name", name, "the image's name in the layout");
+  auto* layer_command = app.add_subcommand(
+      "layer",
+      "Reads an image file as standard input, writes its layer (tar, zstd) to standard output and one line "
+      "about it to standard error; gives up all rights before it reads");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& wrong) {
+    return app.exit(wrong) == 0 ? 0 : k_usage;
+  }
+  if (layer_command->parsed()) return layer();
+  return convert(file, folder, name);
+} catch (const std::exception& problem) {
+  ::fprintf(stderr, "image-store: %s\n", problem.what());
+  return k_failed;
+}
