@@ -90,15 +90,46 @@ Result<Address> parse_address(std::string_view line) {
   return Address{std::string(host), static_cast<std::uint16_t>(port)};
 }
 
-bool is_proof_folder(std::string_view path) {
-  constexpr std::string_view k_begin = "/tmp/FS_";
-  constexpr std::size_t k_longest_name = 64;
-  if (!path.starts_with(k_begin)) return false;
-  path.remove_prefix(k_begin.size());
+namespace {
+bool is_word(std::string_view text) {
+  constexpr std::size_t k_longest_word = 64;
   const auto letter = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   };
-  return !path.empty() && path.size() <= k_longest_name && std::ranges::all_of(path, letter);
+  return !text.empty() && text.size() <= k_longest_word && std::ranges::all_of(text, letter);
+}
+bool is_host(std::string_view text) {
+  in6_addr address{};
+  const std::string host(text);
+  return ::inet_pton(AF_INET, host.c_str(), &address) == 1 ||
+         ::inet_pton(AF_INET6, host.c_str(), &address) == 1;
+}
+bool is_port(std::string_view text) {
+  const auto port = parse_integer(text);
+  return is_word(text) && port && *port > 0 && *port <= 65535;
+}
+}  // namespace
+
+Result<ProofFolder> proof_folder(std::string_view named, const Address& starter) {
+  constexpr std::string_view k_begin = "/tmp/FS_";
+  const auto refused = [&] {
+    return error("the starter wants the folder '{}' made, which FS never names", one_line(named, 100));
+  };
+  if (!named.starts_with(k_begin) || named.find('\0') != std::string_view::npos) return refused();
+  const std::string path(named);
+  const auto parts = split(named.substr(k_begin.size()), '_');
+  if (parts.size() == 1 && is_word(parts[0])) return ProofFolder{path, {}};
+  if (parts.size() < 3 || parts.size() > 4 || !is_host(parts[0]) || !is_port(parts[1]) || !is_word(parts[2]))
+    return refused();
+  const bool v6 = starter.host.find(':') != std::string::npos;
+  if (parts.size() == 4 && parts[3].empty()) {
+    const std::string added =
+        fmt::format("{0}{1}{2}:{3}", v6 ? "[" : "", starter.host, v6 ? "]" : "", starter.port);
+    return ProofFolder{path + added, added};
+  }
+  if (parts.size() == 3 && parts[0] == starter.host && parts[1] == std::to_string(starter.port))
+    return ProofFolder{path, {}};
+  return refused();
 }
 
 Result<Connection> Connection::open(const Address& address, int seconds) {

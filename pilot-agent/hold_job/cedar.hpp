@@ -47,8 +47,16 @@ struct Address {
 };
 Result<Address> parse_address(std::string_view line);
 
-// Whether the method FS can name this path for a folder that is to be made: /tmp/FS_ and letters or digits.
-bool is_proof_folder(std::string_view path);
+// The folder by which the method FS has its client prove who it is.
+struct ProofFolder {
+  std::string path;
+  std::string added;  // to the name that the starter gave, which wants to be told; mostly empty
+};
+// Which folder is to be made for a starter at this address that names this path. It is an error where the
+// method FS cannot name it: /tmp/FS_ and letters or digits, or, from HTCondor 25.14 on, the starter's address
+// and port before these. There a '_' at the end asks for our view of that address to be added, so that
+// nobody can pass on what another daemon asks for.
+Result<ProofFolder> proof_folder(std::string_view named, const Address& starter);
 
 // A connection that blocks, at most so long at each step.
 class Connection {

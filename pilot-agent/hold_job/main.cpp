@@ -52,25 +52,28 @@ cedar::Message opening(std::string_view version) {
 // HTCondor's method FS: the starter names a folder in /tmp, we make it, and it looks who owns it. This is
 // root, and whoever took the port of a starter that has ended may name anything: nothing but such a folder is
 // made, and that only where nothing has the name yet.
-Result<void> authenticate(cedar::Connection& connection) {
+Result<void> authenticate(cedar::Connection& connection, const cedar::Address& starter) {
   TRY(connection.send(cedar::Message().number(k_file_system)));
   if (TRY(TRY(connection.receive()).number()) != k_file_system)
     return error("the starter does not accept the authentication method FS");
-  const std::string folder = TRY(TRY(connection.receive()).text());
-  if (!cedar::is_proof_folder(folder)) {
+  const auto folder = cedar::proof_folder(TRY(TRY(connection.receive()).text()), starter);
+  if (!folder) {
     (void)connection.send(cedar::Message().number(-1));
-    return error("the starter wants the folder '{}' made, which FS never names", one_line(folder, 100));
+    return folder.error();
   }
-  const bool made = ::mkdir(folder.c_str(), 0700) == 0;
-  const Error failure = Error::system("make {}", folder);
-  const auto told = connection.send(cedar::Message().number(made ? 0 : -1));
-  const auto answer = [&]() -> Result<std::int32_t> {
+  const bool made = ::mkdir(folder->path.c_str(), 0700) == 0;
+  const Error failure = Error::system("make {}", folder->path);
+  cedar::Message answer;
+  answer.number(made ? 0 : -1);
+  if (!folder->added.empty()) answer.text(folder->added);
+  const auto told = connection.send(answer);
+  const auto verdict = [&]() -> Result<std::int32_t> {
     TRY(told);
     return TRY(connection.receive()).number();
   }();
-  if (made) ::rmdir(folder.c_str());
+  if (made) ::rmdir(folder->path.c_str());
   if (!made) return failure;
-  if (TRY(answer) != 0) return error("the starter does not accept the folder {} as proof", folder);
+  if (TRY(verdict) != 0) return error("the starter does not accept the folder {} as proof", folder->path);
   // A key for the session, which ends with this connection and is not used.
   if (TRY(TRY(connection.receive()).number()) != 0) TRY(connection.receive());
   return {};
@@ -79,10 +82,11 @@ Result<void> authenticate(cedar::Connection& connection) {
 Result<void> hold(const std::string& file, std::int32_t code, std::int32_t subcode,
                   const std::string& reason) {
   const auto lines = split(TRY(read_file(file, 4096)), '\n');
-  auto connection = TRY(cedar::Connection::open(TRY(cedar::parse_address(lines.front())), k_step_seconds));
+  const auto starter = TRY(cedar::parse_address(lines.front()));
+  auto connection = TRY(cedar::Connection::open(starter, k_step_seconds));
   TRY(connection.send(opening(lines.size() > 1 ? lines[1] : "")));
   TRY(TRY(connection.receive()).ad());  // its terms: authentication
-  TRY(authenticate(connection).in("authenticate"));
+  TRY(authenticate(connection, starter).in("authenticate"));
   const auto session = TRY(TRY(connection.receive()).ad());
   const auto verdict = session.find("ReturnCode");
   if (verdict == session.end() || verdict->second != "\"AUTHORIZED\"")

@@ -35,6 +35,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (data[0] % 3 == 0) {
     const auto address = cedar::parse_address(bytes);
     if (address) require(address->port != 0 && !address->host.empty());
+    const auto folder = cedar::proof_folder(bytes, {"10.1.2.3", 4567});
+    if (folder)
+      require(folder->path.starts_with("/tmp/FS_") && folder->path.find('/', 5) == std::string::npos);
   } else if (data[0] % 3 == 1) {
     read_all_kinds(cedar::Reader(bytes.substr(1)), std::string(16, bytes[0]));
     read_all_kinds(cedar::Reader(bytes), bytes);

@@ -42,15 +42,54 @@ TEST_CASE("cedar: a daemon's address, as its address file has it") {
 }
 
 TEST_CASE("cedar: root makes no folder but one that the method FS can name") {
-  for (const auto* right : {"/tmp/FS_XXXg1sDv2", "/tmp/FS_a", "/tmp/FS_012345"})
-    CHECK(is_proof_folder(right));
-  for (const auto* wrong :
-       {"", "/", "/tmp", "/tmp/", "/tmp/FS_", "/tmp/FS_a/b", "/tmp/FS_../x", "/tmp/FS_a/../../etc/x",
-        "/tmp/FS_a b", "/tmp/FS_a.b", "/tmp/fs_a", "/etc/condor/config.d/99", "tmp/FS_a", "//tmp/FS_a",
-        "/tmp/FS_REMOTE_h_1_a", "/var/tmp/FS_a", "/glidepod/run/FS_a"}) {
-    CAPTURE(wrong);
-    CHECK_FALSE(is_proof_folder(wrong));
+  const Address starter{"10.1.2.3", 4567};
+  for (const auto* right :
+       {"/tmp/FS_XXXg1sDv2", "/tmp/FS_a", "/tmp/FS_012345", "/tmp/FS_10.1.2.3_4567_XXXCz67it"}) {
+    CAPTURE(right);
+    const auto folder = proof_folder(right, starter);
+    REQUIRE(folder);
+    CHECK(folder->path == right);
+    CHECK(folder->added.empty());
   }
-  CHECK_FALSE(is_proof_folder("/tmp/FS_a\0b"s));
-  CHECK_FALSE(is_proof_folder("/tmp/FS_" + std::string(65, 'a')));
+  for (const auto* wrong : {"",
+                            "/",
+                            "/tmp",
+                            "/tmp/",
+                            "/tmp/FS_",
+                            "/tmp/FS_a/b",
+                            "/tmp/FS_../x",
+                            "/tmp/FS_a/../../etc/x",
+                            "/tmp/FS_a b",
+                            "/tmp/FS_a.b",
+                            "/tmp/fs_a",
+                            "/etc/condor/config.d/99",
+                            "tmp/FS_a",
+                            "//tmp/FS_a",
+                            "/tmp/FS_REMOTE_h_1_a",
+                            "/var/tmp/FS_a",
+                            "/glidepod/run/FS_a",
+                            "/tmp/FS_10.1.2.3_4567_a/b",
+                            "/tmp/FS_10.1.2.3_4567_a_/../x",
+                            "/tmp/FS_10.1.2.3_4567__",
+                            "/tmp/FS_10.1.2.3_4567_a_b",
+                            "/tmp/FS_10.1.2.3_4567_a__",
+                            "/tmp/FS_10.1.2.3_0_a_",
+                            "/tmp/FS_10.1.2.3_99999_a_",
+                            "/tmp/FS_h_4567_a_",
+                            "/tmp/FS_.._4567_a_"}) {
+    CAPTURE(wrong);
+    CHECK_FALSE(proof_folder(wrong, starter));
+  }
+  CHECK_FALSE(proof_folder("/tmp/FS_a\0b"s, starter));
+  CHECK_FALSE(proof_folder("/tmp/FS_" + std::string(65, 'a'), starter));
+}
+
+TEST_CASE("cedar: the folder of one daemon proves nothing to another") {
+  // Who has the port of a starter that has ended passes on what a daemon at another port asks for.
+  const auto passed_on = proof_folder("/tmp/FS_10.1.2.3_9618_XXXCz67it_", {"10.1.2.3", 4567});
+  REQUIRE(passed_on);
+  CHECK(passed_on->path == "/tmp/FS_10.1.2.3_9618_XXXCz67it_10.1.2.3:4567");
+  CHECK(passed_on->added == "10.1.2.3:4567");
+  CHECK_FALSE(proof_folder("/tmp/FS_10.1.2.3_9618_XXXCz67it", {"10.1.2.3", 4567}));
+  CHECK(proof_folder("/tmp/FS_fd00::1_4567_a_", {"fd00::1", 4567})->added == "[fd00::1]:4567");
 }
