@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <string_view>
+
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
 #include "pilot-agent/hold_job/cedar.hpp"
@@ -101,8 +103,10 @@ Result<void> hold(const std::string& file, std::int32_t code, std::int32_t subco
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--version")
+    return ::puts("hold-job " GLIDEPOD_VERSION) < 0 ? 1 : 0;
   if (argc != 5) {
-    ::fputs("usage: hold-job ADDRESS_FILE CODE SUBCODE REASON\n", stderr);
+    ::fputs("usage: hold-job ADDRESS_FILE CODE SUBCODE REASON, or --version\n", stderr);
     return 2;
   }
   ::alarm(k_all_seconds);

@@ -52,6 +52,11 @@ TEST_CASE("page: nothing in it is from elsewhere, nothing is inline, nothing bec
   CHECK(k_page_policy.find("unsafe") == std::string_view::npos);
 }
 
+TEST_CASE("page: it tells the version") {
+  const std::string html(find_page_file("/")->text);
+  CHECK(html.find(">Glidepod " GLIDEPOD_VERSION "<") != std::string::npos);
+}
+
 TEST_CASE("page: the status of the leader, with a tag that changes with it") {
   PageEndpoint page;
   CHECK(page.answer("/status.json", true, k_now)->status == 503);
