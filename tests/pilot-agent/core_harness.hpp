@@ -17,6 +17,7 @@ using kube::ContainerStatus;
 inline const std::string k_digest_a = "sha256:" + std::string(64, 'a');
 inline const std::string k_digest_b = "sha256:" + std::string(64, 'b');
 inline const std::string k_digest_home = "sha256:" + std::string(64, '0');
+inline const std::string k_home_tag = "reg.example/pilot:g-";  // then a number and the digest
 inline const std::string k_image_a = "docker.io/library/a:1";
 inline const std::string k_image_b = "docker.io/library/b:1";
 
