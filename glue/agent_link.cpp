@@ -32,11 +32,6 @@ AgentLink::AgentLink(Loop& loop, std::string run_directory, std::string containe
       container_(std::move(container)),
       handlers_(std::move(handlers)) {}
 
-AgentLink::~AgentLink() {
-  if (inotify_) loop_.forget(inotify_.get());
-  loop_.cancel(retry_);
-}
-
 Result<void> AgentLink::start() {
   return connect();
 }
@@ -50,7 +45,6 @@ void AgentLink::drop(std::string_view reason) {
 }
 
 Result<void> AgentLink::connect() {
-  loop_.cancel(retry_);
   if (TRY(try_connect()) || inotify_) return {};
   auto watched = watch_directory();
   if (!watched && !is_shortage(watched.error().code())) return watched;
@@ -98,8 +92,10 @@ Result<bool> AgentLink::try_connect() {
 }
 
 Result<void> AgentLink::watch_directory() {
-  inotify_ = TRY(watch_folder(run_directory_));
-  return loop_.watch(inotify_.get(), EPOLLIN, [this](std::uint32_t) { on_directory(); });
+  Fd folder = TRY(watch_folder(run_directory_));
+  TRY(loop_.watch(folder.get(), EPOLLIN, [this](std::uint32_t) { on_directory(); }));
+  inotify_ = std::move(folder);
+  return {};
 }
 
 void AgentLink::on_directory() {
@@ -113,7 +109,6 @@ void AgentLink::reconnect() {
 }
 
 void AgentLink::on_lost(const Error& reason) {
-  if (!channel_) return;
   channel_.reset();
   say("event=agent_lost reason={}", value(reason.message().empty() ? "closed" : reason.message()));
   held_ = true;

@@ -25,7 +25,6 @@ class AgentLink {
     std::function<void(Error)> failed;  // called when even waiting is impossible
   };
   AgentLink(Loop& loop, std::string run_directory, std::string container, Handlers handlers);
-  ~AgentLink();
   AgentLink(const AgentLink&) = delete;
   AgentLink& operator=(const AgentLink&) = delete;
 

@@ -31,7 +31,7 @@ void Cleaning::begin(Stage stage) {
 }
 
 bool Cleaning::ended(pid_t pid) {
-  if (done() || pid != worker_.pid()) return false;
+  if (pid != worker_.pid()) return false;
   const auto cleaned = worker_.ended<Cleaned>().value_or(Cleaned{0, false});
   result_.removed += cleaned.removed;
   if (stage_ == Stage::as_root || stage_ == Stage::killed_root)
@@ -44,23 +44,13 @@ bool Cleaning::ended(pid_t pid) {
 }
 
 void Cleaning::overdue() {
-  switch (stage_) {
-    case Stage::as_user:
-    case Stage::as_root:
-      worker_.kill();
-      stage_ = stage_ == Stage::as_user ? Stage::killed_user : Stage::killed_root;
-      return;
-    case Stage::killed_user:
-    case Stage::killed_root:
-      return finish(false);
-    case Stage::done:
-      return;
-  }
+  if (stage_ == Stage::killed_user || stage_ == Stage::killed_root) return finish(false);
+  worker_.kill();
+  stage_ = stage_ == Stage::as_user ? Stage::killed_user : Stage::killed_root;
 }
 
 void Cleaning::finish(bool complete) {
   stage_ = Stage::done;
-  worker_ = {};
   result_.complete = complete;
 }
 

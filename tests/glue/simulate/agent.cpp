@@ -31,10 +31,18 @@ void Agent::step() {
 }
 
 void Agent::appear() {
-  if (listens_) return;
-  listens_ = appeared_ = true;
+  // Others write into that folder, too.
+  appeared_ = true;
+  if (listens_ || world_.random.chance(world_.weather.other_files)) return;
+  listens_ = true;
   stranger_ = world_.random.chance(world_.weather.strangers);
+  world_.truth.contact.listens(!stranger_);
   world_.note(stranger_ ? "a stranger listens" : "the agent listens");
+}
+
+void Agent::read(bool does) {
+  reads_ = does;
+  if (does) unread_ = false;
 }
 
 void Agent::act() {
@@ -44,7 +52,7 @@ void Agent::act() {
     return appear();
   }
   if (random.chance(world_.weather.hang_up)) return hang_up();
-  reads_ = !random.chance(world_.weather.deaf_agent);
+  read(!random.chance(world_.weather.deaf_agent));
   if (random.chance(world_.weather.nonsense)) {
     world_.note("agent: nonsense");
     return send(wire::Hello{});
@@ -75,7 +83,7 @@ void Agent::act() {
 
 // The world comes to rest: the job is ended, then glue.
 void Agent::wind_up() {
-  reads_ = true;
+  read(true);
   world_.weather.strangers = 0;
   if (connection_ < 0) {
     if (stranger_) listens_ = false;
@@ -94,7 +102,7 @@ void Agent::launch() {
   launch.job = ++last_job_;
   launch.argv = {"/job"};
   launch.cwd = std::string("/");
-  launch.uid = launch.gid = 5001;
+  launch.uid = launch.gid = world_.weather.as_root ? 0 : 5001;
   world_.note(fmt::format("agent: launch {}", last_job_));
   send(launch, 3);
 }
@@ -126,17 +134,25 @@ void Agent::put(wire::Type type, std::string body, int fds) {
 void Agent::hang_up() {
   world_.note("the agent hangs up");
   closed_ = true;
-  listens_ = world_.random.chance(500);
+  world_.truth.contact.hangs_up();
+  listens_ = world_.random.chance(500) || world_.random.chance(world_.weather.unwilling);
+  world_.truth.contact.listens(listens_);
   world_.truth.lost();
 }
 
 Result<Fd> Agent::connect() {
+  world_.truth.contact.looks();
+  if (world_.breaks()) return Error("connect", EACCES);
   if (!listens_ || connection_ >= 0) return Error("connect", ENOENT);
   if (world_.random.chance(world_.weather.no_resources)) return Error("connect", EAGAIN);
   connection_ = world_.new_fd();
   closed_ = false;
-  finished_ = false;
+  finished_ = unread_ = waited_for_ = false;
   to_glue_.clear();
+  if (!stranger_ && world_.random.chance(world_.weather.unwilling))
+    world_.later(world_.micro(1000, 6'000'000), [this, fd = connection_] {
+      if (connection_ == fd && !closed_) hang_up();
+    });
   return Fd(connection_);
 }
 
@@ -156,6 +172,7 @@ bool Agent::take(wire::Frame* frame) {
 
 void Agent::receive(wire::Type type, const std::string& body) {
   world_.note(fmt::format("   glue sends {}", static_cast<unsigned>(type)));
+  unread_ = unread_ || !reads_;
   if (!closed_) world_.truth.sends(type, body);
 }
 

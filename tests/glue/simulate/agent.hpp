@@ -28,6 +28,9 @@ class Agent {
   bool take(wire::Frame* frame);
   bool closed() const { return closed_; }
   bool reads() const { return reads_; }
+  // What glue has said last was read, or glue has waited for that as long as it does.
+  bool has_read() const { return connection_ < 0 || closed_ || !unread_ || waited_for_; }
+  void waited_for() { waited_for_ = !reads_; }
   bool appeared() const { return appeared_; }  // seen by who watches the folder
   void looked() { appeared_ = false; }
 
@@ -36,6 +39,7 @@ class Agent {
   void act();
   void wind_up();
   void appear();
+  void read(bool does);
   void hang_up();
   void launch();
   void clear();
@@ -48,6 +52,7 @@ class Agent {
   World& world_;
   int steps_ = 0;
   bool listens_ = false, appeared_ = false, stranger_ = false, reads_ = true, closed_ = false;
+  bool unread_ = false, waited_for_ = false;
   int connection_ = -1;
   std::deque<wire::Frame> to_glue_;
   std::uint64_t last_job_ = 0, last_beat_ = 0, last_session_ = 0;

@@ -69,7 +69,7 @@ void World::run_program(Process& main) {
 
 void World::live(Process& process) {
   process.phoenix = random.chance(weather.phoenix);
-  process.bomb = random.chance(weather.bomb);
+  process.bomb = !process.phoenix && random.chance(weather.bomb);
   process.rude = random.chance(weather.rude);
   process.dumps = random.chance(weather.dumper);
   process.careless = random.chance(weather.careless);
@@ -97,8 +97,8 @@ void World::act(Process& process) {
   }
   if (random.chance(weather.files)) ++(random.chance(300) ? stubborn_files : files);
   const bool crowd = tree.descendants().size() >= k_most_bombs;
-  if ((process.phoenix || process.bomb) && rebirths_ > 0 && !crowd) {
-    --rebirths_;
+  if (((process.phoenix && rebirths_ > 0) || process.bomb) && !crowd) {
+    if (process.phoenix) --rebirths_;
     const bool phoenix = process.phoenix, bomb = process.bomb;
     Process& child = tree.fork(process.pid, Process::Kind::job);
     child.phoenix = phoenix;
@@ -131,7 +131,8 @@ void World::begin_cleaner(Process& cleaner, bool as_root) {
     way = random.pick(ways);
   }
   note(fmt::format("a cleaner, as root: {}, way {}", as_root, static_cast<int>(way)));
-  if (way != Way::well) truth.may_be_unclean();
+  // What the user's own leaves, for whatever reason, root's removes.
+  if (way != Way::well && (as_root || way == Way::stuck)) truth.may_be_unclean();
   if (way == Way::stuck) {
     cleaner.stuck = true;
     tree.later(cleaner, micro(1000, 100'000'000), [this](Process& at) { tree.release(at); });

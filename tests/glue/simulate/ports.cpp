@@ -12,6 +12,10 @@
 #include "lib/wire/socket.hpp"
 #include "tests/glue/simulate/world.hpp"
 
+extern "C" uid_t geteuid() noexcept {
+  return glidepod::glue::simulate::World::current().weather.unprivileged ? 1000 : 0;
+}
+
 // Nothing to give back here, and slow.
 extern "C" int malloc_trim(std::size_t) noexcept {
   return 0;
@@ -19,6 +23,7 @@ extern "C" int malloc_trim(std::size_t) noexcept {
 
 namespace glidepod {
 
+using glue::simulate::Micro;
 using glue::simulate::World;
 
 Result<Loop> Loop::create() {
@@ -31,8 +36,10 @@ SteadyTime Loop::now() {
 
 Result<void> Loop::watch(int fd, std::uint32_t, Handler handler) {
   World& world = World::current();
-  if (world.pipe(fd) != nullptr && world.random.chance(world.weather.no_resources)) {
-    world.note("a pipe cannot be watched");
+  if ((world.pipe(fd) != nullptr || fd == world.folder_watch) &&
+      world.random.chance(world.weather.no_resources)) {
+    world.note("a pipe or the folder cannot be watched");
+    if (fd == world.folder_watch) world.folder_watch = -1;
     return Error("watch", ENOSPC);
   }
   handlers_[fd] = std::make_shared<Handler>(std::move(handler));
@@ -45,6 +52,7 @@ Result<void> Loop::change(int, std::uint32_t) {
 
 void Loop::forget(int fd) {
   handlers_.erase(fd);
+  if (fd == World::current().folder_watch) World::current().folder_watch = -1;
 }
 
 Result<void> Loop::on_signals(const std::vector<int>&, std::function<void(const signalfd_siginfo&)> handler) {
@@ -129,7 +137,9 @@ Result<void> Channel::write_soon() {
 
 Result<void> Channel::flush(Milliseconds limit) {
   World& world = World::current();
-  if (!world.agent.reads()) world.pass(limit);
+  for (const auto until = world.now() + limit; !world.agent.reads() && world.now() < until;)
+    world.pass(Micro(10'000));
+  world.agent.waited_for();
   held_ = false;
   return write_soon();
 }
@@ -159,6 +169,7 @@ Result<Fd> connect_to(const std::string&, int) {
 
 Result<Peer> peer_of(const Fd&) {
   Peer peer{};
+  peer.uid = ::geteuid();
   if (World::current().agent.is_stranger()) {
     peer.uid = 4711;
     World::current().agent.glue_closed();  // it will
@@ -172,7 +183,9 @@ namespace glue {
 
 Result<Fd> watch_folder(const std::string&) {
   World& world = World::current();
+  if (world.breaks()) return Error("inotify", ENOENT);
   if (world.random.chance(world.weather.no_resources)) return Error("inotify", EMFILE);
+  world.check(world.folder_watch < 0, "the folder is watched once");
   world.folder_watch = world.new_fd();
   world.agent.looked();
   return Fd(world.folder_watch);

@@ -62,6 +62,7 @@ void signal_child(pid_t pid, int number) {
   Process* process = world.tree.find(pid);
   world.check(process != nullptr && process->parent == Tree::k_glue,
               "a signal by pid is for a child that was not reaped");
+  world.truth.strikes(*process, number);
   world.tree.signal(*process, number);
 }
 
@@ -82,6 +83,7 @@ bool send_signal(const Fd& fd, int number) {
   Process* process = world.tree.find(found->second.first, found->second.second);
   if (process == nullptr) return false;
   world.check(world.tree.descends(*process), "a signal is for a process of the job");
+  world.truth.strikes(*process, number);
   world.tree.signal(*process, number);
   return true;
 }
@@ -165,18 +167,21 @@ Error explain_session(const ChildReport&, const OpenedSession&, const std::strin
   return Error("no shell");
 }
 
-bool may_have_files(const User&, const std::vector<std::string>&) {
+bool may_have_left(const User& user, const std::vector<std::string>&) {
   World& world = World::current();
   world.pass_call();
-  return world.files + world.stubborn_files > 0 || world.random.chance(world.weather.files / 8);
+  return user.uid == 0 || world.files + world.stubborn_files > 0 ||
+         world.random.chance(world.weather.files / 8);
 }
 
-bool may_have_left(const User& user, const std::vector<std::string>& folders) {
-  return may_have_files(user, folders);
+bool may_have_files(const User& user, const std::vector<std::string>& folders) {
+  const bool may = may_have_left(user, folders);
+  if (!may) World::current().truth.nothing_to_count();
+  return may;
 }
 
-std::optional<Worker> start_cleaner(const User&, const std::vector<std::string>&, bool as_root,
-                                    Milliseconds) {
+std::optional<Worker> start_cleaner(const User& user, const std::vector<std::string>&, bool as_root,
+                                    Milliseconds limit) {
   World& world = World::current();
   world.pass_call();
   if (is_short(world)) {
@@ -186,6 +191,7 @@ std::optional<Worker> start_cleaner(const User&, const std::vector<std::string>&
   const int fd = world.open_pipe();
   Process& process = world.tree.fork(Tree::k_glue, Process::Kind::cleaner);
   process.reports_to = fd;
+  world.truth.cleaner_begins(process, as_root, user.uid, limit);
   world.begin_cleaner(process, as_root);
   return Worker(process.pid, Fd(fd));
 }

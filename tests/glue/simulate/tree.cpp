@@ -20,6 +20,7 @@ Process& Tree::fork(pid_t parent, Process::Kind kind) {
   process.parent = parent;
   process.start = ++last_start_;
   process.kind = kind;
+  process.born = world_.now();
   return process;
 }
 
@@ -64,6 +65,7 @@ void Tree::end(Process& process, int status) {
   if (process.state == Process::State::zombie) return;
   process.state = Process::State::zombie;
   process.status = status;
+  world_.truth.died(process);
   const pid_t heir = heir_of(process);
   for (Process* child : children(process.pid)) {
     child->parent = heir;
@@ -89,18 +91,20 @@ void Tree::bury(Process& process) {
 void Tree::signal(Process& process, int number) {
   if (process.state == Process::State::zombie) return;
   if (number == SIGKILL) process.killed = true;
+  if (number == SIGSTOP || number == SIGCONT) process.to_stop = number == SIGSTOP;
   if (process.stuck) return;
-  // A signal acts when its process comes to the processor: soon, or, if it is busy, later.
+  // Of SIGSTOP and SIGCONT the later one counts. A signal acts when its process comes to the processor: soon,
+  // or, if it is busy, later.
   later(process, world_.micro(0, number == SIGKILL ? 4000 : 1000), [this, number](Process& at) {
     if (at.stuck) return;
     switch (number) {
       case SIGKILL:
         return end(at, SIGKILL);
       case SIGSTOP:
-        if (!at.dumps && !at.killed) at.state = Process::State::stopped;
+        if (at.to_stop && !at.dumps && !at.killed) at.state = Process::State::stopped;
         return;
       case SIGCONT:
-        at.state = Process::State::runs;
+        if (!at.to_stop) at.state = Process::State::runs;
         return;
       case SIGTERM:
         if (at.at_term) return at.at_term();
@@ -117,6 +121,8 @@ void Tree::release(Process& process) {
     end(process, process.exit_status);
   else if (process.killed)
     end(process, SIGKILL);
+  else if (process.to_stop)
+    process.state = Process::State::stopped;
 }
 
 void Tree::later(const Process& process, std::chrono::microseconds wait, std::function<void(Process&)> what) {

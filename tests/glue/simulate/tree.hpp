@@ -24,11 +24,14 @@ struct Process {
   bool dumps = false;     // writes a core dump: does not stop
   bool stuck = false;     // in the kernel: no signal acts
   bool killed = false;    // SIGKILL has come
+  bool to_stop = false;   // SIGSTOP has, and acts when it comes out of the kernel
   bool rude = false;      // ignores SIGTERM
   bool careless = false;  // does not reap
   bool phoenix = false, bomb = false;
-  int exit_status = -1;  // at the end of what it is stuck in, if that is its exit
-  int reports_to = -1;   // its pipe's read end
+  SteadyTime born{};
+  SteadyTime overdue{SteadyTime::max()};  // a worker's: it is killed by then
+  int exit_status = -1;                   // at the end of what it is stuck in, if that is its exit
+  int reports_to = -1;                    // its pipe's read end
   std::function<void()> at_end, at_term;
 };
 

@@ -25,7 +25,10 @@ constexpr auto k_at_once = seconds(1);
 // Of a count, and from its end to the next one, which is also ten times as long as it took.
 constexpr auto k_counting = seconds(30);
 constexpr auto k_counted = seconds(50);
-constexpr auto k_flush = seconds(2);
+// glue hears late of a count's end, and its pause is ten times as long as it thinks that took.
+constexpr auto k_late_count = seconds(15);
+// How long a suspended job's processes are looked for.
+constexpr auto k_pursuit = seconds(2) + k_slack;
 
 template <typename Message>
 Message decode(wire::Type type, const std::string& body) {
@@ -49,9 +52,19 @@ void Truth::handles(const wire::Frame& frame) {
   switch (frame.type) {
     case wire::Type::signal: {
       const auto signal = frame.decode<wire::Signal>().value();
-      if (signal.number == SIGKILL && signal.job == job_) must_end();
+      if (!open_ || signal.job != job_) return;
+      if (signal.number == SIGKILL) must_end();
+      if (signal.number == SIGSTOP || signal.number == SIGTSTP || signal.number == SIGCONT) {
+        suspended_ = signal.number != SIGCONT;
+        pursued_ = signal.number;
+        pursued_at_ = world_.now();
+      }
       return;
     }
+    case wire::Type::beat:
+      to_count_ = open_ && started_told_ && runs_ && !cause_ && !suspended_ && !leaving_at_ &&
+                  world_.now() >= next_count_ + k_late_count;
+      return;
     case wire::Type::finish:
       must_end();
       leaving_at_ = leaving_at_.value_or(world_.now());
@@ -116,9 +129,28 @@ void Truth::take_on(std::uint64_t job) {
   cause_.reset();
   counted_ = {0};
   next_count_ = {};
+  pursued_.reset();
+  struck_.clear();
+  killed_.clear();
+  killed_by_others_ = 0;
+  newest_count_.reset();
+  suspended_ = to_count_ = without_agent_ = false;
+}
+
+void Truth::counted(std::int64_t kib) {
+  counted_.insert(kib);
+  newest_count_ = {kib, world_.now()};
+}
+
+void Truth::nothing_to_count() {
+  counted_ = {0};
+  newest_count_.reset();
+  to_count_ = false;
+  next_count_ = world_.now() + k_counted;
 }
 
 void Truth::count_begins() {
+  to_count_ = false;
   world_.check(open_ && runs_, "what is counted is a running job's");
   world_.check(world_.now() >= next_count_, "what was counted is not counted again at once");
   for (const Process* process : world_.tree.children(Tree::k_glue))
@@ -153,6 +185,14 @@ void Truth::main_ended(int status) {
 // The log is heard of also where no agent is.
 void Truth::says(std::string_view line) {
   if (line.starts_with("event=launch_refused ")) return;
+  if (line.starts_with("event=agent_awaited ")) return contact.awaited();
+  if (line.starts_with("event=agent_connected")) return contact.connected();
+  if (line.starts_with("event=agent_lost ")) {
+    contact.lost();
+    without_agent_ = open_;
+    if (!open_) contact.free();
+    return;
+  }
   constexpr std::string_view k_clearing = "event=clearing job=";
   if (line.starts_with(k_clearing)) return clears(std::stoull(std::string(line.substr(k_clearing.size()))));
   if (line.starts_with("event=cleared ")) {
@@ -183,8 +223,10 @@ void Truth::says(std::string_view line) {
 }
 
 void Truth::close() {
+  if (std::exchange(without_agent_, false)) contact.free();
   sessions_.clear();
   open_ = false;
+  nothing_to_count();
   cause_.reset();
 }
 
@@ -206,6 +248,10 @@ void Truth::sends(wire::Type type, const std::string& body) {
       const auto beat = decode<wire::Beat>(type, body);
       world_.check(beats_.erase(beat.number) == 1, "a beat is answered once");
       world_.check(counted_.contains(beat.disk_kib), "a beat tells what was counted of this job");
+      if (!newest_count_) return;
+      if (beat.disk_kib == newest_count_->first) counted_ = {beat.disk_kib};
+      world_.check(counted_.size() == 1 || world_.now() - newest_count_->second < k_at_once,
+                   "a beat tells what was counted last");
       return;
     }
     case wire::Type::session_started: {
@@ -247,6 +293,9 @@ void Truth::sent_end(const wire::JobEnded& ended) {
     world_.check(ended.status == ExitStatus::from_wait(*status_), "JobEnded has the true status");
   else
     world_.check(!ended.clean, "Exited is sent before JobEnded, unless the main process cannot be ended");
+  world_.check(ended.processes_killed <= struck_.size() + killed_by_others_,
+               "no more are said to be killed than were");
+  world_.check(!ended.clean || ended.processes_killed >= killed_.size(), "all that were killed are counted");
   ++answers_[ended.job];
   end_told_ = true;
   if (said_) close();
@@ -269,7 +318,46 @@ void Truth::beat_sent(std::uint64_t number) {
   beats_[number] = world_.now();
 }
 
+void Truth::cleaner_begins(Process& cleaner, bool as_root, std::uint32_t uid, Milliseconds limit) {
+  world_.check(uid != 0, "what is root's is not cleaned");
+  for (const Process* other : world_.tree.children(Tree::k_glue))
+    world_.check(other->kind != Process::Kind::cleaner || other == &cleaner || other->killed ||
+                     other->state == Process::State::zombie,
+                 "one cleaner at a time");
+  root_cleaners_ = as_root ? root_cleaners_ + 1 : 0;
+  world_.check(root_cleaners_ <= 1, "root cleans once after a user");
+  world_.check(limit <= (as_root ? seconds(5) : seconds(20)), "a cleaner knows its time");
+  cleaner.overdue = world_.now() + limit;
+}
+
+void Truth::strikes(const Process& process, int number) {
+  if (number == SIGKILL) struck_.insert({process.pid, process.start});
+}
+
+void Truth::died(const Process& process) {
+  if (process.status != SIGKILL || !open_) return;
+  if (!struck_.contains({process.pid, process.start}))
+    ++killed_by_others_;
+  else if (process.kind == Process::Kind::job)
+    killed_.insert(process.pid);
+}
+
+// A fork in time: who is born while the others are stopped is found, too.
+void Truth::check_pursuit(SteadyTime now) {
+  if (!open_ || !started_told_ || cause_ || leaving_at_ || !pursued_ || now - pursued_at_ < k_pursuit) return;
+  const bool stopped = *pursued_ == SIGSTOP;
+  if (!stopped && *pursued_ != SIGCONT) return;
+  for (const Process* process : world_.tree.descendants()) {
+    if (process->kind != Process::Kind::job || process->state == Process::State::zombie) continue;
+    if (process->stuck || process->dumps || process->phoenix || process->born > pursued_at_) continue;
+    world_.check((process->state == Process::State::stopped) == stopped,
+                 stopped ? "a suspended job stands still" : "a job that is continued goes on");
+  }
+}
+
 void Truth::check() {
+  world_.check(!to_count_, "what is on disk is counted when the agent asks and it is time");
+  contact.check(open_ || leaving_at_);
   world_.check(!open_ || !said_, "the agent is told of the end");
   const auto now = world_.now();
   const auto overdue = [&](SteadyTime since, auto limit) { return now - since > limit; };
@@ -283,6 +371,11 @@ void Truth::check() {
     world_.check(!overdue(launched_at_, k_launching + k_end), "a launch does not hang for ever");
   for (const auto& [number, since] : beats_)
     world_.check(!overdue(since, k_at_once), "a beat is answered at once");
+  check_pursuit(now);
+  for (const Process* process : world_.tree.children(Tree::k_glue))
+    world_.check(process->state == Process::State::zombie || process->killed || process->stuck ||
+                     !overdue(process->overdue, k_at_once),
+                 "a worker that hangs is killed");
   for (const Process* process : world_.tree.children(Tree::k_glue))
     if (process->kind == Process::Kind::counter && process->state != Process::State::zombie &&
         !process->stuck)
@@ -304,6 +397,7 @@ void Truth::left(int code) {
   world_.check(!open_, "glue does not leave while there is a job");
   world_.check(leaving_at_.has_value(), "glue leaves on request only");
   world_.check(code == 0 || (code == 143 && terminated_at_), "glue says why it leaves");
+  world_.check(world_.agent.has_read(), "what was said last is read, or waited for");
   for (const auto& [job, answers] : answers_) world_.check(answers == 1, "every launch is answered");
 }
 

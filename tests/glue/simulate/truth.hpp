@@ -4,9 +4,11 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "lib/base/loop.hpp"
 #include "lib/wire/channel.hpp"
+#include "tests/glue/simulate/contact.hpp"
 
 namespace glidepod::glue::simulate {
 
@@ -16,7 +18,9 @@ struct Process;
 // What really happened, and what glue said of it.
 class Truth {
  public:
-  explicit Truth(World& world) : world_(world) {}
+  explicit Truth(World& world) : contact(world), world_(world) {}
+
+  Contact contact;
 
   // What glue learns, when it learns it
   void handles(const wire::Frame& frame);
@@ -36,7 +40,13 @@ class Truth {
   void may_be_unclean() { excused_ = true; }
   // What is counted of it
   void count_begins();
-  void counted(std::int64_t kib) { counted_.insert(kib); }
+  void nothing_to_count();
+  void counted(std::int64_t kib);
+  // Workers
+  void cleaner_begins(Process& cleaner, bool as_root, std::uint32_t uid, Milliseconds limit);
+  // glue sends a signal to a process, which may have ended since glue saw it live.
+  void strikes(const Process& process, int number);
+  void died(const Process& process);
   void count_ended();
   // Whether its time is up: nobody is to be spared.
   bool ending() const { return open_ && cause_.has_value(); }
@@ -58,6 +68,7 @@ class Truth {
   void sent_end(const wire::JobEnded& ended);
   void sent_failure(const wire::LaunchFailed& failed);
   void close();
+  void check_pursuit(SteadyTime now);
 
   World& world_;
   // The job that glue has taken on
@@ -77,6 +88,18 @@ class Truth {
   std::map<std::uint64_t, int> sessions_;
   std::set<std::int64_t> counted_ = {0};
   SteadyTime count_begun_{}, next_count_{};
+  std::optional<std::pair<std::int64_t, SteadyTime>> newest_count_;
+  bool to_count_ = false;  // the agent has asked, and it is time
+  // By signals of the agent's, none while it runs freely
+  std::optional<int> pursued_;
+  SteadyTime pursued_at_{};
+  bool suspended_ = false;
+  int root_cleaners_ = 0;       // of this cleaning
+  bool without_agent_ = false;  // glue knows that there is none, while the job ends
+  // By glue's SIGKILL; those that died of it, and of another's.
+  std::set<std::pair<pid_t, std::uint64_t>> struck_;
+  std::set<pid_t> killed_;
+  std::size_t killed_by_others_ = 0;
   bool unclean_ = false;
   std::optional<SteadyTime> leaving_at_, terminated_at_;
   std::optional<Milliseconds> hurried_;  // so long after the time of grace

@@ -30,6 +30,12 @@ struct Weather {
     nonsense = some(50);
     strangers = some(300);
     deaf_agent = some(300);
+    unwilling = random.chance(100) ? 900 : 0;
+    other_files = some(900);
+    broken = random.chance(30) ? 100 : 0;
+    unprivileged = random.chance(100);
+    as_root = random.chance(30);
+    if (as_root) files = lost_glues = 0;
     sessions = some(400);
     terminate = random.chance(300);
     busy = random.chance(300);
@@ -42,10 +48,15 @@ struct Weather {
   int no_resources;                                         // no pipe, fork, watch
   int cleaner, counter;                                     // hangs, is stopped, fails
   int hang_up, nonsense, strangers, deaf_agent;             // the agent's
+  int unwilling;                                            // hangs up soon after each Hello
+  int other_files;                                          // appear beside its socket
+  int broken;                                               // the folder of that cannot be reached
   int sessions;
-  bool terminate;  // SIGTERM from outside
-  bool busy;       // glue gets its processor late
-  bool patient;    // jobs are long, and mostly left alone
+  bool terminate;     // SIGTERM from outside
+  bool unprivileged;  // neither glue nor agent is root
+  bool as_root;       // the jobs are root's
+  bool busy;          // glue gets its processor late
+  bool patient;       // jobs are long, and mostly left alone
 };
 
 }  // namespace glidepod::glue::simulate

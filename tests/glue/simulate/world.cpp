@@ -39,6 +39,10 @@ std::string World::run() {
     auto loop = Loop::create();
     Server server(*loop, options);
     const auto code = server.run();
+    if (broken_) {
+      check(!code.ok(), "glue fails where it cannot even wait for an agent");
+      return "";
+    }
     check(code.ok(), code.ok() ? "" : "glue has failed: " + code.error().message());
     truth.left(code.value());
   } catch (const Failure& failure) {
@@ -98,6 +102,7 @@ void World::begin_turn() {
 void World::end_turn(std::size_t timers) {
   check(now() - turn_began_ < k_longest_turn, "glue does not wait but in its loop");
   check(held == 0, "nothing is kept back while glue sleeps");
+  check(!broken_, "glue ends where it cannot even wait for an agent");
   truth.check();
   if (agent.is_connected() && !truth.open() && !truth.refusing() && !ready(k_signals) && timers != 0)
     fail("no timer is set while nothing is to be done");

@@ -53,6 +53,9 @@ class World {
   void begin_turn();
   void end_turn(std::size_t timers);
 
+  // What glue needs is not there, and never will be. It ends.
+  bool breaks() { return broken_ = broken_ || random.chance(weather.broken); }
+
   void raise(int number);
   std::vector<signalfd_siginfo> take_signals(std::size_t most);
   // The read end; the write end is the next number.
@@ -102,6 +105,7 @@ class World {
   std::size_t calls_ = 0;
   SteadyTime turn_began_;
   int rebirths_ = 1500;
+  bool broken_ = false;
 };
 
 }  // namespace glidepod::glue::simulate
