@@ -149,7 +149,7 @@ void Agent::fail_pod(const std::function<void()>& done) {
 
 void Agent::withdraw(std::function<void()> idle) {
   withdrawn_ = std::move(idle);
-  core_.withdraw(now());
+  core_.withdraw();
   pump();
 }
 

@@ -290,10 +290,9 @@ void Core::drain(Time now) {
   settle(now);
 }
 
-void Core::withdraw(Time now) {
+void Core::withdraw() {
   withdrawn_ = true;
   refuse_waiting([](const Request& request) { return request.outer == 0; }, std::string(k_withdrawn));
-  settle(now);
 }
 
 void Core::call_home(Time now) {

@@ -91,7 +91,7 @@ class Core {
   void drain(Time now);
   // An operator wants the pilot to end after its last job: no job of HTCondor's begins any more. Running jobs
   // go on, and a pilot job gets containers for its own jobs as before.
-  void withdraw(Time now);
+  void withdraw();
   // As drain(), when no job is left. The pod ends only when every glue has been told to finish, so every glue
   // must connect first. Therefore a container gets the pilot's own image if it cannot start its present
   // image, or has yet to start the image that the pod was made with.

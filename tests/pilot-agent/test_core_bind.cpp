@@ -296,7 +296,7 @@ TEST_CASE("core: a pilot that an operator has drained has its last jobs end, and
   const ClientId running = h.ask(k_image_a);
   h.switch_to(0, k_image_a, k_digest_a);
   const ClientId waits = h.ask(k_image_b);
-  h.core.withdraw(h.now);
+  h.core.withdraw();
   h.take();
   CHECK(h.count<Fail>() == 1);
   CHECK(h.last<Fail>().client == waits);

@@ -324,7 +324,7 @@ TEST_CASE("pilot jobs: the last of its jobs releases it, however that ends") {
 TEST_CASE("pilot jobs: one that runs in a drained pilot gets containers for its own jobs as ever") {
   Pilots h;
   const ClientId waits = h.ask_inner();
-  h.core.withdraw(h.now);
+  h.core.withdraw();
   h.take();
   CHECK(h.count<Fail>() == 0);
   h.switch_to(1, k_image_b, k_digest_b);

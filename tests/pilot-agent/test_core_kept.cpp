@@ -57,6 +57,16 @@ TEST_CASE("kept: its slot's next job, whoever's, ends it") {
   CHECK(s.place_carol(k_slot_1) == "payload-0");
 }
 
+TEST_CASE("kept: a job of its owner's other slot ends it, too") {
+  KeptScene s;
+  s.ask(k_image_a, wire::Verb::exec, "alice", 20003);
+  s.end_job(0);
+  s.now += 1s;
+  s.ask(k_image_b, wire::Verb::exec, "bob", k_slot_2);
+  s.end_job(1);
+  CHECK(s.place_carol(20004) == "payload-0");
+}
+
 TEST_CASE("kept: one that is kept is better than none") {
   KeptScene s;
   s.ask(k_image_b, wire::Verb::exec, "bob", k_slot_2);

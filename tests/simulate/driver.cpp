@@ -124,7 +124,7 @@ void Driver::withdraw() {
   if (!up()) return;
   world_.say("agent: an operator has drained its pod");
   withdrawn_ = true;
-  tell([](Core& core, Time now) { core.withdraw(now); });
+  tell([](Core& core, Time) { core.withdraw(); });
   for (const ClientId id : world_.starters.waiting())
     if (serves(id) && world_.starters.client(id).launches == 0 && world_.starters.client(id).outer == 0)
       world_.properties.broken("who has not begun is refused when the pilot is drained", std::to_string(id));
