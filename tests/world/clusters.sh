@@ -5,7 +5,13 @@
 leaves_soon="$(env_setting STARTD_NOCLAIM_SHUTDOWN 20)"
 
 filter_of() {  # NAME
-    [[ ! -e $world/clusters/$1/pod.jq ]] || sed "s|\$busybox|\"$env_pod_registry/demo/busybox:1\"|" "$world/clusters/$1/pod.jq"
+    [[ $env_kind == podhost || -z $(cases has "clusters/$1" loaded) ]] ||
+        echo "(.spec.initContainers[], .spec.containers[]).image = \"$env_registry/loaded/pilot:dev\" |"
+    if [[ -e $world/clusters/$1/pod.jq ]]; then
+        sed "s|\$busybox|\"$env_pod_registry/demo/busybox:1\"|" "$world/clusters/$1/pod.jq"
+    else
+        echo .
+    fi
 }
 pod_has_ended() {
     local phase
@@ -16,11 +22,19 @@ pod_has_ended() {
 pilot_says() { { env_pilot_log 2>&1; env_pod | jq -r '.status | tojson'; } | grep -F -- "$1" >/dev/null; }
 
 cluster_runs() {  # NAME
-    local result=0
-    start_pilot "world-${1//./-}" 2 "$leaves_soon | $(filter_of "$1")" || result=1
+    local result=0 image env_pilot_manifest=${env_pilot_manifest-}
+    [[ -z $(cases has "clusters/$1" manifest) ]] || env_pilot_manifest=$(cases has "clusters/$1" manifest)
+    start_pilot "world-${1//./-}" "$(containers_of "$1")" "$leaves_soon | $(filter_of "$1")" || result=1
     if ((result == 0)); then
-        runs_in "$env_registry/demo/busybox:1" demo/busybox:1 || result=1
-        runs_in "$env_registry/demo/busybox:2" demo/busybox:2 bob || result=1
+        case $(cases has "clusters/$1" loaded) in
+            "")
+                runs_in "$env_registry/demo/busybox:1" demo/busybox:1 || result=1
+                runs_in "$env_registry/demo/busybox:2" demo/busybox:2 bob || result=1 ;;
+            *) runs_loaded "$(cases has "clusters/$1" loaded)" || result=1 ;;
+        esac
+        for image in $(cases has "clusters/$1" image); do
+            runs_in "$env_registry/world/$image:1" "world/$image" || result=1
+        done
         wait_until 180 "the end of pod $env_pilot" pod_has_ended || {
             result=1
             env_pod | jq -c '.status | {phase, containers: [.containerStatuses[]? | {name, state}]}'
@@ -29,6 +43,57 @@ cluster_runs() {  # NAME
     end_pilot 2>/dev/null
     return $result
 }
+# One container where it is to be seen what each next image costs.
+containers_of() { if [[ -n $(cases has "clusters/$1" loaded)$(cases has "clusters/$1" manifest) ]]; then echo 1; else echo 2; fi; }  # NAME
+
+# As `kind load`, `k3s ctr images import` and `minikube image load` do it: no registry has these names.
+load_image() {  # IMAGE NAME
+    local file=$GLIDEPOD_ENV/loaded.tar
+    rm -f "$file"
+    containers_conf_of_cache skopeo copy --quiet "containers-storage:localhost/$1" "docker-archive:$file:$2" || return
+    if [[ $env_kind == podhost ]]; then
+        env_podman load --quiet --input "$file" >/dev/null
+    else
+        in_env ctr --address "$env_cluster/containerd.sock" --namespace k8s.io images import "$file" >/dev/null
+    fi
+}
+load_images() {
+    local image
+    for image in demo/busybox:1 demo/busybox:2; do load_image "$image" "$env_pod_registry/loaded/${image#demo/}" || return; done
+    env_push demo/busybox:1 "$env_registry/loaded/not:1" || return  # a registry has it, and that is all
+    [[ $env_kind == podhost ]] || load_image "$env_pilot_image" "$env_registry/loaded/pilot:dev"
+}
+# What the cases want on the node or in its registry.
+have_images() {
+    local name image loaded=no with=()
+    for name in "${clusters[@]}"; do
+        [[ -z $(cases has "clusters/$name" loaded) ]] || loaded=yes
+        for image in $(cases has "clusters/$name" image); do
+            [[ " ${images[*]} " == *" $image "* ]] || with+=("$image")
+        done
+    done
+    ((${#with[@]} == 0)) || in_env python3 -B "$world/images.py" "$env_registry" "$GLIDEPOD_ENV/programs" "${with[@]}" >/dev/null || return
+    [[ $loaded == no ]] || load_images
+}
+# Images that are on the node come and go, as often as the kubelet's pause grows; one that is not there is no failure of the
+# pilot's. ("never": nothing may be pulled.)
+runs_loaded() {  # HOW
+    local from=$env_pod_registry/loaded result=0 round
+    for round in 1 2 3; do
+        runs_in "$from/busybox:1" demo/busybox:1 || result=1
+        runs_in "$from/busybox:2" demo/busybox:2 bob || result=1
+    done
+    echo "   $(env_pilot_log | grep -c event=name_again) switches to a name that came again"
+    if [[ $1 == never ]]; then
+        image_is_refused "$env_pod_registry/loaded/not:1" "is not present with pull policy of Never" || result=1
+    else
+        image_is_refused "$from/gone:1" "$env_not_found" || result=1
+    fi
+    runs_in "$from/busybox:1" demo/busybox:1 || result=1
+    equal "$(env_in_pool condor_status -constraint "K8SPodName == \"$env_pilot\" && DynamicSlot =!= True" -af GlidepodFailures)" 0 || result=1
+    return $result
+}
+
 cluster_refuses() {  # NAME WORDS
     local result=0 words
     env_pilot="world-${1//./-}"
@@ -54,15 +119,20 @@ remove_objects() {  # NAME
         env_kubectl delete --ignore-not-found -f "$world/clusters/$1/objects.yaml" >/dev/null
     fi
 }
-minor_of() { env_kubectl version -o json 2>/dev/null | jq -r '.serverVersion.minor | sub("[^0-9].*"; "")'; }
+minor_of() { env_kubectl version -o json 2>/dev/null | jq -r '.serverVersion.gitVersion | split(".")[1]'; }
 
 cluster_case() {  # NAME
     local name=$1 expected key minor result
     expected=$(cases has "clusters/$name" "expect $where")
     [[ -n $expected ]] || expected=$(cases has "clusters/$name" expect)
-    for key in webhook deleter containerd loaded manifest image; do
+    for key in webhook deleter hook; do
         [[ -z $(cases has "clusters/$name" $key) ]] || { skip_test "a cluster of its own is wanted"; return; }
     done
+    key=$(cases has "clusters/$name" containerd)
+    if [[ -n $key && $(env_kubectl get nodes -o jsonpath='{.items[0].status.nodeInfo.containerRuntimeVersion}') != "containerd://$key"* ]]; then
+        skip_test "containerd $key is wanted"
+        return
+    fi
     minor=$(cases has "clusters/$name" kubernetes)
     if [[ $env_kind == kubernetes && -n $minor ]] && (($(minor_of) < ${minor#1.})); then
         skip_test "Kubernetes $minor is wanted"
