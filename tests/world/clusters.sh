@@ -32,6 +32,7 @@ cluster_runs() {  # NAME
                 runs_in "$env_registry/demo/busybox:2" demo/busybox:2 bob || result=1 ;;
             *) runs_loaded "$(cases has "clusters/$1" loaded)" || result=1 ;;
         esac
+        [[ -z $(cases has "clusters/$1" collected) ]] || runs_collected || result=1
         for image in $(cases has "clusters/$1" image); do
             runs_in "$env_registry/world/$image:1" "world/$image" || result=1
         done
@@ -44,7 +45,7 @@ cluster_runs() {  # NAME
     return $result
 }
 # One container where it is to be seen what each next image costs.
-containers_of() { if [[ -n $(cases has "clusters/$1" loaded)$(cases has "clusters/$1" manifest) ]]; then echo 1; else echo 2; fi; }  # NAME
+containers_of() { if [[ -n $(cases has "clusters/$1" loaded)$(cases has "clusters/$1" manifest)$(cases has "clusters/$1" collected) ]]; then echo 1; else echo 2; fi; }  # NAME
 
 # As `kind load`, `k3s ctr images import` and `minikube image load` do it: no registry has these names.
 load_image() {  # IMAGE NAME
@@ -67,6 +68,7 @@ load_images() {
 have_images() {
     local name image loaded=no with=()
     for name in "${clusters[@]}"; do
+        [[ -z $(cases has "clusters/$name" collected) ]] || env_push demo/busybox:1 "$env_registry/collected/busybox:1" || return
         [[ -z $(cases has "clusters/$name" loaded) ]] || loaded=yes
         for image in $(cases has "clusters/$name" image); do
             [[ " ${images[*]} " == *" $image "* ]] || with+=("$image")
@@ -91,6 +93,25 @@ runs_loaded() {  # HOW
     fi
     runs_in "$from/busybox:1" demo/busybox:1 || result=1
     equal "$(env_in_pool condor_status -constraint "K8SPodName == \"$env_pilot\" && DynamicSlot =!= True" -af GlidepodFailures)" 0 || result=1
+    return $result
+}
+
+# The names of an image that no container runs, as a kubelet short of disk removes it.
+collect_image() {  # REPOSITORY
+    if [[ $env_kind == podhost ]]; then
+        env_podman untag "$1:1" && ! env_podman image exists "$1:1"
+    else
+        local names containerd=(in_env ctr --address "$env_cluster/containerd.sock" --namespace k8s.io images)
+        mapfile -t names < <("${containerd[@]}" ls -q | grep "^$1[:@]")
+        "${containerd[@]}" rm --sync "${names[@]}" >/dev/null && ! "${containerd[@]}" ls -q | grep "^$1[:@]"
+    fi
+}
+runs_collected() {
+    local image=$env_registry/collected/busybox result=0
+    runs_in "$image:1" demo/busybox:1 && runs_in "$env_registry/demo/busybox:2" demo/busybox:2 bob && collect_image "$image" &&
+        runs_in "$image:1" demo/busybox:1 || result=1
+    equal "$(env_pilot_log | grep -c "event=switch .*image=$image.*@sha256")" 1 || result=1
+    equal "$(env_pilot_log | grep -c event=bind_failed)" 0 || result=1
     return $result
 }
 
