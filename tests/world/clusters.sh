@@ -99,7 +99,7 @@ runs_loaded() {  # HOW
 # The names of an image that no container runs, as a kubelet short of disk removes it.
 collect_image() {  # REPOSITORY
     if [[ $env_kind == podhost ]]; then
-        env_podman untag "$1:1" && ! env_podman image exists "$1:1"
+        env_podman untag "$1:1" "$1:1" && ! env_podman image exists "$1:1"
     else
         local names containerd=(in_env ctr --address "$env_cluster/containerd.sock" --namespace k8s.io images)
         mapfile -t names < <("${containerd[@]}" ls -q | grep "^$1[:@]")
