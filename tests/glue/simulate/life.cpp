@@ -157,7 +157,7 @@ void World::begin_counter(Process& counter) {
     way = random.pick(ways);
   }
   note(fmt::format("a counter, way {}", static_cast<int>(way)));
-  counter.at_end = [this] { truth.count_ended(); };
+  counter.at_end = [this] { truth.workers.count_ended(); };
   if (way == Way::stuck) {
     counter.stuck = true;
     truth.may_be_unclean();
@@ -168,7 +168,7 @@ void World::begin_counter(Process& counter) {
     if (at.state == Process::State::stopped) return;
     if (way == Way::dies) return tree.end(at, SIGKILL);
     const Counted counted{random.between(1, 1'000'000), random.chance(500)};
-    truth.counted(counted.kib);
+    truth.workers.counted(counted.kib);
     put(at.reports_to, bytes_of(counted));
     tree.end(at, 0);
   });

@@ -176,7 +176,7 @@ bool may_have_left(const User& user, const std::vector<std::string>&) {
 
 bool may_have_files(const User& user, const std::vector<std::string>& folders) {
   const bool may = may_have_left(user, folders);
-  if (!may) World::current().truth.nothing_to_count();
+  if (!may) World::current().truth.workers.nothing_to_count();
   return may;
 }
 
@@ -191,7 +191,7 @@ std::optional<Worker> start_cleaner(const User& user, const std::vector<std::str
   const int fd = world.open_pipe();
   Process& process = world.tree.fork(Tree::k_glue, Process::Kind::cleaner);
   process.reports_to = fd;
-  world.truth.cleaner_begins(process, as_root, user.uid, limit);
+  world.truth.workers.cleaner_begins(process, as_root, user.uid, limit);
   world.begin_cleaner(process, as_root);
   return Worker(process.pid, Fd(fd));
 }
@@ -204,7 +204,7 @@ std::optional<Worker> start_remover(const User&, const std::vector<std::string>&
 std::optional<Worker> start_counter(const User&, const std::vector<std::string>&, Milliseconds) {
   World& world = World::current();
   world.pass_call();
-  world.truth.count_begins();
+  world.truth.workers.count_begins();
   if (is_short(world)) return std::nullopt;
   const int fd = world.open_pipe();
   Process& process = world.tree.fork(Tree::k_glue, Process::Kind::counter);

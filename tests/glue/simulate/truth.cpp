@@ -22,11 +22,6 @@ constexpr auto k_end = seconds(10) + seconds(20) + seconds(2) + seconds(5) + sec
 constexpr auto k_hurried = seconds(10) + seconds(4) + k_slack;
 constexpr auto k_cleaning_hurried = seconds(4) + k_slack;
 constexpr auto k_at_once = seconds(1);
-// Of a count, and from its end to the next one, which is also ten times as long as it took.
-constexpr auto k_counting = seconds(30);
-constexpr auto k_counted = seconds(50);
-// glue hears late of a count's end, and its pause is ten times as long as it thinks that took.
-constexpr auto k_late_count = seconds(15);
 // How long a suspended job's processes are looked for.
 constexpr auto k_pursuit = seconds(2) + k_slack;
 
@@ -56,14 +51,13 @@ void Truth::handles(const wire::Frame& frame) {
       if (signal.number == SIGKILL) must_end();
       if (signal.number == SIGSTOP || signal.number == SIGTSTP || signal.number == SIGCONT) {
         suspended_ = signal.number != SIGCONT;
-        pursued_ = signal.number;
+        last_pursued_ = signal.number;
         pursued_at_ = world_.now();
       }
       return;
     }
     case wire::Type::beat:
-      to_count_ = open_ && started_told_ && runs_ && !cause_ && !suspended_ && !leaving_at_ &&
-                  world_.now() >= next_count_ + k_late_count;
+      workers.asked(started_told_ && runs_now() && !cause_ && !suspended_ && !leaving_at_);
       return;
     case wire::Type::finish:
       must_end();
@@ -127,41 +121,12 @@ void Truth::take_on(std::uint64_t job) {
   launched_at_ = world_.now();
   status_.reset();
   cause_.reset();
-  counted_ = {0};
-  next_count_ = {};
-  pursued_.reset();
+  workers.forget();
+  last_pursued_ = 0;
   struck_.clear();
   killed_.clear();
   killed_by_others_ = 0;
-  newest_count_.reset();
-  suspended_ = to_count_ = without_agent_ = false;
-}
-
-void Truth::counted(std::int64_t kib) {
-  counted_.insert(kib);
-  newest_count_ = {kib, world_.now()};
-}
-
-void Truth::nothing_to_count() {
-  counted_ = {0};
-  newest_count_.reset();
-  to_count_ = false;
-  next_count_ = world_.now() + k_counted;
-}
-
-void Truth::count_begins() {
-  to_count_ = false;
-  world_.check(open_ && runs_, "what is counted is a running job's");
-  world_.check(world_.now() >= next_count_, "what was counted is not counted again at once");
-  for (const Process* process : world_.tree.children(Tree::k_glue))
-    world_.check(process->kind != Process::Kind::counter, "one count at a time");
-  count_begun_ = world_.now();
-  next_count_ = count_begun_ + k_counted;
-}
-
-void Truth::count_ended() {
-  const auto now = world_.now();
-  next_count_ = now + std::max<SteadyTime::duration>(k_counted, 10 * (now - count_begun_));
+  suspended_ = without_agent_ = false;
 }
 
 void Truth::forked() {
@@ -226,7 +191,7 @@ void Truth::close() {
   if (std::exchange(without_agent_, false)) contact.free();
   sessions_.clear();
   open_ = false;
-  nothing_to_count();
+  workers.forget();
   cause_.reset();
 }
 
@@ -247,11 +212,7 @@ void Truth::sends(wire::Type type, const std::string& body) {
     case wire::Type::beat: {
       const auto beat = decode<wire::Beat>(type, body);
       world_.check(beats_.erase(beat.number) == 1, "a beat is answered once");
-      world_.check(counted_.contains(beat.disk_kib), "a beat tells what was counted of this job");
-      if (!newest_count_) return;
-      if (beat.disk_kib == newest_count_->first) counted_ = {beat.disk_kib};
-      world_.check(counted_.size() == 1 || world_.now() - newest_count_->second < k_at_once,
-                   "a beat tells what was counted last");
+      workers.told(beat.disk_kib);
       return;
     }
     case wire::Type::session_started: {
@@ -318,18 +279,6 @@ void Truth::beat_sent(std::uint64_t number) {
   beats_[number] = world_.now();
 }
 
-void Truth::cleaner_begins(Process& cleaner, bool as_root, std::uint32_t uid, Milliseconds limit) {
-  world_.check(uid != 0, "what is root's is not cleaned");
-  for (const Process* other : world_.tree.children(Tree::k_glue))
-    world_.check(other->kind != Process::Kind::cleaner || other == &cleaner || other->killed ||
-                     other->state == Process::State::zombie,
-                 "one cleaner at a time");
-  root_cleaners_ = as_root ? root_cleaners_ + 1 : 0;
-  world_.check(root_cleaners_ <= 1, "root cleans once after a user");
-  world_.check(limit <= (as_root ? seconds(5) : seconds(20)), "a cleaner knows its time");
-  cleaner.overdue = world_.now() + limit;
-}
-
 void Truth::strikes(const Process& process, int number) {
   if (number == SIGKILL) struck_.insert({process.pid, process.start});
 }
@@ -344,9 +293,9 @@ void Truth::died(const Process& process) {
 
 // A fork in time: who is born while the others are stopped is found, too.
 void Truth::check_pursuit(SteadyTime now) {
-  if (!open_ || !started_told_ || cause_ || leaving_at_ || !pursued_ || now - pursued_at_ < k_pursuit) return;
-  const bool stopped = *pursued_ == SIGSTOP;
-  if (!stopped && *pursued_ != SIGCONT) return;
+  if (!open_ || !started_told_ || cause_ || leaving_at_ || now - pursued_at_ < k_pursuit) return;
+  const bool stopped = last_pursued_ == SIGSTOP;
+  if (!stopped && last_pursued_ != SIGCONT) return;
   for (const Process* process : world_.tree.descendants()) {
     if (process->kind != Process::Kind::job || process->state == Process::State::zombie) continue;
     if (process->stuck || process->dumps || process->phoenix || process->born > pursued_at_) continue;
@@ -356,7 +305,7 @@ void Truth::check_pursuit(SteadyTime now) {
 }
 
 void Truth::check() {
-  world_.check(!to_count_, "what is on disk is counted when the agent asks and it is time");
+  workers.check();
   contact.check(open_ || leaving_at_);
   world_.check(!open_ || !said_, "the agent is told of the end");
   const auto now = world_.now();
@@ -372,14 +321,6 @@ void Truth::check() {
   for (const auto& [number, since] : beats_)
     world_.check(!overdue(since, k_at_once), "a beat is answered at once");
   check_pursuit(now);
-  for (const Process* process : world_.tree.children(Tree::k_glue))
-    world_.check(process->state == Process::State::zombie || process->killed || process->stuck ||
-                     !overdue(process->overdue, k_at_once),
-                 "a worker that hangs is killed");
-  for (const Process* process : world_.tree.children(Tree::k_glue))
-    if (process->kind == Process::Kind::counter && process->state != Process::State::zombie &&
-        !process->stuck)
-      world_.check(!overdue(count_begun_, k_counting + k_at_once), "a count that hangs is killed");
   if (terminated_at_) {
     const auto over = *terminated_at_ + world_.options.grace;
     if (now <= over || !hurried_) {

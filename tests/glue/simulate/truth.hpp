@@ -9,6 +9,7 @@
 #include "lib/base/loop.hpp"
 #include "lib/wire/channel.hpp"
 #include "tests/glue/simulate/contact.hpp"
+#include "tests/glue/simulate/workers.hpp"
 
 namespace glidepod::glue::simulate {
 
@@ -18,9 +19,10 @@ struct Process;
 // What really happened, and what glue said of it.
 class Truth {
  public:
-  explicit Truth(World& world) : contact(world), world_(world) {}
+  explicit Truth(World& world) : contact(world), workers(world), world_(world) {}
 
   Contact contact;
+  Workers workers;
 
   // What glue learns, when it learns it
   void handles(const wire::Frame& frame);
@@ -38,19 +40,13 @@ class Truth {
   void runs();
   void main_ended(int status);
   void may_be_unclean() { excused_ = true; }
-  // What is counted of it
-  void count_begins();
-  void nothing_to_count();
-  void counted(std::int64_t kib);
-  // Workers
-  void cleaner_begins(Process& cleaner, bool as_root, std::uint32_t uid, Milliseconds limit);
   // glue sends a signal to a process, which may have ended since glue saw it live.
   void strikes(const Process& process, int number);
   void died(const Process& process);
-  void count_ended();
   // Whether its time is up: nobody is to be spared.
   bool ending() const { return open_ && cause_.has_value(); }
   bool open() const { return open_; }
+  bool runs_now() const { return open_ && runs_; }
   std::uint64_t job() const { return job_; }
   // Nothing was asked for that has not been answered.
   bool idle() const;
@@ -72,35 +68,26 @@ class Truth {
 
   World& world_;
   // The job that glue has taken on
+  std::uint64_t job_ = 0;
   bool open_ = false;
   bool clears_ = false;  // still
-  std::uint64_t job_ = 0;
-  bool of_this_agent_ = false;
-  bool started_ = false, no_start_ = false, reported_failure_ = false, runs_ = false;
+  bool of_this_agent_ = false, no_start_ = false, reported_failure_ = false, runs_ = false;
   bool started_told_ = false, exited_told_ = false, end_told_ = false, said_ = false, excused_ = false;
-  SteadyTime launched_at_;
+  bool suspended_ = false;
+  bool without_agent_ = false;  // glue knows that there is none, while the job ends
+  bool unclean_ = false;        // of whatever job: something is left
+  int last_pursued_ = 0;        // by a signal of the agent's
   std::optional<int> status_;
-  SteadyTime ended_at_;
+  SteadyTime pursued_at_{}, launched_at_, ended_at_;
   std::optional<SteadyTime> cause_;       // since then it must end
   std::map<std::uint64_t, int> answers_;  // to each launch
   std::set<std::uint64_t> only_clear_;    // those that are to start nothing
   std::map<std::uint64_t, SteadyTime> beats_;
   std::map<std::uint64_t, int> sessions_;
-  std::set<std::int64_t> counted_ = {0};
-  SteadyTime count_begun_{}, next_count_{};
-  std::optional<std::pair<std::int64_t, SteadyTime>> newest_count_;
-  bool to_count_ = false;  // the agent has asked, and it is time
-  // By signals of the agent's, none while it runs freely
-  std::optional<int> pursued_;
-  SteadyTime pursued_at_{};
-  bool suspended_ = false;
-  int root_cleaners_ = 0;       // of this cleaning
-  bool without_agent_ = false;  // glue knows that there is none, while the job ends
   // By glue's SIGKILL; those that died of it, and of another's.
   std::set<std::pair<pid_t, std::uint64_t>> struck_;
   std::set<pid_t> killed_;
   std::size_t killed_by_others_ = 0;
-  bool unclean_ = false;
   std::optional<SteadyTime> leaving_at_, terminated_at_;
   std::optional<Milliseconds> hurried_;  // so long after the time of grace
 };

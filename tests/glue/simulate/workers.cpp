@@ -1,0 +1,89 @@
+#include "tests/glue/simulate/workers.hpp"
+
+#include <algorithm>
+
+#include "tests/glue/simulate/world.hpp"
+
+namespace glidepod::glue::simulate {
+
+namespace {
+using std::chrono::seconds;
+
+// Of a count, and from its end to the next one, which is also ten times as long as it took.
+constexpr auto k_counting = seconds(30);
+constexpr auto k_counted = seconds(50);
+// glue hears late of a count's end, and its pause is ten times as long as it thinks that took.
+constexpr auto k_late = seconds(15);
+constexpr auto k_at_once = seconds(1);
+}  // namespace
+
+void Workers::cleaner_begins(Process& cleaner, bool as_root, std::uint32_t uid, Milliseconds limit) {
+  world_.check(uid != 0, "what is root's is not cleaned");
+  for (const Process* other : world_.tree.children(Tree::k_glue))
+    world_.check(other->kind != Process::Kind::cleaner || other == &cleaner || other->killed ||
+                     other->state == Process::State::zombie,
+                 "one cleaner at a time");
+  root_cleaners_ = as_root ? root_cleaners_ + 1 : 0;
+  world_.check(root_cleaners_ <= 1, "root cleans once after a user");
+  world_.check(limit <= (as_root ? seconds(5) : seconds(20)), "a cleaner knows its time");
+  cleaner.overdue = world_.now() + limit;
+}
+
+void Workers::asked(bool runs_freely) {
+  due_ = runs_freely && world_.now() >= next_ + k_late;
+}
+
+void Workers::count_begins() {
+  due_ = false;
+  world_.check(world_.truth.runs_now(), "what is counted is a running job's");
+  world_.check(world_.now() >= next_, "what was counted is not counted again at once");
+  for (const Process* process : world_.tree.children(Tree::k_glue))
+    world_.check(process->kind != Process::Kind::counter, "one count at a time");
+  begun_ = world_.now();
+  next_ = begun_ + k_counted;
+}
+
+void Workers::nothing_to_count() {
+  counts_ = {0};
+  newest_.reset();
+  due_ = false;
+  next_ = world_.now() + k_counted;
+}
+
+void Workers::counted(std::int64_t kib) {
+  counts_.insert(kib);
+  newest_ = {kib, world_.now()};
+}
+
+void Workers::count_ended() {
+  const auto now = world_.now();
+  next_ = now + std::max<SteadyTime::duration>(k_counted, 10 * (now - begun_));
+}
+
+void Workers::told(std::int64_t kib) {
+  world_.check(counts_.contains(kib), "a beat tells what was counted of this job");
+  if (!newest_) return;
+  if (kib == newest_->first) counts_ = {kib};
+  world_.check(counts_.size() == 1 || world_.now() - newest_->second < k_at_once,
+               "a beat tells what was counted last");
+}
+
+void Workers::forget() {
+  counts_ = {0};
+  newest_.reset();
+  due_ = false;
+  next_ = {};
+}
+
+void Workers::check() const {
+  world_.check(!due_, "what is on disk is counted when the agent asks and it is time");
+  const auto now = world_.now();
+  for (const Process* process : world_.tree.children(Tree::k_glue)) {
+    if (process->state == Process::State::zombie || process->stuck) continue;
+    const bool counts = process->kind == Process::Kind::counter;
+    world_.check(!counts || now - begun_ <= k_counting + k_at_once, "a count that hangs is killed");
+    world_.check(process->killed || process->overdue > now - k_at_once, "a worker that hangs is killed");
+  }
+}
+
+}  // namespace glidepod::glue::simulate
