@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -13,8 +14,10 @@
 #include "lib/base/json.hpp"
 #include "lib/base/log.hpp"
 #include "store/confine.hpp"
+#include "store/keeper.hpp"
 #include "store/layout.hpp"
 #include "store/make.hpp"
+#include "store/serve.hpp"
 
 using namespace glidepod;
 using namespace glidepod::store;
@@ -72,6 +75,29 @@ int convert(const std::string& file, const std::string& folder, const std::strin
   return 0;
 }
 
+struct Service {
+  std::string socket = "/run/image-store.sock", folder = "/var/lib/image-store";
+  std::string repository = "localhost/glidepod-files";
+  std::string podman = "podman";
+  std::vector<std::string> podman_options;
+};
+
+Result<void> serve(const Service& service) {
+  ::umask(0077);
+  std::vector<std::string> command = {service.podman};
+  command.insert(command.end(), service.podman_options.begin(), service.podman_options.end());
+  PodmanShelf shelf(command, service.repository);
+  Keeper keeper({.folder = service.folder, .repository = service.repository}, shelf);
+  TRY(keeper.prepare());
+  Loop loop = TRY(Loop::create());
+  TRY(loop.on_signals({SIGTERM, SIGINT}, [&loop](const signalfd_siginfo&) { loop.stop(); }));
+  Server server(loop, keeper);
+  TRY(server.listen(service.socket));
+  spdlog::info("event=ready socket={} folder={} repository={}", service.socket, service.folder,
+               service.repository);
+  return loop.run();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -91,12 +117,29 @@ int main(int argc, char** argv) try {
       "layer",
       "Reads an image file as standard input, writes its layer (tar, zstd) to standard output and one line "
       "about it to standard error; gives up all rights before it reads");
+  Service service;
+  auto* serve_command = app.add_subcommand(
+      "serve",
+      "Makes images of the files that pilots' agents on this machine hand over, and puts them into podman");
+  serve_command->option_defaults()->always_capture_default();
+  serve_command->add_option("--socket", service.socket, "the Unix socket, root only");
+  serve_command->add_option("--folder", service.folder, "what is known, and files that are being read");
+  serve_command->add_option("--repository", service.repository, "what the images are called");
+  serve_command->add_option("--podman", service.podman, "the podman program");
+  serve_command->add_option("--podman-option", service.podman_options,
+                            "one more global option for podman; may be repeated");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& wrong) {
     return app.exit(wrong) == 0 ? 0 : k_usage;
   }
   if (layer_command->parsed()) return layer();
+  if (serve_command->parsed()) {
+    start_log("image-store");
+    const auto served = serve(service);
+    if (!served) spdlog::error("event=failed reason={}", quoted(served.error().message()));
+    return served ? 0 : k_failed;
+  }
   return convert(file, folder, name);
 } catch (const std::exception& problem) {
   ::fprintf(stderr, "image-store: %s\n", problem.what());

@@ -43,6 +43,9 @@ enum class Type : std::uint32_t {
   ended = 96,
   failed,
   entered,
+  // agent -> image-store, which answers with the second of these or with failed
+  store_image = 128,
+  image_stored,
 };
 
 // Who has to act after a failure. See docs/reference.md, "Whose fault".
@@ -285,6 +288,18 @@ struct SessionFailed {
   std::string message;
 };
 
+// Asks for an image that is made of an image file. The message carries the file, open for reading.
+struct StoreImage {
+  static constexpr Type k_type = Type::store_image;
+  std::uint32_t protocol = k_protocol;
+  std::string owner;  // who brought the file, for the log
+};
+
+struct ImageStored {
+  static constexpr Type k_type = Type::image_stored;
+  std::string image;  // as a pod names it, with a digest
+};
+
 // The fields of every message and part, in wire order.
 template <typename M, typename T>
 concept Is = std::same_as<std::remove_const_t<M>, T>;
@@ -365,6 +380,12 @@ void fields(auto& io, Is<SessionEnded> auto& m) {
 }
 void fields(auto& io, Is<SessionFailed> auto& m) {
   io(m.job, m.session, m.fault, m.message);
+}
+void fields(auto& io, Is<StoreImage> auto& m) {
+  io(m.protocol, m.owner);
+}
+void fields(auto& io, Is<ImageStored> auto& m) {
+  io(m.image);
 }
 
 }  // namespace glidepod::wire

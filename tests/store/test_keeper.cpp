@@ -1,0 +1,173 @@
+#include "store/keeper.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "lib/base/file.hpp"
+#include "lib/wire/socket.hpp"
+#include "store/layer.hpp"
+#include "store/serve.hpp"
+#include "tests/store/image_writer.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace glidepod;
+using namespace glidepod::store;
+using written::in_memory;
+
+namespace {
+
+// Any file is an image to it: its layer is the file.
+const std::vector<std::string> k_reader = {
+    "/bin/sh", "-c",
+    R"(cat; printf '{"diff_id": "sha256:%064d", "architecture": "", "runscript": false}\n' 7 >&2)"};
+
+struct SmallShelf : Shelf {
+  std::mutex mutex;
+  std::set<std::string> tags;
+  std::atomic<int> puts = 0;
+  bool forgets = false;
+  Result<void> fails = {};
+  Result<bool> has(const std::string&) override { return !forgets; }
+  Result<void> put(const std::string& layout, const std::string& tag) override {
+    const std::scoped_lock lock(mutex);
+    CHECK(std::filesystem::exists(layout + "/index.json"));
+    ++puts;
+    TRY(fails);
+    tags.insert(tag);
+    return {};
+  }
+};
+
+struct Scene {
+  TemporaryFolder folder;
+  SmallShelf shelf;
+  Keeper keeper{{folder.path + "/store", "localhost/files", k_reader}, shelf};
+  Scene() { REQUIRE(keeper.prepare()); }
+  std::size_t left(const std::string& part) const {
+    std::size_t count = 0;
+    for ([[maybe_unused]] const auto& entry :
+         std::filesystem::directory_iterator(folder.path + "/store/" + part))
+      ++count;
+    return count;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("keeper: the same content is one image, other content another") {
+  Scene scene;
+  const auto one = scene.keeper.image_of(in_memory("one")), same = scene.keeper.image_of(in_memory("one"));
+  REQUIRE(one);
+  CHECK(one->starts_with("localhost/files@sha256:"));
+  CHECK(*same == *one);
+  CHECK(scene.shelf.puts == 1);
+  CHECK(scene.keeper.image_of(in_memory("two")).value() != *one);
+  CHECK(scene.shelf.puts == 2);
+  // By the content's hash.
+  CHECK(scene.shelf.tags.contains("7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"));
+  CHECK(scene.left("work") == 0);
+  CHECK(scene.left("spool") == 0);
+  CHECK(scene.left("known") == 2);
+}
+
+TEST_CASE("keeper: many who bring the same content at a time cost one conversion") {
+  Scene scene;
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  std::set<std::string> images;
+  threads.reserve(8);
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&] {
+      const auto image = scene.keeper.image_of(in_memory("one"));
+      const std::scoped_lock lock(mutex);
+      images.insert(image ? *image : image.error().message());
+    });
+  for (auto& thread : threads) thread.join();
+  CHECK(images.size() == 1);
+  CHECK(scene.shelf.puts == 1);
+}
+
+TEST_CASE("keeper: what it knows outlives it, and what podman has lost is made again") {
+  Scene scene;
+  const auto image = scene.keeper.image_of(in_memory("one")).value();
+  REQUIRE(replace_file(scene.folder.path + "/store/work/left", "x", 0600, Durable::no));
+  Keeper next({scene.folder.path + "/store", "localhost/files", k_reader}, scene.shelf);
+  REQUIRE(next.prepare());
+  CHECK(scene.left("work") == 0);
+  CHECK(next.image_of(in_memory("one")).value() == image);
+  CHECK(scene.shelf.puts == 1);
+  scene.shelf.forgets = true;
+  CHECK(next.image_of(in_memory("one")).value() == image);
+  CHECK(scene.shelf.puts == 2);
+}
+
+TEST_CASE("keeper: a failure leaves nothing, and the next one tries again") {
+  Scene scene;
+  scene.shelf.fails = Error("podman pull", ENOSPC);
+  const auto full = scene.keeper.image_of(in_memory("one"));
+  REQUIRE_FALSE(full);
+  CHECK(full.error().fact<BadImage>() == nullptr);
+  CHECK(scene.left("work") == 0);
+  CHECK(scene.left("known") == 0);
+  scene.shelf.fails = {};
+  CHECK(scene.keeper.image_of(in_memory("one")));
+  Keeper refuses({scene.folder.path + "/store",
+                  "localhost/files",
+                  {"/bin/sh", "-c", R"(printf '{"error": "bad", "image": true}' >&2; exit 3)"}},
+                 scene.shelf);
+  const auto bad = refuses.image_of(in_memory("two"));
+  REQUIRE_FALSE(bad);
+  CHECK(bad.error().fact<BadImage>() != nullptr);
+  CHECK(refuses.image_of(open_file(scene.folder.path, O_RDONLY).value()).error().fact<BadImage>() != nullptr);
+}
+
+TEST_CASE("podman: its words come back, and an image that it has not is no failure") {
+  PodmanShelf without({"/bin/sh", "-c", "exit 1", "sh"}, "localhost/files");
+  CHECK_FALSE(without.has("x").value());
+  PodmanShelf with({"/bin/true"}, "localhost/files");
+  CHECK(with.has("x").value());
+  PodmanShelf broken({"/bin/sh", "-c", "echo no space >&2; exit 125", "sh"}, "localhost/files");
+  CHECK(broken.has("x").error().message() == "podman image exists: no space");
+  CHECK(broken.put("/tmp/x", "1").error().message() == "podman pull: no space");
+  PodmanShelf killed({"/bin/sh", "-c", "kill -9 $$", "sh"}, "localhost/files");
+  CHECK(killed.has("x").error().message().find("signal 9") != std::string::npos);
+}
+
+TEST_CASE("serve: an agent hands a file over, and gets its image, and what it says wrong is answered") {
+  Scene scene;
+  Loop loop = Loop::create().value();
+  Server server(loop, scene.keeper);
+  const auto path = scene.folder.path + "/socket";
+  REQUIRE(server.listen(path));
+  struct stat info {};
+  REQUIRE(::stat(path.c_str(), &info) == 0);
+  CHECK((info.st_mode & 0777) == 0600);
+  std::vector<wire::Frame> answers;
+  const auto channel = wire::Channel::create(loop, wire::connect_to(path, SOCK_NONBLOCK).value(),
+                                             {[&](wire::Frame frame) { answers.push_back(std::move(frame)); },
+                                              [](const Error&) {}})
+                           .value();
+  const auto answer = [&] {
+    for (int i = 0; i < 100 && answers.empty(); ++i) REQUIRE(loop.run_once(std::chrono::seconds(5)));
+    REQUIRE(answers.size() == 1);
+    auto frame = std::move(answers[0]);
+    answers.clear();
+    return frame;
+  };
+  const Fd file = in_memory("one");
+  REQUIRE(channel->send(wire::StoreImage{.owner = "alice"}, {file.get()}));
+  CHECK(answer().decode<wire::ImageStored>()->image.starts_with("localhost/files@sha256:"));
+  REQUIRE(channel->send(wire::StoreImage{.owner = "alice"}));
+  CHECK(answer().decode<wire::Failed>()->message == "the request came without its file");
+  REQUIRE(channel->send(wire::StoreImage{.protocol = 1}, {file.get()}));
+  const auto failed = answer().decode<wire::Failed>();
+  CHECK(failed->message.find("protocol 1") != std::string::npos);
+  CHECK(failed->fault == wire::Fault::infrastructure);
+}
