@@ -45,7 +45,8 @@ class Kubernetes : public Backend {
   std::string slot_pod_attribute() const override { return "K8SPodName"; }
   std::vector<JobClause> jobs_taken() const override {
     if (!maker_.has_payloads()) return {};
-    return container_jobs(settings_.default_image, settings_.pilot_jobs, settings_.pod_lifetime);
+    return container_jobs(settings_.default_image, settings_.pilot_jobs, settings_.pod_lifetime,
+                          maker_.has_image_store() ? ImageFiles::taken : ImageFiles::refused);
   }
 
  private:

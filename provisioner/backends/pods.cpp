@@ -226,6 +226,17 @@ std::string PodMaker::payload_names(const Json& pod) const {
   return names;
 }
 
+bool PodMaker::has_image_store() const {
+  constexpr const char* k_variable = "GLIDEPOD_IMAGE_STORE";
+  if (const auto set = std::ranges::find(settings_.envs, k_variable, &Dict::value_type::first);
+      set != settings_.envs.end())
+    return !set->second.empty();
+  const auto& environment = member(member(template_, "spec")["containers"][pilot_], "env");
+  return std::ranges::any_of(environment, [&](const Json& each) {
+    return text_view(each, "name") == k_variable && !text_view(each, "value").empty();
+  });
+}
+
 void PodMaker::set_environment(Json& pod, const Group& group) const {
   const auto& s = settings_;
   Dict all = {{"K8S_PROVISIONER_TYPE", "PRPHTCondorProvisioner"},

@@ -27,6 +27,8 @@ class PodMaker {
   // The resources that GPUs may be, beside nvidia.com/gpu (gpu_resources).
   std::set<std::string> devices() const;
   bool has_payloads() const { return !payloads_.empty(); }
+  // The pilot is told of an image store, by the template or by envs_dict: jobs' images may be files.
+  bool has_image_store() const;
   // The pod as JSON, ready to be created. Fails where a volume would have the name of one of the template's.
   Result<Json> make(const Group& group, const std::string& name) const;
 

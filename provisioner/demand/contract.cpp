@@ -38,6 +38,11 @@ std::vector<JobClause> container_jobs() {
 
 namespace {
 
+// The end of the pattern of image names, without and with that of files.
+constexpr const char* k_end_of_names = R"x(.*[.]sif/*$)))x";
+constexpr const char* k_end_of_names_or_file =
+    R"x(.*[.]sif/*$))|^(?!docker://|oras://|library://|shub://|docker-daemon://|/cvmfs/).*[.]sif$)x";
+
 // What START keeps for the start of each job.
 constexpr std::chrono::seconds k_to_start{300};
 
@@ -55,7 +60,7 @@ JobClause in_time(std::chrono::seconds limit) {
 }  // namespace
 
 std::vector<JobClause> container_jobs(const std::string& default_image, bool pilot_jobs,
-                                      std::chrono::seconds pod_lifetime) {
+                                      std::chrono::seconds pod_lifetime, ImageFiles files) {
   auto jobs = container_jobs();
   const auto set = [&jobs](JobRule rule, std::string_view attribute, const std::string& value) {
     for (auto& job : jobs)
@@ -64,6 +69,7 @@ std::vector<JobClause> container_jobs(const std::string& default_image, bool pil
   set(JobRule::no_pilot, "GlidepodPilotJobs", pilot_jobs ? "True" : "False");
   set(JobRule::image, "GlidepodDefaultImage",
       default_image.empty() ? "undefined" : condor::quote(default_image));
+  if (files == ImageFiles::taken) set(JobRule::image, k_end_of_names, k_end_of_names_or_file);
   if (pod_lifetime > std::chrono::seconds(0))
     jobs.push_back(in_time(std::max(pod_lifetime - k_to_join - k_to_start, std::chrono::seconds(0))));
   return jobs;

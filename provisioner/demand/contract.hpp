@@ -40,8 +40,12 @@ std::vector<JobClause> container_jobs();
 // The same of pilots with this image for jobs that name none (empty: they have none), that take jobs which
 // are pilots, or do not, and whose pods end after so long (0: never): a job may then declare no more time
 // than a new pod has for it, as GLIDEPOD_START_TIME says it of a pod of any age.
+// Whether jobs' images may be files that HTCondor transfers, as images/pilot/config.d/51-image-files.config
+// has it.
+enum class ImageFiles : std::uint8_t { refused, taken };
 std::vector<JobClause> container_jobs(const std::string& default_image, bool pilot_jobs,
-                                      std::chrono::seconds pod_lifetime = std::chrono::seconds(0));
+                                      std::chrono::seconds pod_lifetime = std::chrono::seconds(0),
+                                      ImageFiles files = ImageFiles::refused);
 // Of a pod's life, before its pilot takes a job: images are pulled, and the pool is joined.
 constexpr std::chrono::seconds k_to_join{600};
 // The attributes by which a job declares its time, with the seconds of a unit.

@@ -41,7 +41,8 @@ Finding of_image(const Ad& job) {
             ? "docker:// is written in small letters"
             : fmt::format("pilots cannot switch to images of {}://", one_line(image.substr(0, scheme), 50));
   } else if (image.ends_with(".sif")) {
-    finding.what = "its image is a file, and pilots switch to a registry's only";
+    finding.what = "its image is a file, and these pilots switch to a registry's only";
+    finding.change += "; or the operator's image store, for a file that HTCondor transfers (docs/podhost.md)";
   } else if (image.find("/.images/") != std::string::npos) {
     finding.what =
         "its image is the folder that a name in CVMFS leads to, which does not tell the image's name in a "

@@ -347,6 +347,21 @@ TEST_CASE("kubernetes: its pilots' ads, and which jobs they take") {
   auto maker = PodMaker::create(with_default, &pod).value();
   CHECK(Kubernetes(*scene.client, with_default, maker, PodFeed::Mode::once).jobs_taken() ==
         container_jobs("docker://a:1", true, Seconds(7200)));
+  // With an image store, also those whose image is a file.
+  const auto with_store = Json::parse(
+      R"({"kind": "Pod", "spec": {"containers": [{"name": "pilot", "env": [{"name": "GLIDEPOD_IMAGE_STORE", "value": "/s"}]},
+                                                 {"name": "payload-0"}]}})");
+  const auto taken = [&](const KubernetesSettings& settings, const Json& from) {
+    return Kubernetes(*scene.client, settings, PodMaker::create(settings, &from).value(), PodFeed::Mode::once)
+        .jobs_taken();
+  };
+  const auto files = container_jobs("", false, Seconds(0), ImageFiles::taken);
+  CHECK(taken({}, with_store) == files);
+  KubernetesSettings by_settings;
+  by_settings.envs = {{"GLIDEPOD_IMAGE_STORE", "/s"}};
+  CHECK(taken(by_settings, pod) == files);
+  by_settings.envs = {{"GLIDEPOD_IMAGE_STORE", ""}};
+  CHECK(taken(by_settings, with_store) == container_jobs("", false));
   CHECK(scene.kubernetes->slot_constraint() ==
         "(K8SProvisionerType =?= \"PRPHTCondorProvisioner\") && (K8SProvisionerName =?= \"wn\") && "
         "(K8SNamespace =?= \"ns\") && (K8SDomain =?= \"optiputer.net\")");

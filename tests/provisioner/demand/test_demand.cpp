@@ -231,6 +231,19 @@ TEST_CASE("demand: what is counted for pilots with payload containers is what th
         "$(GLIDEPOD_START_LIFETIME) && "
         "$(GLIDEPOD_START_TIME) && $(GLIDEPOD_START_NAMESPACE) && $(GLIDEPOD_START_GPUS) && "
         "$(GLIDEPOD_START_FILL) && $(GLIDEPOD_START_HEARD) && ($ENV(ADDITIONAL_REQUIREMENTS:True))");
+  // Pilots with an image store take files too.
+  auto with_store = macros;
+  with_store.merge(read_macros(GLIDEPOD_PILOT_CONFIG "/51-image-files.config"));
+  with_store["GLIDEPOD_START_IMAGE"] =
+      read_macros(GLIDEPOD_PILOT_CONFIG "/51-image-files.config").at("GLIDEPOD_START_IMAGE");
+  auto image = macro(with_store, "GLIDEPOD_START_IMAGE");
+  for (const std::string scope : {"TARGET.", "MY."})
+    for (auto at = image.find(scope); at != std::string::npos; at = image.find(scope))
+      image.erase(at, scope.size());
+  const auto with_files =
+      joined(container_jobs("GlidepodDefaultImage", false, Seconds(0), ImageFiles::taken));
+  image.replace(image.rfind("GlidepodDefaultImage"), 20, R"("GlidepodDefaultImage")");
+  CHECK_MESSAGE(with_files.find(image) != std::string::npos, image);
   const auto jobs = joined(container_jobs("", false));
   CHECK(jobs.find("? ContainerImage : undefined)") != std::string::npos);
   const auto query = job_query({}, "ns", CondorDemand::Namespace::ignored, jobs).value();
