@@ -309,8 +309,6 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
   request.sandbox = bind.work_directory;
   if (bind.verb == wire::Verb::run) request.arguments = bind.argv;
   if (!request.any_image) {
-    request.image = TRY(pod_image(bind.image, rules_));
-    request.named = bind.image;
     if (!bind.work_directory.empty()) {
       const auto job = jobs_.identify(bind, link.peer.pid);
       if (!job) spdlog::info("event=no_job_ad uid={} reason={}", uid, quoted(job.error().message()));
@@ -330,10 +328,9 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
       request.owner =
           job && !job->identity.owner.empty() ? job->identity.owner : fmt::format("uid:{}#{}", uid, client);
     }
+    TRY(name_image(bind, request));
   }
-  link.launch->about =
-      fmt::format("job={} owner={} image={}", word(request.job), word(request.owner), word(request.image));
-  core_.on_bind(std::move(request), now());
+  take_request(std::move(request));
   return {};
 }
 

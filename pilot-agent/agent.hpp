@@ -18,6 +18,7 @@
 #include "lib/wire/socket.hpp"
 #include "pilot-agent/bind_plan.hpp"
 #include "pilot-agent/core/core.hpp"
+#include "pilot-agent/image_store.hpp"
 #include "pilot-agent/inner_users.hpp"
 #include "pilot-agent/known_jobs.hpp"
 #include "pilot-agent/lending.hpp"
@@ -111,6 +112,9 @@ class Agent {
     std::vector<Fd> fds;
     bool asked = false;
     Loop::TimerId vacate_timer = 0;
+    Fd image_file;                         // until the store is asked
+    std::string stored_as;                 // its key in stored_
+    std::unique_ptr<ImageQuestion> store;  // until the store has answered
   };
 
   Agent(Loop& loop, const Settings& settings);
@@ -128,6 +132,12 @@ class Agent {
                      const std::string& sandbox) const;
   void refuse_streams(ClientId client, const Error& why);
   bool binds_already(ClientId client) const;
+  // agent_files.cpp: images that are files
+  Result<void> name_image(const wire::Bind& bind, Request& request);
+  void take_request(Request request);
+  void ask_store(const Request& request);
+  void have_image(Request request, const std::string& image);
+  void no_image(ClientId client, bool starts, const std::string& named, const Error& why);
   // agent_inner.cpp: pilot jobs, and what their own jobs need
   Result<void> listen_to_pilots();
   void accept_pilot();
@@ -214,6 +224,7 @@ class Agent {
   std::map<JobId, std::shared_ptr<Loan>> loans_;  // of jobs that were launched
   std::map<JobId, uid_t> pilots_;                 // pilot jobs that run, and their users
   std::map<JobId, gid_t> families_;               // by pilot job
+  std::map<std::string, std::string> stored_;     // images of files that were tested, until their jobs start
   std::map<ClientId, Child> holders_;             // hold-job, at work; may outlive the client
   std::uint64_t last_id_ = 0;
   std::map<uid_t, std::string> user_names_;

@@ -85,6 +85,7 @@ Result<void> Agent::take_inner_bind(ClientId client, wire::Frame frame) {
   request.outer = pilot->id;
   request.sandbox = bind.work_directory;
   request.image = TRY(pod_image(bind.image, rules_));
+  TRY(refuse_stored(request.image, settings_.image_store_repository));
   if (bind.verb == wire::Verb::run) request.arguments = bind.argv;
   // Its ad is the inner starter's, who runs as the pilot job's user: it says who shares containers, and no
   // more.

@@ -48,6 +48,16 @@ void Settings::declare(Config& config) {
                 const auto parsed = ImageRule::parse(rule);
                 return parsed ? Result<void>() : parsed.error();
               });
+  config
+      .text("image_store", &image_store,
+            "socket of image-store, which makes images of the image files that jobs bring; empty: such jobs "
+            "are "
+            "refused")
+      .from("0.2.0");
+  config
+      .text("image_store_repository", &image_store_repository,
+            "what image-store calls its images; a job that names one of them itself is refused")
+      .from("0.2.0");
   config.list("shared_path", &shared_paths,
               "a path that is the same in payload containers; a bind of it is ignored");
   config.choice("reuse", &policy.reuse, {{"owner", Policy::Reuse::owner}, {"never", Policy::Reuse::never}},

@@ -22,6 +22,8 @@ struct Settings {
   std::string pod_name;
   std::string pod_namespace;
   std::string payload_containers;
+  std::string image_store;
+  std::string image_store_repository = "localhost/glidepod-files";
   std::vector<std::string> image_rules = {
       "/cvmfs/singularity.opensciencegrid.org/{path} -> docker.io/{path}",
       "/cvmfs/unpacked.cern.ch/registry.hub.docker.com/{path} -> docker.io/{path}",

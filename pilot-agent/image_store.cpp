@@ -1,0 +1,92 @@
+#include "pilot-agent/image_store.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "lib/base/beneath.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/text.hpp"
+#include "lib/kube/image_reference.hpp"
+#include "lib/wire/socket.hpp"
+#include "pilot-agent/bind_plan.hpp"
+
+namespace glidepod::agent {
+namespace {
+
+constexpr std::string_view k_suffix = ".sif";
+// What Apptainer, and not HTCondor, would fetch.
+constexpr std::array<std::string_view, 5> k_registries = {"docker://", "oras://", "library://", "shub://",
+                                                          "docker-daemon://"};
+
+}  // namespace
+
+std::optional<std::string> image_file(std::string_view image) {
+  const auto begins = [image](std::string_view prefix) { return image.starts_with(prefix); };
+  if (std::ranges::any_of(k_registries, begins) || begins("/cvmfs/")) return std::nullopt;
+  const auto name = image.substr(image.rfind('/') + 1);
+  if (!name.ends_with(k_suffix) || name.find('\0') != std::string_view::npos) return std::nullopt;
+  return std::string(name);
+}
+
+Result<Fd> open_image_file(const std::string& scratch, const std::string& sandbox, const std::string& name,
+                           uid_t user) {
+  if (sandbox.empty() || !inside(sandbox, scratch)) return error("the job has no folder to look for it in");
+  const Fd root = TRY(open_file(scratch, O_PATH | O_DIRECTORY));
+  const Fd folder = open_beneath(root, "." + sandbox.substr(scratch.size()), O_PATH | O_DIRECTORY);
+  if (!folder) return Error::system("open the job's folder");
+  // Opening a pipe must not wait for its other end.
+  Fd file = open_beneath(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!file) return Error::system("open {} in the job's folder", name);
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return Error::system("stat {}", name);
+  if (!S_ISREG(info.st_mode)) return error("{} in the job's folder is no plain file", name);
+  if (info.st_uid != user) return error("{} in the job's folder belongs to user {}", name, info.st_uid);
+  return file;
+}
+
+Result<void> refuse_stored(const std::string& image, const std::string& repository) {
+  const auto parsed = kube::ImageReference::parse(image);
+  const auto stored = kube::ImageReference::parse(repository);
+  if (!parsed || !stored || parsed->full_repository() != stored->full_repository()) return {};
+  return error(
+      "image {}: it was made of somebody's image file; name the file itself (container_image = app.sif)",
+      image);
+}
+
+Result<std::unique_ptr<ImageQuestion>> ImageQuestion::ask(Loop& loop, const Asked& asked, const Fd& file,
+                                                          Handler handler) {
+  std::unique_ptr<ImageQuestion> question(new ImageQuestion(loop, std::move(handler)));
+  auto* self = question.get();
+  Fd socket = TRY(wire::connect_to(asked.socket, SOCK_NONBLOCK).in("the image store"));
+  question->channel_ = TRY(wire::Channel::create(
+      loop, std::move(socket),
+      {[self](const wire::Frame& frame) { self->take(frame); },
+       [self](const Error&) { self->end(error("the image store has ended without an answer")); }}));
+  question->timer_ =
+      loop.after(asked.patience, [self] { self->end(error("the image store does not answer")); });
+  TRY(question->channel_->send(wire::StoreImage{.owner = asked.owner}, {file.get()}).in("the image store"));
+  return question;
+}
+
+void ImageQuestion::take(const wire::Frame& frame) {
+  if (frame.type == wire::Type::image_stored) {
+    const auto stored = frame.decode<wire::ImageStored>();
+    return end(stored ? Result<std::string>(stored->image) : Result<std::string>(stored.error()));
+  }
+  const auto failed = frame.decode<wire::Failed>();
+  if (frame.type != wire::Type::failed || !failed)
+    return end(error("the image store's answer cannot be understood"));
+  const Error why(one_line(failed->message));
+  end(failed->fault == wire::Fault::user ? why.with(UsersFault{}) : why.in("the image store"));
+}
+
+void ImageQuestion::end(const Result<std::string>& image) {
+  if (const auto handler = std::exchange(handler_, {})) handler(image);  // this may be gone from here on
+}
+
+}  // namespace glidepod::agent

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lib/base/fd.hpp"
+#include "lib/base/loop.hpp"
+#include "lib/base/result.hpp"
+#include "lib/wire/channel.hpp"
+
+namespace glidepod::agent {
+
+// The file's name in the job's folder, for an image that HTCondor puts there: "app.sif", "/home/x/app.sif",
+// "osdf:///x/app.sif". Nothing for what is no such file: an image of a registry, or a path in /cvmfs.
+std::optional<std::string> image_file(std::string_view image);
+
+// Opens it for reading. It must be a plain file of the job's user, in the sandbox itself, which lies in
+// scratch. The Error is for the user.
+Result<Fd> open_image_file(const std::string& scratch, const std::string& sandbox, const std::string& name,
+                           uid_t user);
+
+// An Error if the image, as a pod names it, is one that was made of somebody's file: who has the file names
+// that.
+Result<void> refuse_stored(const std::string& image, const std::string& repository);
+
+// One question to image-store. Destroying it takes the question back.
+class ImageQuestion {
+ public:
+  // The fact of an Error that the job's user can mend.
+  struct UsersFault {};
+  struct Asked {
+    std::string socket;
+    std::string owner;  // for the store's log
+    Milliseconds patience;
+  };
+  // The handler is called once, and never from inside this call. It may destroy the question.
+  using Handler = std::function<void(const Result<std::string>&)>;
+  static Result<std::unique_ptr<ImageQuestion>> ask(Loop& loop, const Asked& asked, const Fd& file,
+                                                    Handler handler);
+  ~ImageQuestion() { loop_.cancel(timer_); }
+  ImageQuestion(const ImageQuestion&) = delete;
+  ImageQuestion& operator=(const ImageQuestion&) = delete;
+
+ private:
+  ImageQuestion(Loop& loop, Handler handler) : loop_(loop), handler_(std::move(handler)) {}
+  void take(const wire::Frame& frame);
+  void end(const Result<std::string>& image);
+
+  Loop& loop_;
+  Handler handler_;
+  std::unique_ptr<wire::Channel> channel_;
+  Loop::TimerId timer_ = 0;
+};
+
+}  // namespace glidepod::agent
