@@ -119,8 +119,9 @@ void AgentLink::resume() {
   if (!std::exchange(held_, false)) return;
   const bool brief = Loop::now() - connected_at_ < k_short_connection;
   short_connections_ = brief ? std::min(short_connections_ + 1, k_most_doublings + 1) : 0;
-  if (short_connections_ <= 1) return reconnect();
-  retry_after(std::chrono::seconds(1 << (short_connections_ - 2)));
+  const int doublings = short_connections_ - 2;
+  if (doublings < 0) return reconnect();
+  retry_after(std::chrono::seconds(1 << doublings));
 }
 
 void AgentLink::retry_after(Milliseconds delay) {

@@ -32,8 +32,9 @@ void Agent::step() {
 
 void Agent::appear() {
   // Others write into that folder, too.
-  appeared_ = true;
-  if (listens_ || world_.random.chance(world_.weather.other_files)) return;
+  const bool others = world_.random.chance(world_.weather.other_files);
+  appeared_ = appeared_ || others || !listens_;
+  if (listens_ || others) return;
   listens_ = true;
   stranger_ = world_.random.chance(world_.weather.strangers);
   world_.truth.contact.listens(!stranger_);
@@ -142,7 +143,7 @@ void Agent::hang_up() {
 
 Result<Fd> Agent::connect() {
   world_.truth.contact.looks();
-  if (world_.breaks()) return Error("connect", EACCES);
+  if (world_.breaks(world_.weather.no_socket)) return Error("connect", EACCES);
   if (!listens_ || connection_ >= 0) return Error("connect", ENOENT);
   if (world_.random.chance(world_.weather.no_resources)) return Error("connect", EAGAIN);
   connection_ = world_.new_fd();

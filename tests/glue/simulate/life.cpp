@@ -96,6 +96,11 @@ void World::act(Process& process) {
     return again(process);
   }
   if (random.chance(weather.files)) ++(random.chance(300) ? stubborn_files : files);
+  if (random.chance(weather.files / 3)) files = stubborn_files = 0;  // of its own
+  if (random.chance(weather.wakers)) {
+    const auto others = tree.descendants();
+    tree.signal(*random.pick(others), SIGCONT);
+  }
   const bool crowd = tree.descendants().size() >= k_most_bombs;
   if (((process.phoenix && rebirths_ > 0) || process.bomb) && !crowd) {
     if (process.phoenix) --rebirths_;
@@ -135,7 +140,7 @@ void World::begin_cleaner(Process& cleaner, bool as_root) {
   if (way != Way::well && (as_root || way == Way::stuck)) truth.may_be_unclean();
   if (way == Way::stuck) {
     cleaner.stuck = true;
-    tree.later(cleaner, micro(1000, 100'000'000), [this](Process& at) { tree.release(at); });
+    tree.later(cleaner, Micro(random.between(1000, 100'000'000)), [this](Process& at) { tree.release(at); });
   }
   if (way == Way::hangs || way == Way::stuck) return;
   const Micro work = micro(100, as_root ? 3'000'000 : 15'000'000);
@@ -161,7 +166,7 @@ void World::begin_counter(Process& counter) {
   if (way == Way::stuck) {
     counter.stuck = true;
     truth.may_be_unclean();
-    tree.later(counter, Micro(random.between(1000, 100'000'000)), [this](Process& at) { tree.release(at); });
+    tree.later(counter, Micro(random.between(1000, 300'000'000)), [this](Process& at) { tree.release(at); });
   }
   if (way == Way::hangs || way == Way::stuck) return;
   tree.later(counter, micro(100, 19'000'000), [this, way](Process& at) {

@@ -183,7 +183,7 @@ namespace glue {
 
 Result<Fd> watch_folder(const std::string&) {
   World& world = World::current();
-  if (world.breaks()) return Error("inotify", ENOENT);
+  if (world.breaks(world.weather.no_folder)) return Error("inotify", ENOENT);
   if (world.random.chance(world.weather.no_resources)) return Error("inotify", EMFILE);
   world.check(world.folder_watch < 0, "the folder is watched once");
   world.folder_watch = world.new_fd();

@@ -83,6 +83,7 @@ bool send_signal(const Fd& fd, int number) {
   Process* process = world.tree.find(found->second.first, found->second.second);
   if (process == nullptr) return false;
   world.check(world.tree.descends(*process), "a signal is for a process of the job");
+  if (number == SIGKILL) world.truth.kills_all();
   world.truth.strikes(*process, number);
   world.tree.signal(*process, number);
   return true;

@@ -20,7 +20,7 @@ Process& Tree::fork(pid_t parent, Process::Kind kind) {
   process.parent = parent;
   process.start = ++last_start_;
   process.kind = kind;
-  process.born = world_.now();
+  process.born = process.runs_since = world_.now();
   return process;
 }
 
@@ -104,7 +104,9 @@ void Tree::signal(Process& process, int number) {
         if (at.to_stop && !at.dumps && !at.killed) at.state = Process::State::stopped;
         return;
       case SIGCONT:
-        if (!at.to_stop) at.state = Process::State::runs;
+        if (at.to_stop || at.state == Process::State::runs) return;
+        at.state = Process::State::runs;
+        at.runs_since = world_.now();
         return;
       case SIGTERM:
         if (at.at_term) return at.at_term();

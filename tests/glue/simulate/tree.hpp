@@ -28,7 +28,7 @@ struct Process {
   bool rude = false;      // ignores SIGTERM
   bool careless = false;  // does not reap
   bool phoenix = false, bomb = false;
-  SteadyTime born{};
+  SteadyTime born{}, runs_since{};
   SteadyTime overdue{SteadyTime::max()};  // a worker's: it is killed by then
   int exit_status = -1;                   // at the end of what it is stuck in, if that is its exit
   int reports_to = -1;                    // its pipe's read end

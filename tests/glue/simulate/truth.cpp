@@ -22,6 +22,9 @@ constexpr auto k_end = seconds(10) + seconds(20) + seconds(2) + seconds(5) + sec
 constexpr auto k_hurried = seconds(10) + seconds(4) + k_slack;
 constexpr auto k_cleaning_hurried = seconds(4) + k_slack;
 constexpr auto k_at_once = seconds(1);
+// Processes come to rest in this time, or never will; who is this young may not have been seen.
+constexpr auto k_rest = milliseconds(200);
+constexpr auto k_young = milliseconds(60);
 // How long a suspended job's processes are looked for.
 constexpr auto k_pursuit = seconds(2) + k_slack;
 
@@ -125,6 +128,7 @@ void Truth::take_on(std::uint64_t job) {
   last_pursued_ = 0;
   struck_.clear();
   killed_.clear();
+  stopping_since_.reset();
   killed_by_others_ = 0;
   suspended_ = without_agent_ = false;
 }
@@ -279,7 +283,22 @@ void Truth::beat_sent(std::uint64_t number) {
   beats_[number] = world_.now();
 }
 
+// Who is killed while others still run makes room for their children.
+void Truth::kills_all() {
+  if (!ending()) return;
+  const auto now = world_.now();
+  const bool patient = stopping_since_ && now - *stopping_since_ >= k_rest;
+  for (const Process* process : world_.tree.descendants()) {
+    const bool runs =
+        process->state == Process::State::runs && !process->stuck && !process->dumps && !process->killed;
+    world_.check(patient || !runs || now - process->runs_since < k_young,
+                 "all stand still before they are killed");
+  }
+}
+
 void Truth::strikes(const Process& process, int number) {
+  if (number == SIGSTOP && (!stopping_since_ || killing_)) stopping_since_ = world_.now();
+  killing_ = number == SIGKILL;
   if (number == SIGKILL) struck_.insert({process.pid, process.start});
 }
 
@@ -295,10 +314,14 @@ void Truth::died(const Process& process) {
 void Truth::check_pursuit(SteadyTime now) {
   if (!open_ || !started_told_ || cause_ || leaving_at_ || now - pursued_at_ < k_pursuit) return;
   const bool stopped = last_pursued_ == SIGSTOP;
-  if (!stopped && last_pursued_ != SIGCONT) return;
-  for (const Process* process : world_.tree.descendants()) {
+  if ((!stopped && last_pursued_ != SIGCONT) || !sessions_.empty()) return;
+  const auto all = world_.tree.descendants();
+  // Who cannot be stopped, or comes later with a session, lets others go on.
+  if (std::ranges::any_of(all, [](const Process* one) { return one->dumps || one->stuck || one->phoenix; }))
+    return;
+  for (const Process* process : all) {
     if (process->kind != Process::Kind::job || process->state == Process::State::zombie) continue;
-    if (process->stuck || process->dumps || process->phoenix || process->born > pursued_at_) continue;
+    if (process->born > pursued_at_) continue;
     world_.check((process->state == Process::State::stopped) == stopped,
                  stopped ? "a suspended job stands still" : "a job that is continued goes on");
   }

@@ -42,6 +42,8 @@ class Truth {
   void may_be_unclean() { excused_ = true; }
   // glue sends a signal to a process, which may have ended since glue saw it live.
   void strikes(const Process& process, int number);
+  // It sends SIGKILL to all that it has found, wherever they are below it.
+  void kills_all();
   void died(const Process& process);
   // Whether its time is up: nobody is to be spared.
   bool ending() const { return open_ && cause_.has_value(); }
@@ -75,6 +77,7 @@ class Truth {
   bool started_told_ = false, exited_told_ = false, end_told_ = false, said_ = false, excused_ = false;
   bool suspended_ = false;
   bool without_agent_ = false;  // glue knows that there is none, while the job ends
+  bool killing_ = false;        // it has begun to, after stopping
   bool unclean_ = false;        // of whatever job: something is left
   int last_pursued_ = 0;        // by a signal of the agent's
   std::optional<int> status_;
@@ -88,6 +91,7 @@ class Truth {
   std::set<std::pair<pid_t, std::uint64_t>> struck_;
   std::set<pid_t> killed_;
   std::size_t killed_by_others_ = 0;
+  std::optional<SteadyTime> stopping_since_;  // of this round: they are to stand still, then to die
   std::optional<SteadyTime> leaving_at_, terminated_at_;
   std::optional<Milliseconds> hurried_;  // so long after the time of grace
 };

@@ -32,16 +32,19 @@ struct Weather {
     deaf_agent = some(300);
     unwilling = random.chance(100) ? 900 : 0;
     other_files = some(900);
-    broken = random.chance(30) ? 100 : 0;
+    no_socket = random.chance(20) ? 100 : 0;
+    no_folder = random.chance(20) ? 300 : 0;
+    wakers = some(500);
     unprivileged = random.chance(100);
     as_root = random.chance(30);
     if (as_root) files = lost_glues = 0;
     sessions = some(400);
     terminate = random.chance(300);
     busy = random.chance(300);
-    patient = random.chance(200);
+    patient = random.chance(300);
   }
   int forks, phoenix, bomb, dumper, stuck, rude, careless;  // of the job's processes
+  int wakers;                                               // send SIGCONT to others
   int files;                                                // left in shared folders
   int lost_glues;                                           // in other containers, with jobs of this user
   int slow_start, bad_start;                                // between fork and exec
@@ -50,7 +53,7 @@ struct Weather {
   int hang_up, nonsense, strangers, deaf_agent;             // the agent's
   int unwilling;                                            // hangs up soon after each Hello
   int other_files;                                          // appear beside its socket
-  int broken;                                               // the folder of that cannot be reached
+  int no_socket, no_folder;                                 // of that: it can never be reached
   int sessions;
   bool terminate;     // SIGTERM from outside
   bool unprivileged;  // neither glue nor agent is root

@@ -30,7 +30,10 @@ void Workers::cleaner_begins(Process& cleaner, bool as_root, std::uint32_t uid, 
 }
 
 void Workers::asked(bool runs_freely) {
-  due_ = runs_freely && world_.now() >= next_ + k_late;
+  const auto children = world_.tree.children(Tree::k_glue);
+  const bool counts = std::ranges::any_of(
+      children, [](const Process* child) { return child->kind == Process::Kind::counter; });
+  due_ = runs_freely && !counts && world_.now() >= next_ + k_late;
 }
 
 void Workers::count_begins() {

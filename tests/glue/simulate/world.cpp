@@ -104,6 +104,7 @@ void World::end_turn(std::size_t timers) {
   check(held == 0, "nothing is kept back while glue sleeps");
   check(!broken_, "glue ends where it cannot even wait for an agent");
   truth.check();
+  check(truth.open() || truth.refusing() || timers <= 1, "one timer is enough to look for an agent");
   if (agent.is_connected() && !truth.open() && !truth.refusing() && !ready(k_signals) && timers != 0)
     fail("no timer is set while nothing is to be done");
 }

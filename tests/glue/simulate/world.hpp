@@ -54,7 +54,7 @@ class World {
   void end_turn(std::size_t timers);
 
   // What glue needs is not there, and never will be. It ends.
-  bool breaks() { return broken_ = broken_ || random.chance(weather.broken); }
+  bool breaks(int chance) { return broken_ = broken_ || random.chance(chance); }
 
   void raise(int number);
   std::vector<signalfd_siginfo> take_signals(std::size_t most);
