@@ -99,7 +99,7 @@ void World::act(Process& process) {
   if (random.chance(weather.files / 3)) files = stubborn_files = 0;  // of its own
   if (random.chance(weather.wakers)) {
     const auto others = tree.descendants();
-    tree.signal(*random.pick(others), SIGCONT);
+    tree.wake(*random.pick(others));
   }
   const bool crowd = tree.descendants().size() >= k_most_bombs;
   if (((process.phoenix && rebirths_ > 0) || process.bomb) && !crowd) {

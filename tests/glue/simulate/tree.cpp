@@ -70,6 +70,11 @@ void Tree::end(Process& process, int status) {
   for (Process* child : children(process.pid)) {
     child->parent = heir;
     if (child->state == Process::State::zombie) bury(*child);
+    // Of a process group that is orphaned the kernel has the stopped ones go on, and sends SIGHUP.
+    if (child->state == Process::State::stopped) {
+      wake(*child);
+      signal(*child, SIGHUP);
+    }
   }
   if (process.reports_to >= 0) world_.close_pipe(process.reports_to);
   const auto at_end = std::exchange(process.at_end, nullptr);
@@ -104,9 +109,7 @@ void Tree::signal(Process& process, int number) {
         if (at.to_stop && !at.dumps && !at.killed) at.state = Process::State::stopped;
         return;
       case SIGCONT:
-        if (at.to_stop || at.state == Process::State::runs) return;
-        at.state = Process::State::runs;
-        at.runs_since = world_.now();
+        if (!at.to_stop) wake(at);
         return;
       case SIGTERM:
         if (at.at_term) return at.at_term();
@@ -115,6 +118,13 @@ void Tree::signal(Process& process, int number) {
         if (!at.rude && at.state != Process::State::stopped && number != SIGTSTP) end(at, number);
     }
   });
+}
+
+void Tree::wake(Process& process) {
+  process.to_stop = false;
+  if (process.state != Process::State::stopped) return;
+  process.state = Process::State::runs;
+  process.runs_since = world_.now();
 }
 
 void Tree::release(Process& process) {

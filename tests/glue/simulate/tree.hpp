@@ -48,6 +48,8 @@ class Tree {
   void end(Process& process, int status);
   // As kill(2) of it, which takes its time.
   void signal(Process& process, int number);
+  // SIGCONT, by another process or the kernel: at once, and no SIGSTOP that is on its way acts.
+  void wake(Process& process);
   // It comes out of the kernel.
   void release(Process& process);
   void erase(pid_t pid) { all_.erase(pid); }

@@ -25,6 +25,9 @@ constexpr auto k_at_once = seconds(1);
 // Processes come to rest in this time, or never will; who is this young may not have been seen.
 constexpr auto k_rest = milliseconds(200);
 constexpr auto k_young = milliseconds(60);
+constexpr auto k_longest_rest = seconds(1);
+// What it may take to see that some never will.
+constexpr auto k_impatience = milliseconds(800);
 // How long a suspended job's processes are looked for.
 constexpr auto k_pursuit = seconds(2) + k_slack;
 
@@ -287,8 +290,18 @@ void Truth::beat_sent(std::uint64_t number) {
 void Truth::kills_all() {
   if (!ending()) return;
   const auto now = world_.now();
-  const bool patient = stopping_since_ && now - *stopping_since_ >= k_rest;
-  for (const Process* process : world_.tree.descendants()) {
+  const auto stopping = stopping_since_ ? now - *stopping_since_ : SteadyTime::duration(0);
+  const bool patient = stopping >= k_rest;
+  const auto all = world_.tree.descendants();
+  const bool some_cannot = std::ranges::any_of(all, [](const Process* process) {
+    return process->dumps && process->state == Process::State::runs && !process->stuck && !process->killed;
+  });
+  for (const Process* process : all) {
+    const auto age = now - process->born;
+    world_.check(!some_cannot || stopping >= k_longest_rest || age < k_young || age > k_rest - k_young,
+                 "while others come they are waited for");
+  }
+  for (const Process* process : all) {
     const bool runs =
         process->state == Process::State::runs && !process->stuck && !process->dumps && !process->killed;
     world_.check(patient || !runs || now - process->runs_since < k_young,
@@ -297,7 +310,7 @@ void Truth::kills_all() {
 }
 
 void Truth::strikes(const Process& process, int number) {
-  if (number == SIGSTOP && (!stopping_since_ || killing_)) stopping_since_ = world_.now();
+  if (ending() && number == SIGSTOP && (!stopping_since_ || killing_)) stopping_since_ = world_.now();
   killing_ = number == SIGKILL;
   if (number == SIGKILL) struck_.insert({process.pid, process.start});
 }
@@ -310,16 +323,26 @@ void Truth::died(const Process& process) {
     killed_.insert(process.pid);
 }
 
-// A fork in time: who is born while the others are stopped is found, too.
+// Where nothing new comes, those that cannot be stopped are killed soon.
+void Truth::check_rest(SteadyTime now) {
+  if (!ending() || !stopping_since_ || killing_ || now - *stopping_since_ < k_impatience) return;
+  bool waits = false;
+  for (const Process* process : world_.tree.descendants()) {
+    if (process->kind == Process::Kind::cleaner || now - process->runs_since < k_impatience) return;
+    waits |= process->kind == Process::Kind::job && process->state != Process::State::zombie;
+  }
+  world_.check(!waits, "who cannot be stopped is killed soon");
+}
+
+// Only where all can be stopped: a process that cannot, that comes with a session, or that wakes others, and
+// the late end of a parent, have some go on for longer than glue pursues them.
 void Truth::check_pursuit(SteadyTime now) {
   if (!open_ || !started_told_ || cause_ || leaving_at_ || now - pursued_at_ < k_pursuit) return;
+  const Weather& weather = world_.weather;
   const bool stopped = last_pursued_ == SIGSTOP;
   if ((!stopped && last_pursued_ != SIGCONT) || !sessions_.empty()) return;
-  const auto all = world_.tree.descendants();
-  // Who cannot be stopped, or comes later with a session, lets others go on.
-  if (std::ranges::any_of(all, [](const Process* one) { return one->dumps || one->stuck || one->phoenix; }))
-    return;
-  for (const Process* process : all) {
+  if (weather.dumper + weather.stuck + weather.phoenix + weather.wakers > 0) return;
+  for (const Process* process : world_.tree.descendants()) {
     if (process->kind != Process::Kind::job || process->state == Process::State::zombie) continue;
     if (process->born > pursued_at_) continue;
     world_.check((process->state == Process::State::stopped) == stopped,
@@ -344,6 +367,7 @@ void Truth::check() {
   for (const auto& [number, since] : beats_)
     world_.check(!overdue(since, k_at_once), "a beat is answered at once");
   check_pursuit(now);
+  check_rest(now);
   if (terminated_at_) {
     const auto over = *terminated_at_ + world_.options.grace;
     if (now <= over || !hurried_) {

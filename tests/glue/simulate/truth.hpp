@@ -67,6 +67,7 @@ class Truth {
   void sent_failure(const wire::LaunchFailed& failed);
   void close();
   void check_pursuit(SteadyTime now);
+  void check_rest(SteadyTime now);
 
   World& world_;
   // The job that glue has taken on
