@@ -76,6 +76,14 @@ void World::live(Process& process) {
   again(process);
 }
 
+void World::stir() {
+  for (const Process* process : tree.descendants())
+    if (process->kind == Process::Kind::job && random.chance(weather.forks))
+      tree.later(*process, micro(0, 3000), [this](Process& at) {
+        if (at.state == Process::State::runs && !at.stuck && truth.runs_now()) act(at);
+      });
+}
+
 // Once it is to end, a process that will not does all it can.
 void World::again(Process& process) {
   const bool fast = (process.phoenix || process.bomb) && truth.ending();

@@ -138,7 +138,7 @@ Result<Launched> start(const wire::Launch& launch, const std::vector<Fd>&, const
   world.pass_call();
   if (is_short(world)) return no_resources();
   Process& main = world.tree.fork(Tree::k_glue, Process::Kind::job);
-  world.truth.forked();
+  world.truth.forked(main.pid);
   main.reports_to = report.get() - 1;
   world.note(fmt::format("job {} has process {}", launch.job, main.pid));
   world.begin_job(main);

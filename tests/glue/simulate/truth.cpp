@@ -22,6 +22,8 @@ constexpr auto k_end = seconds(10) + seconds(20) + seconds(2) + seconds(5) + sec
 constexpr auto k_hurried = seconds(10) + seconds(4) + k_slack;
 constexpr auto k_cleaning_hurried = seconds(4) + k_slack;
 constexpr auto k_at_once = seconds(1);
+// How long the agent is waited for, which has HTCondor send the job's own signal.
+constexpr auto k_agent_first = seconds(2);
 // Processes come to rest in this time, or never will; who is this young may not have been seen.
 constexpr auto k_rest = milliseconds(200);
 constexpr auto k_young = milliseconds(60);
@@ -59,6 +61,9 @@ void Truth::handles(const wire::Frame& frame) {
         suspended_ = signal.number != SIGCONT;
         last_pursued_ = signal.number;
         pursued_at_ = world_.now();
+        world_.stir();
+      } else if (signal.number > 0 && signal.number < NSIG) {
+        told_ = true;
       }
       return;
     }
@@ -132,11 +137,13 @@ void Truth::take_on(std::uint64_t job) {
   struck_.clear();
   killed_.clear();
   stopping_since_.reset();
+  told_ = termed_ = false;
   killed_by_others_ = 0;
   suspended_ = without_agent_ = false;
 }
 
-void Truth::forked() {
+void Truth::forked(pid_t main) {
+  main_ = main;
   no_start_ = false;
 }
 
@@ -310,6 +317,11 @@ void Truth::kills_all() {
 }
 
 void Truth::strikes(const Process& process, int number) {
+  if (process.pid == main_ && number == SIGTERM && open_) {
+    const bool late = terminated_at_ && world_.now() - *terminated_at_ >= k_agent_first;
+    world_.check(told_ || late, "a job hears of its container's end from HTCondor first");
+    termed_ = true;
+  }
   if (ending() && number == SIGSTOP && (!stopping_since_ || killing_)) stopping_since_ = world_.now();
   killing_ = number == SIGKILL;
   if (number == SIGKILL) struck_.insert({process.pid, process.start});
@@ -368,6 +380,10 @@ void Truth::check() {
     world_.check(!overdue(since, k_at_once), "a beat is answered at once");
   check_pursuit(now);
   check_rest(now);
+  if (terminated_at_ && now < *terminated_at_ + world_.options.grace && started_told_ && runs_now() &&
+      !cause_ && !told_)
+    world_.check(termed_ || !overdue(std::max(*terminated_at_, launched_at_), k_agent_first + k_slack),
+                 "a job that nobody tells is told by SIGTERM");
   if (terminated_at_) {
     const auto over = *terminated_at_ + world_.options.grace;
     if (now <= over || !hurried_) {

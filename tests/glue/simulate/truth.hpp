@@ -31,7 +31,7 @@ class Truth {
   // What it does
   void clears(std::uint64_t job);  // before that, or instead
   void starts(std::uint64_t job);  // a process for it
-  void forked();
+  void forked(pid_t main);
   void says(std::string_view line);
   void sends(wire::Type type, const std::string& body);
   void left(int code);
@@ -78,9 +78,12 @@ class Truth {
   bool started_told_ = false, exited_told_ = false, end_told_ = false, said_ = false, excused_ = false;
   bool suspended_ = false;
   bool without_agent_ = false;  // glue knows that there is none, while the job ends
+  bool told_ = false;           // to end, or what else a signal may mean, by the agent
+  bool termed_ = false;         // it was sent SIGTERM
   bool killing_ = false;        // it has begun to, after stopping
   bool unclean_ = false;        // of whatever job: something is left
-  int last_pursued_ = 0;        // by a signal of the agent's
+  pid_t main_ = 0;
+  int last_pursued_ = 0;  // by a signal of the agent's
   std::optional<int> status_;
   SteadyTime pursued_at_{}, launched_at_, ended_at_;
   std::optional<SteadyTime> cause_;       // since then it must end

@@ -76,6 +76,8 @@ class World {
   void begin_job(Process& main);
   void run_program(Process& main);
   void live(Process& process);
+  // Some do something just now.
+  void stir();
   void begin_cleaner(Process& cleaner, bool as_root);
   void begin_counter(Process& counter);
   void begin_session(Process& supervisor);
