@@ -72,8 +72,8 @@ Result<void> PodmanShelf::put(const std::string& layout, const std::string& tag)
 
 Result<void> Keeper::prepare() {
   std::error_code failed;
-  for (const char* left : {"/spool", "/work"}) std::filesystem::remove_all(settings_.folder + left, failed);
-  for (const char* part : {"", "/known", "/spool", "/work"}) {
+  for (const char* left : {"/spool", "/making"}) std::filesystem::remove_all(settings_.folder + left, failed);
+  for (const char* part : {"", "/known", "/spool", "/making"}) {
     const std::string path = settings_.folder + part;
     if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return Error::system("make {}", path);
   }
@@ -127,7 +127,7 @@ Result<std::string> Keeper::image_of(const Fd& file) {
 }
 
 Result<std::string> Keeper::make(const Copy& copy) {
-  const std::string folder = settings_.folder + "/work/" + copy.key;
+  const std::string folder = settings_.folder + "/making/" + copy.key;
   std::error_code failed;
   std::filesystem::remove_all(folder, failed);
   auto result = [&]() -> Result<std::string> {

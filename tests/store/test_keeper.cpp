@@ -72,7 +72,7 @@ TEST_CASE("keeper: the same content is one image, other content another") {
   CHECK(scene.shelf.puts == 2);
   // By the content's hash.
   CHECK(scene.shelf.tags.contains("7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"));
-  CHECK(scene.left("work") == 0);
+  CHECK(scene.left("making") == 0);
   CHECK(scene.left("spool") == 0);
   CHECK(scene.left("known") == 2);
 }
@@ -97,10 +97,10 @@ TEST_CASE("keeper: many who bring the same content at a time cost one conversion
 TEST_CASE("keeper: what it knows outlives it, and what podman has lost is made again") {
   Scene scene;
   const auto image = scene.keeper.image_of(in_memory("one")).value();
-  REQUIRE(replace_file(scene.folder.path + "/store/work/left", "x", 0600, Durable::no));
+  REQUIRE(replace_file(scene.folder.path + "/store/making/left", "x", 0600, Durable::no));
   Keeper next({scene.folder.path + "/store", "localhost/files", k_reader}, scene.shelf);
   REQUIRE(next.prepare());
-  CHECK(scene.left("work") == 0);
+  CHECK(scene.left("making") == 0);
   CHECK(next.image_of(in_memory("one")).value() == image);
   CHECK(scene.shelf.puts == 1);
   scene.shelf.forgets = true;
@@ -114,7 +114,7 @@ TEST_CASE("keeper: a failure leaves nothing, and the next one tries again") {
   const auto full = scene.keeper.image_of(in_memory("one"));
   REQUIRE_FALSE(full);
   CHECK(full.error().fact<BadImage>() == nullptr);
-  CHECK(scene.left("work") == 0);
+  CHECK(scene.left("making") == 0);
   CHECK(scene.left("known") == 0);
   scene.shelf.fails = {};
   CHECK(scene.keeper.image_of(in_memory("one")));
