@@ -47,9 +47,7 @@ void Workers::count_begins() {
 }
 
 void Workers::nothing_to_count() {
-  counts_ = {0};
-  newest_.reset();
-  due_ = false;
+  forget();
   next_ = world_.now() + k_counted;
 }
 
