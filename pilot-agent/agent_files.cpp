@@ -2,6 +2,7 @@
 
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
+#include "lib/condor/image_forms.hpp"
 #include "pilot-agent/agent.hpp"
 #include "pilot-agent/core/words.hpp"
 #include "pilot-agent/image_rules.hpp"
@@ -18,20 +19,20 @@ constexpr std::size_t k_most_stored = 256;
 Result<void> Agent::name_image(const wire::Bind& bind, Request& request) {
   ClientLink& link = clients_.at(request.client);
   request.named = bind.image;
-  const auto file = settings_.image_store.empty() ? std::nullopt : image_file(bind.image);
-  if (!file) {
+  if (settings_.image_store.empty() || condor::image_form(bind.image) != condor::ImageForm::file) {
     request.image = TRY(pod_image(bind.image, rules_));
     return refuse_stored(request.image, settings_.image_store_repository);
   }
+  const std::string file = condor::image_file_name(bind.image);
   // What the job starts in is what its test, a moment ago, was about.
-  link.stored_as = fmt::format("{}\n{}\n{}\n{}", link.peer.uid, request.job, bind.work_directory, *file);
+  link.stored_as = fmt::format("{}\n{}\n{}\n{}", link.peer.uid, request.job, bind.work_directory, file);
   if (bind.verb != wire::Verb::test) {
     if (auto known = stored_.extract(link.stored_as)) {
       request.image = std::move(known.mapped());
       return {};
     }
   }
-  link.image_file = TRY(open_image_file(settings_.scratch, bind.work_directory, *file, link.peer.uid)
+  link.image_file = TRY(open_image_file(settings_.scratch, bind.work_directory, file, link.peer.uid)
                             .in("image " + bind.image));
   return {};
 }

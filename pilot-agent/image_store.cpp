@@ -4,8 +4,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <array>
 #include <utility>
 
 #include "lib/base/beneath.hpp"
@@ -16,23 +14,6 @@
 #include "pilot-agent/bind_plan.hpp"
 
 namespace glidepod::agent {
-namespace {
-
-constexpr std::string_view k_suffix = ".sif";
-// What Apptainer, and not HTCondor, would fetch.
-constexpr std::array<std::string_view, 5> k_registries = {"docker://", "oras://", "library://", "shub://",
-                                                          "docker-daemon://"};
-
-}  // namespace
-
-std::optional<std::string> image_file(std::string_view image) {
-  const auto begins = [image](std::string_view prefix) { return image.starts_with(prefix); };
-  if (std::ranges::any_of(k_registries, begins) || begins("/cvmfs/")) return std::nullopt;
-  const auto name = image.substr(image.rfind('/') + 1);
-  if (!name.ends_with(k_suffix) || name.find('\0') != std::string_view::npos) return std::nullopt;
-  return std::string(name);
-}
-
 Result<Fd> open_image_file(const std::string& scratch, const std::string& sandbox, const std::string& name,
                            uid_t user) {
   if (sandbox.empty() || !inside(sandbox, scratch)) return error("the job has no folder to look for it in");

@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,11 +14,7 @@
 
 namespace glidepod::agent {
 
-// The file's name in the job's folder, for an image that HTCondor puts there: "app.sif", "/home/x/app.sif",
-// "osdf:///x/app.sif". Nothing for what is no such file: an image of a registry, or a path in /cvmfs.
-std::optional<std::string> image_file(std::string_view image);
-
-// Opens it for reading. It must be a plain file of the job's user, in the sandbox itself, which lies in
+// Opens a job's image file for reading. It must be a plain file of the job's user, in the sandbox itself, which lies in
 // scratch. The Error is for the user.
 Result<Fd> open_image_file(const std::string& scratch, const std::string& sandbox, const std::string& name,
                            uid_t user);

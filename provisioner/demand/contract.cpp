@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "lib/condor/image_forms.hpp"
 #include "lib/condor/job_ad.hpp"
 
 namespace glidepod::provisioner {
@@ -38,10 +39,8 @@ std::vector<JobClause> container_jobs() {
 
 namespace {
 
-// The end of the pattern of image names, without and with that of files.
-constexpr const char* k_end_of_names = R"x(.*[.]sif/*$)))x";
-constexpr const char* k_end_of_names_or_file =
-    R"x(.*[.]sif/*$))|^(?!docker://|oras://|library://|shub://|docker-daemon://|/cvmfs/).*[.]sif$)x";
+// The end of the pattern of image names.
+constexpr std::string_view k_end_of_names = R"x(.*[.]sif/*$)))x";
 
 // What START keeps for the start of each job.
 constexpr std::chrono::seconds k_to_start{300};
@@ -69,7 +68,8 @@ std::vector<JobClause> container_jobs(const std::string& default_image, bool pil
   set(JobRule::no_pilot, "GlidepodPilotJobs", pilot_jobs ? "True" : "False");
   set(JobRule::image, "GlidepodDefaultImage",
       default_image.empty() ? "undefined" : condor::quote(default_image));
-  if (files == ImageFiles::taken) set(JobRule::image, k_end_of_names, k_end_of_names_or_file);
+  if (files == ImageFiles::taken)
+    set(JobRule::image, k_end_of_names, std::string(k_end_of_names) + "|" + condor::image_file_pattern());
   if (pod_lifetime > std::chrono::seconds(0))
     jobs.push_back(in_time(std::max(pod_lifetime - k_to_join - k_to_start, std::chrono::seconds(0))));
   return jobs;

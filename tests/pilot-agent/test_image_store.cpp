@@ -59,15 +59,6 @@ struct SmallStore {
 
 }  // namespace
 
-TEST_CASE("image store: which images are files in the job's folder") {
-  for (const char* image : {"app.sif", "./app.sif", "/home/alice/app.sif", "osdf:///ospool/x/app.sif",
-                            "https://example.org/app.sif", "file:///x/app.sif"})
-    CHECK_MESSAGE(image_file(image) == "app.sif", image);
-  for (const char* image : {"", "docker://x/app.sif", "oras://x/app.sif", "library://x/app.sif",
-                            "/cvmfs/x/app.sif", "app.sif/", "app.img", "folder", "app.sif:1"})
-    CHECK_MESSAGE(image_file(image) == std::nullopt, image);
-}
-
 TEST_CASE("image store: the file is a plain one of the job's user, in its folder") {
   const TemporaryFolder scratch, elsewhere;
   const std::string sandbox = scratch.path + "/dir_1";
