@@ -1,5 +1,8 @@
 #include "lib/http/easy.hpp"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <utility>
 
 namespace glidepod::http {
@@ -30,13 +33,15 @@ Easy::Easy(CURL* handle, Request request) : handle_(handle), request_(std::move(
   for (const auto& line : request_.headers) header(line);
   if (!request_.authorization.empty()) header("Authorization: " + request_.authorization);
   header("User-Agent: glidepod/" GLIDEPOD_VERSION);
-  header("Expect:");
+  header(request_.go_ahead.count() > 0 ? "Expect: 100-continue" : "Expect:");
   set(CURLOPT_HTTPHEADER, headers_);
   set(CURLOPT_CUSTOMREQUEST, request_.method.c_str());
   if (!request_.body.empty() || request_.method == "POST") {
     set(CURLOPT_POSTFIELDS, request_.body.c_str());
     set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
   }
+  if (request_.method == "HEAD") set(CURLOPT_NOBODY, 1L);
+  if (request_.file) upload_file();
   set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   // A proxy in the environment is for the world outside, not for the cluster's own API.
   set(CURLOPT_PROXY, "");
@@ -106,6 +111,33 @@ std::size_t Easy::write(char* data, std::size_t, std::size_t size, void* user) {
   self.body_.append(data, size);
   self.too_long_ = self.body_.size() > self.request_.longest_body;
   return self.too_long_ ? 0 : size;
+}
+
+void Easy::upload_file() {
+  const auto set = [this](CURLoption option, auto value) { curl_easy_setopt(handle_, option, value); };
+  set(CURLOPT_UPLOAD, 1L);
+  set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(request_.file_size));
+  set(CURLOPT_READFUNCTION, &Easy::read_file);
+  set(CURLOPT_READDATA, this);
+  set(CURLOPT_UPLOAD_BUFFERSIZE, 262'144L);
+  if (request_.go_ahead.count() > 0)
+    set(CURLOPT_EXPECT_100_TIMEOUT_MS, static_cast<long>(request_.go_ahead.count()));
+  // Who waits long for the server to ask wants to know when it is gone.
+  set(CURLOPT_TCP_KEEPIDLE, 15L);
+  set(CURLOPT_TCP_KEEPINTVL, 5L);
+}
+
+std::size_t Easy::read_file(char* target, std::size_t, std::size_t size, void* user) {
+  auto& self = *static_cast<Easy*>(user);
+  const auto left = self.request_.file_size - self.file_sent_;
+  ssize_t got = 0;
+  do {
+    got = ::pread(self.request_.file->get(), target, std::min<std::uint64_t>(size, left),
+                  static_cast<off_t>(self.file_sent_));
+  } while (got < 0 && errno == EINTR);
+  if (got < 0 || (got == 0 && left > 0)) return CURL_READFUNC_ABORT;  // it became shorter
+  self.file_sent_ += static_cast<std::uint64_t>(got);
+  return static_cast<std::size_t>(got);
 }
 
 // Only counts the bytes of the headers, since curl itself keeps all headers that come.

@@ -32,6 +32,8 @@ class Easy {
 
  private:
   static std::size_t write(char* data, std::size_t, std::size_t size, void* user);
+  void upload_file();
+  static std::size_t read_file(char* target, std::size_t, std::size_t size, void* user);
   static std::size_t count_header(char*, std::size_t, std::size_t size, void* user);
   static int before_sending(void* user, char*, char*, int, int);
   static curl_socket_t open_socket(void* user, curlsocktype, curl_sockaddr* address);
@@ -41,6 +43,7 @@ class Easy {
   Request request_;
   std::string body_;
   std::size_t header_bytes_ = 0;
+  std::uint64_t file_sent_ = 0;
   bool too_long_ = false, refused_ = false, sent_ = false, again_ = false;
 };
 

@@ -15,6 +15,7 @@ constexpr Milliseconds k_idle_limit{60000};
 constexpr Milliseconds k_request_limit{30000};  // from a request's first byte to its last
 constexpr Milliseconds k_write_limit{20000};    // for a write to make any progress
 constexpr Milliseconds k_linger_limit{1000};
+constexpr Milliseconds k_upload_grace{30000};
 constexpr std::size_t k_header_limit = 65536;  // for all of a request except its body
 
 Refusal bad_request(std::string why) {
@@ -37,7 +38,10 @@ bool LimitedStream::await_request() {
   return came;
 }
 
-std::optional<Refusal> LimitedStream::check_framing(const httplib::Request& request) {
+std::optional<Refusal> LimitedStream::check_framing(const httplib::Request& request,
+                                                    std::uint64_t longest_upload) {
+  const bool uploads = longest_upload > 0 && request.method == "PUT";
+  const auto longest = static_cast<std::int64_t>(uploads ? longest_upload : k_body_limit);
   const auto lengths = request.get_header_value_count("Content-Length");
   const auto encodings = request.get_header_value_count("Transfer-Encoding");
   std::int64_t length = 0;
@@ -46,8 +50,9 @@ std::optional<Refusal> LimitedStream::check_framing(const httplib::Request& requ
     const auto number = parse_integer(request.get_header_value("Content-Length"));
     if (!number || number.value() < 0) return bad_request("invalid Content-Length");
     length = number.value();
-    if (length > static_cast<std::int64_t>(k_body_limit)) return Refusal{413, "the request is too long"};
+    if (length > longest) return Refusal{413, "the request is too long"};
   }
+  if (encodings == 1 && uploads) return Refusal{411, "the request needs a Content-Length"};
   if (encodings == 1 && strcasecmp(request.get_header_value("Transfer-Encoding").c_str(), "chunked") != 0) {
     return bad_request("the only Transfer-Encoding accepted here is chunked");
   }
@@ -59,11 +64,34 @@ std::optional<Refusal> LimitedStream::check_framing(const httplib::Request& requ
   if (!takes_body && request.method != "DELETE" && (length > 0 || encodings > 0)) {
     return bad_request(request.method + " takes no body");
   }
-  in_step_ = true;
+  in_step_ = !uploads || length == 0;
   return std::nullopt;
 }
 
+void LimitedStream::begin_upload(std::uint64_t size) {
+  budget_ = size;
+  uploaded_ = 0;
+  upload_began_ = std::chrono::steady_clock::now();
+}
+
+ssize_t LimitedStream::read_upload(char* target, std::size_t size) {
+  deadline_ = upload_began_ + k_upload_grace + std::chrono::seconds(uploaded_ / k_least_rate);
+  std::size_t count = 0;
+  if (begin_ < end_) {
+    count = std::min(size, end_ - begin_);
+    std::copy_n(buffer_.data() + begin_, count, target);
+    begin_ += count;
+  } else {
+    const ssize_t got = receive(target, size);
+    if (got <= 0) return got;
+    count = static_cast<std::size_t>(got);
+  }
+  uploaded_ += count;
+  return static_cast<ssize_t>(count);
+}
+
 void LimitedStream::linger() {
+  if (session_) session_->close();
   shutdown(fd_, SHUT_WR);
   deadline_ = std::chrono::steady_clock::now() + k_linger_limit;
   budget_ = 8 * k_body_limit;
@@ -86,6 +114,7 @@ ssize_t LimitedStream::read(char* target, std::size_t size) {
 }
 
 ssize_t LimitedStream::write(const char* data, std::size_t size) {
+  if (session_) return session_->write(data, size, std::chrono::steady_clock::now() + k_write_limit);
   while (true) {
     const ssize_t sent = send(fd_, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) return sent;
@@ -99,14 +128,19 @@ void LimitedStream::get_remote_ip_and_port(std::string& ip, int& port) const {
   port = 0;
 }
 
-bool LimitedStream::fill() {
+ssize_t LimitedStream::receive(char* target, std::size_t size) {
+  if (session_) return session_->read(target, size, deadline_);
   pollfd wait{fd_, POLLIN, 0};
   int ready = 0;
   do {
     ready = poll(&wait, 1, left_until(deadline_));
   } while (ready < 0 && errno == EINTR);
-  if (ready != 1 || budget_ == 0) return false;
-  const ssize_t got = recv(fd_, buffer_.data(), std::min(buffer_.size(), budget_), 0);
+  return ready == 1 ? recv(fd_, target, size, 0) : -1;
+}
+
+bool LimitedStream::fill() {
+  if (budget_ == 0) return false;
+  const ssize_t got = receive(buffer_.data(), std::min(buffer_.size(), budget_));
   if (got <= 0) return false;
   begin_ = 0;
   end_ = static_cast<std::size_t>(got);

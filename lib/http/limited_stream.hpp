@@ -7,6 +7,7 @@
 #include <string>
 
 #include "lib/base/loop.hpp"
+#include "lib/http/tls.hpp"
 
 namespace glidepod::http {
 
@@ -21,19 +22,32 @@ struct Refusal {
 class LimitedStream : public httplib::Stream {
  public:
   static constexpr std::size_t k_body_limit = std::size_t{3} << 20;  // the same as in etcd and the API server
+  static constexpr std::uint64_t k_least_rate = std::uint64_t{256} << 10;  // bytes a second of an upload
 
-  explicit LimitedStream(int fd) : fd_(fd) {}
+  // Over TLS if there is a session, which must outlive it.
+  explicit LimitedStream(int fd, TlsSession* session = nullptr) : fd_(fd), session_(session) {}
 
   // Waits for the next request's first byte. Returns false if none comes.
   bool await_request();
 
   // Checks what the request's headers say about where it ends. If they are wrong, returns the refusal to
   // answer with. The connection is then of no more use, since it is not known where the next request begins.
-  std::optional<Refusal> check_framing(const httplib::Request& request);
+  // longest_upload: the body of a PUT may have so many bytes, if it is not 0; read_upload() reads it.
+  std::optional<Refusal> check_framing(const httplib::Request& request, std::uint64_t longest_upload = 0);
   // Whether the request has more bytes than it may have.
   bool too_long() const { return budget_ == 0; }
   // Whether the headers were read and understood, so that the beginning of the next request is known.
   bool in_step() const { return in_step_; }
+
+  // From here on the body of an upload may come: size bytes, as fast as k_least_rate after some time of
+  // grace.
+  void begin_upload(std::uint64_t size);
+  // The next bytes of it, at least one. 0: it has ended early; -1: it was too slow, or the connection is
+  // lost.
+  ssize_t read_upload(char* target, std::size_t size);
+  // Says that the request's body was read whole, so that the next request's beginning is known again.
+  void upload_ended() { in_step_ = true; }
+
   // Gives the client time to read the answer before the connection is closed on the rest of its request.
   void linger();
 
@@ -47,8 +61,12 @@ class LimitedStream : public httplib::Stream {
 
  private:
   bool fill();
+  ssize_t receive(char* target, std::size_t size);
 
   int fd_;
+  TlsSession* session_;
+  std::uint64_t uploaded_ = 0;
+  SteadyTime upload_began_;
   SteadyTime deadline_;
   std::size_t budget_ = 0;
   bool in_step_ = false;

@@ -5,10 +5,12 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "lib/base/fd.hpp"
 #include "lib/base/loop.hpp"
 
 namespace glidepod::http {
@@ -21,6 +23,11 @@ struct Request {
   std::vector<std::string> headers;
   std::string authorization;  // the header's value; a redirect to another origin does not send it along
   std::string body;
+  // If set, the body is the first file_size bytes of this file, which is read as they are sent.
+  std::shared_ptr<const Fd> file;
+  std::uint64_t file_size = 0;
+  // If not 0, the file is sent once the server asks for it, which may take so long.
+  Milliseconds go_ahead{0};
   Milliseconds timeout{0};  // 0: none, for a stream
   std::size_t longest_body = std::size_t{8} << 20;
   std::vector<std::string> wanted_headers;  // headers of the answer to return

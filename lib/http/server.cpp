@@ -13,7 +13,9 @@
 
 #include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
+#include "lib/base/text.hpp"
 #include "lib/http/limited_stream.hpp"
+#include "lib/http/tls.hpp"
 
 namespace glidepod::http {
 namespace {
@@ -23,8 +25,41 @@ struct Exchange {
   const Connection& connection;
   LimitedStream& stream;
   std::optional<Refusal> refused;  // set if the headers alone decide
+  bool waits = false;              // the client sends the body when it is told to
 };
 thread_local Exchange* t_exchange = nullptr;
+
+constexpr Milliseconds k_handshake_limit{10'000};
+constexpr std::size_t k_read_at_a_time = std::size_t{256} << 10;
+
+class Body : public Upload {
+ public:
+  Body(Exchange& exchange, std::uint64_t size) : exchange_(exchange), size_(size) {}
+  std::uint64_t size() const override { return size_; }
+  Result<void> read(const std::function<Result<void>(std::string_view)>& sink) override {
+    auto& stream = exchange_.stream;
+    constexpr std::string_view k_go_on = "HTTP/1.1 100 Continue\r\n\r\n";
+    if (exchange_.waits && stream.write(k_go_on.data(), k_go_on.size()) != std::ssize(k_go_on))
+      return error("the client has gone");
+    stream.begin_upload(size_);
+    std::vector<char> buffer(std::min<std::uint64_t>(k_read_at_a_time, size_));
+    for (std::uint64_t done = 0; done < size_;) {
+      const auto got =
+          stream.read_upload(buffer.data(), std::min<std::uint64_t>(buffer.size(), size_ - done));
+      if (got <= 0)
+        return error("the upload {} after {} of {} bytes", got == 0 ? "ended" : "was too slow, or broke",
+                     done, size_);
+      TRY(sink(std::string_view(buffer.data(), static_cast<std::size_t>(got))));
+      done += static_cast<std::uint64_t>(got);
+    }
+    stream.upload_ended();
+    return {};
+  }
+
+ private:
+  Exchange& exchange_;
+  std::uint64_t size_;
+};
 
 }  // namespace
 
@@ -33,9 +68,13 @@ class Server::Engine : public httplib::Server {
  public:
   explicit Engine(Settings settings) : settings_(std::move(settings)) {
     // This is called before the body is read.
-    set_pre_routing_handler([this](const auto&, httplib::Response& response) {
-      if (!t_exchange->refused) return HandlerResponse::Unhandled;
-      answer(response, *t_exchange->refused);
+    set_pre_routing_handler([this](const auto& request, httplib::Response& response) {
+      if (t_exchange->refused)
+        answer(response, *t_exchange->refused);
+      else if (settings_.upload && request.method == "PUT")
+        take_upload(request, response);
+      else
+        return HandlerResponse::Unhandled;
       return HandlerResponse::Handled;
     });
     const auto handle = [this](const httplib::Request& request, httplib::Response& response) {
@@ -79,10 +118,18 @@ class Server::Engine : public httplib::Server {
       request.headers.erase("Accept-Encoding");
       request.headers.erase("Range");
       request.ranges.clear();
-      exchange.refused = exchange.stream.check_framing(request);
+      exchange.refused =
+          exchange.stream.check_framing(request, settings_.upload ? settings_.longest_upload : 0);
       if (!exchange.refused && settings_.admit)
         exchange.refused = settings_.admit(exchange.connection, request);
       if (!exchange.refused && request.method == "OPTIONS") exchange.refused = Refusal{405, "no such method"};
+      if (!exchange.refused && settings_.upload && request.method == "PUT") {
+        // The handler says when.
+        exchange.waits = request.get_header_value("Expect") == "100-continue";
+        request.headers.erase("Expect");
+        request.headers.erase("Connection");
+        request.headers.emplace("Connection", "close");
+      }
       if (!exchange.refused && settings_.keep == Settings::Keep::connections) return;
       if (exchange.refused) request.headers.erase("Expect");
       request.headers.erase("Connection");
@@ -96,6 +143,11 @@ class Server::Engine : public httplib::Server {
   }
 
  private:
+  void take_upload(const httplib::Request& request, httplib::Response& response) {
+    const auto length = parse_integer(request.get_header_value("Content-Length"));
+    Body body(*t_exchange, length ? static_cast<std::uint64_t>(length.value()) : 0);
+    settings_.upload(t_exchange->connection, request, body, response);
+  }
   void answer(httplib::Response& response, const Refusal& refusal) const {
     response.status = refusal.status;
     if (settings_.refuse)
@@ -124,6 +176,7 @@ Server::Server(Loop& loop, Settings settings)
       limit_(settings.connections),
       not_owners_(settings.not_owners),
       each_guest_(settings.each_guest),
+      certificate_(settings.certificate),
       engine_(std::make_unique<Engine>(std::move(settings))),
       threads_(std::in_place, limit_),
       spare_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
@@ -289,8 +342,20 @@ void Server::accept(int listener_fd) {
 }
 
 void Server::serve(Fd fd, const Caller& caller) {
-  const Connection connection{caller, fd.get()};
-  LimitedStream stream(fd.get());
+  answer_all({caller, fd.get()});
+  const std::lock_guard lock(mutex_);
+  connections_.erase(fd.get());
+  fd.reset();  // under the lock: the number may be reused at once
+}
+
+void Server::answer_all(const Connection& connection) {
+  std::unique_ptr<TlsSession> session;
+  if (certificate_ && connection.caller.kind == Caller::Kind::network) {
+    auto accepted = certificate_->accept(connection.fd, std::chrono::steady_clock::now() + k_handshake_limit);
+    if (!accepted) return;  // probes of load balancers say nothing: no line for each
+    session = std::move(*accepted);
+  }
+  LimitedStream stream(connection.fd, session.get());
   bool more = true;
   while (more && stream.await_request()) {
     Exchange exchange{connection, stream, {}};
@@ -298,9 +363,7 @@ void Server::serve(Fd fd, const Caller& caller) {
     more = engine_->process(exchange);
     t_exchange = nullptr;
   }
-  const std::lock_guard lock(mutex_);
-  connections_.erase(fd.get());
-  fd.reset();  // under the lock: the number may be reused at once
+  if (session) session->close();
 }
 
 }  // namespace glidepod::http

@@ -19,6 +19,7 @@ struct Response;
 namespace glidepod::http {
 
 struct Refusal;
+class Certificate;
 
 // Who is at the other end of a connection.
 struct Caller {
@@ -43,6 +44,16 @@ struct Connection {
   short gone_events() const;
 };
 
+// The body of a PUT request, for a handler that takes it as it comes.
+class Upload {
+ public:
+  virtual ~Upload() = default;
+  virtual std::uint64_t size() const = 0;
+  // Has the client send the body, and hands it on piece by piece. An Error of the sink ends the reading. It
+  // is to be called once, or never: a client that waits for "100 Continue" then sends nothing.
+  virtual Result<void> read(const std::function<Result<void>(std::string_view)>& sink) = 0;
+};
+
 // HTTP/1.1 over any number of listening sockets, with one thread for each connection. The number of
 // connections is limited in all, for all but the owner, and for each guest. A client that is too slow is cut
 // off. A client too many is turned away, even when there are no more descriptors. Use it in the loop's
@@ -58,6 +69,11 @@ class Server {
     Handler handle;
     // Writes the body for a Refusal. Without it the body is the Refusal's message.
     std::function<void(const Refusal&, httplib::Response&)> refuse;
+    // If set, PUT requests are this handler's, with bodies of at most longest_upload bytes.
+    std::function<void(const Connection&, const httplib::Request&, Upload&, httplib::Response&)> upload;
+    std::uint64_t longest_upload = 0;
+    // If set, what comes over TCP is TLS. It must outlive the server.
+    Certificate* certificate = nullptr;
     std::size_t connections = 256;
     std::size_t not_owners = 192;  // so that guests cannot shut the owner out
     std::size_t each_guest = 16;
@@ -92,9 +108,11 @@ class Server {
   Result<void> add(Listener listener);
   void accept(int listener_fd);
   void serve(Fd fd, const Caller& caller);
+  void answer_all(const Connection& connection);
 
   Loop& loop_;
   std::size_t limit_, not_owners_, each_guest_;
+  Certificate* certificate_;
   std::unique_ptr<Engine> engine_;
   std::map<int, Listener> listeners_;
   std::mutex mutex_;

@@ -51,12 +51,20 @@ void FakeServer::read(int fd) {
   std::size_t length = 0;
   if (const auto at = request.headers.find("Content-Length: "); at != std::string::npos)
     length = static_cast<std::size_t>(::strtoul(request.headers.c_str() + at + 16, nullptr, 10));
-  if (connection.incoming.size() < end + 4 + length) return;
-  request.body = connection.incoming.substr(end + 4, length);
-  connection.incoming.erase(0, end + 4 + length);
   const auto first = request.headers.find(' ');
   request.method = request.headers.substr(0, first);
   request.target = request.headers.substr(first + 1, request.headers.find(' ', first + 1) - first - 1);
+  if (request.headers.find("Expect: 100-continue") != std::string::npos && !connection.told) {
+    const Reply reply = on_expect ? on_expect(request) : Reply{"HTTP/1.1 100 Continue\r\n\r\n"};
+    connection.told = true;
+    newest_ = fd;
+    if (!reply.bytes.empty()) send(reply.bytes);
+    if (reply.close) return close(fd);
+  }
+  if (connection.incoming.size() < end + 4 + length) return;
+  connection.told = false;
+  request.body = connection.incoming.substr(end + 4, length);
+  connection.incoming.erase(0, end + 4 + length);
   requests.push_back(request);
   newest_ = fd;
   const Reply reply = on_request(request);

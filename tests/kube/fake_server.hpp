@@ -31,6 +31,8 @@ class FakeServer {
 
   // Called with each whole request.
   std::function<Reply(const Request&)> on_request;
+  // Called with the headers of a request that waits for "100 Continue"; without it, it gets that.
+  std::function<Reply(const Request&)> on_expect;
   std::vector<Request> requests;
   // More bytes for the connection that sent the newest request, or for any; one that is gone is no error.
   void send(const std::string& bytes) { send(newest_, bytes); }
@@ -55,6 +57,7 @@ class FakeServer {
   struct Connection {
     Fd fd;
     std::string incoming;
+    bool told = false;  // to go on
   };
   std::map<int, Connection> connections_;
   int newest_ = -1;
