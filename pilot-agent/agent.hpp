@@ -19,6 +19,7 @@
 #include "pilot-agent/bind_plan.hpp"
 #include "pilot-agent/core/core.hpp"
 #include "pilot-agent/image_store.hpp"
+#include "pilot-agent/image_upload.hpp"
 #include "pilot-agent/inner_users.hpp"
 #include "pilot-agent/known_jobs.hpp"
 #include "pilot-agent/lending.hpp"
@@ -114,7 +115,7 @@ class Agent {
     Loop::TimerId vacate_timer = 0;
     Fd image_file;                         // until the store is asked
     std::string stored_as;                 // its key in stored_
-    std::unique_ptr<ImageQuestion> store;  // until the store has answered
+    std::unique_ptr<StoreQuestion> store;  // until the store has answered
   };
 
   Agent(Loop& loop, const Settings& settings);
@@ -136,6 +137,8 @@ class Agent {
   Result<void> name_image(const wire::Bind& bind, Request& request);
   void take_request(Request request);
   void ask_store(const Request& request);
+  Result<std::unique_ptr<StoreQuestion>> question_of(const Request& request, Fd file,
+                                                     ImageQuestion::Handler handler);
   void have_image(Request request, const std::string& image);
   void no_image(ClientId client, bool starts, const std::string& named, const Error& why);
   // agent_inner.cpp: pilot jobs, and what their own jobs need
@@ -216,6 +219,7 @@ class Agent {
   std::unique_ptr<kube::Client::Operation> resize_;
   std::unique_ptr<kube::Client::Operation> want_;  // the annotation, being written
   registry::Client registry_;
+  std::unique_ptr<ImageUploads> uploads_;  // once it is used
   std::map<ClientId, std::unique_ptr<registry::Client::Operation>> questions_;
   std::string version_;  // to watch from; empty: from the present state
   Fd lock_, glue_listener_, client_listener_, pilot_listener_;

@@ -32,8 +32,8 @@ Result<void> Agent::name_image(const wire::Bind& bind, Request& request) {
       return {};
     }
   }
-  link.image_file = TRY(open_image_file(settings_.scratch, bind.work_directory, file, link.peer.uid)
-                            .in("image " + bind.image));
+  link.image_file = TRY(
+      open_image_file(settings_.scratch, bind.work_directory, file, link.peer.uid).in("image " + bind.image));
   return {};
 }
 
@@ -49,25 +49,36 @@ void Agent::take_request(Request request) {
 void Agent::ask_store(const Request& request) {
   const ClientId client = request.client;
   ClientLink& link = clients_.at(client);
-  const Fd file = std::move(link.image_file);
   const bool starts = request.verb != wire::Verb::test;
-  const auto patience = std::chrono::ceil<Milliseconds>(settings_.policy.bind_deadline);
-  auto question = ImageQuestion::ask(
-      loop_, {settings_.image_store, request.owner, patience}, file,
-      [this, client, starts, request](const Result<std::string>& image) {
+  auto question = question_of(
+      request, std::move(link.image_file), [this, client, starts, request](const Result<std::string>& image) {
         const auto found = clients_.find(client);
         if (found == clients_.end()) return;
         const auto ended = std::move(found->second.store);  // the question, until this returns
-        if (image)
+        const auto good =
+            image ? check_stored(*image, settings_.image_store_repository) : Result<void>(image.error());
+        if (good)
           have_image(request, *image);
         else
-          no_image(client, starts, request.named, image.error());
+          no_image(client, starts, request.named, good.error());
         pump();
       });
   if (question)
     link.store = std::move(*question);
   else
     no_image(client, starts, request.named, question.error());
+}
+
+Result<std::unique_ptr<StoreQuestion>> Agent::question_of(const Request& request, Fd file,
+                                                          ImageQuestion::Handler handler) {
+  const auto patience = std::chrono::ceil<Milliseconds>(settings_.policy.bind_deadline);
+  if (!ImageUploads::is_url(settings_.image_store))
+    return std::unique_ptr<StoreQuestion>(TRY(ImageQuestion::ask(
+        loop_, {settings_.image_store, request.owner, patience}, file, std::move(handler))));
+  if (!uploads_)
+    uploads_ = TRY(ImageUploads::create(
+        loop_, {settings_.image_store, settings_.image_store_token, settings_.image_store_ca, {}}));
+  return uploads_->ask(std::move(file), request.owner, patience, std::move(handler));
 }
 
 void Agent::have_image(Request request, const std::string& image) {

@@ -39,6 +39,15 @@ Result<void> refuse_stored(const std::string& image, const std::string& reposito
       image);
 }
 
+Result<void> check_stored(const std::string& image, const std::string& repository) {
+  const auto parsed = kube::ImageReference::parse(image);
+  const auto stored = kube::ImageReference::parse(repository);
+  if (parsed && stored && parsed->full_repository() == stored->full_repository() && !parsed->digest.empty())
+    return {};
+  return error("the image store answers with {}, and not with a digest in image_store_repository, {}",
+               one_line(image, 200), repository);
+}
+
 Result<std::unique_ptr<ImageQuestion>> ImageQuestion::ask(Loop& loop, const Asked& asked, const Fd& file,
                                                           Handler handler) {
   std::unique_ptr<ImageQuestion> question(new ImageQuestion(loop, std::move(handler)));

@@ -14,8 +14,8 @@
 
 namespace glidepod::agent {
 
-// Opens a job's image file for reading. It must be a plain file of the job's user, in the sandbox itself, which lies in
-// scratch. The Error is for the user.
+// Opens a job's image file for reading. It must be a plain file of the job's user, in the sandbox itself,
+// which lies in scratch. The Error is for the user.
 Result<Fd> open_image_file(const std::string& scratch, const std::string& sandbox, const std::string& name,
                            uid_t user);
 
@@ -23,8 +23,17 @@ Result<Fd> open_image_file(const std::string& scratch, const std::string& sandbo
 // that.
 Result<void> refuse_stored(const std::string& image, const std::string& repository);
 
-// One question to image-store. Destroying it takes the question back.
-class ImageQuestion {
+// A question to image-store that is under way. Destroying it takes it back.
+struct StoreQuestion {
+  virtual ~StoreQuestion() = default;
+};
+
+// An Error if what the store answers is no image of the repository that this pilot knows it by: a job could
+// name such an image.
+Result<void> check_stored(const std::string& image, const std::string& repository);
+
+// One question to image-store on this machine. Destroying it takes the question back.
+class ImageQuestion : public StoreQuestion {
  public:
   // The fact of an Error that the job's user can mend.
   struct UsersFault {};
@@ -37,7 +46,7 @@ class ImageQuestion {
   using Handler = std::function<void(const Result<std::string>&)>;
   static Result<std::unique_ptr<ImageQuestion>> ask(Loop& loop, const Asked& asked, const Fd& file,
                                                     Handler handler);
-  ~ImageQuestion() { loop_.cancel(timer_); }
+  ~ImageQuestion() override { loop_.cancel(timer_); }
   ImageQuestion(const ImageQuestion&) = delete;
   ImageQuestion& operator=(const ImageQuestion&) = delete;
 

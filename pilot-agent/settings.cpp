@@ -50,13 +50,20 @@ void Settings::declare(Config& config) {
               });
   config
       .text("image_store", &image_store,
-            "socket of image-store, which makes images of the image files that jobs bring; empty: such jobs "
-            "are "
-            "refused")
+            "where image-store is, which makes images of the image files that jobs bring: its socket, or "
+            "https://HOST:PORT; empty: such jobs are refused")
       .from("0.2.0");
   config
       .text("image_store_repository", &image_store_repository,
             "what image-store calls its images; a job that names one of them itself is refused")
+      .from("0.2.0");
+  config
+      .text("image_store_token", &image_store_token,
+            "file with the pilot's token for an image-store with a URL: a service account's, made for it")
+      .from("0.2.0");
+  config
+      .text("image_store_ca", &image_store_ca,
+            "PEM file of the authorities of such an image-store's certificate; empty: the system's")
       .from("0.2.0");
   config.list("shared_path", &shared_paths,
               "a path that is the same in payload containers; a bind of it is ignored");

@@ -1,14 +1,12 @@
 #include "store/keeper.hpp"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 
-#include "lib/base/child.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
@@ -19,56 +17,42 @@
 namespace glidepod::store {
 namespace {
 
-constexpr std::chrono::minutes k_longest_command{30};
-constexpr std::size_t k_longest_answer = std::size_t{1} << 20;
 constexpr std::size_t k_copied_at_a_time = std::size_t{1} << 20;
 
-Result<std::string> all_of(const Fd& file) {
-  if (::lseek(file.get(), 0, SEEK_SET) != 0) return Error::system("rewind");
-  return read_all(file, "what podman said", k_longest_answer);
+// Sends a file's bytes, from its beginning to its end.
+Result<void> send_file(const Fd& file, const Sink& sink) {
+  std::vector<char> buffer(k_copied_at_a_time);
+  for (std::uint64_t done = 0;;) {
+    const auto got = ::pread(file.get(), buffer.data(), buffer.size(), static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Error::system("read the image file");
+    if (got == 0) return {};
+    TRY(sink(std::string_view(buffer.data(), static_cast<std::size_t>(got))));
+    done += static_cast<std::uint64_t>(got);
+  }
 }
 
 }  // namespace
 
-Result<PodmanShelf::Said> PodmanShelf::podman(const std::vector<std::string>& arguments,
-                                              const std::string& folder) const {
-  std::vector<std::string> argv = {"/usr/bin/env", "-C", folder};
-  argv.insert(argv.end(), command_.begin(), command_.end());
-  argv.insert(argv.end(), arguments.begin(), arguments.end());
-  const Fd out(::memfd_create("out", MFD_CLOEXEC)), err(::memfd_create("err", MFD_CLOEXEC));
-  if (!out || !err) return Error::system("memfd_create");
-  const Fd null = TRY(open_file("/dev/null", O_RDONLY));
-  auto child = TRY(
-      Child::spawn({.argv = argv, .stdin_fd = null.get(), .stdout_fd = out.get(), .stderr_fd = err.get()}));
-  const auto ended = TRY(child.wait(k_longest_command));
-  if (!ended)
-    return error("{} {} took longer than {} minutes", command_[0], arguments[0], k_longest_command.count());
-  if (ended->status.how == ExitStatus::How::signaled)
-    return error("{} {} ended by {}", command_[0], arguments[0], ended->status.to_string());
-  return Said{ended->status.number, TRY(all_of(out)), TRY(all_of(err))};
-}
+// One of the few who receive or convert; the others wait.
+class Keeper::Slot {
+ public:
+  explicit Slot(Keeper& keeper) : keeper_(keeper) {
+    std::unique_lock lock(keeper_.mutex_);
+    keeper_.news_.wait(lock, [&] { return keeper_.taken_ < keeper_.settings_.at_a_time; });
+    ++keeper_.taken_;
+  }
+  ~Slot() {
+    const std::scoped_lock lock(keeper_.mutex_);
+    --keeper_.taken_;
+    keeper_.news_.notify_one();
+  }
+  Slot(const Slot&) = delete;
+  Slot& operator=(const Slot&) = delete;
 
-Result<bool> PodmanShelf::has(const std::string& image) {
-  const auto said = TRY(podman({"image", "exists", image}));
-  if (said.code > 1) return error("podman image exists: {}", one_line(said.err));
-  return said.code == 0;
-}
-
-Result<void> PodmanShelf::put(const std::string& layout, const std::string& tag) {
-  // podman calls it by the folder's path, as it is given, which is no name to keep, and must have no
-  // capitals.
-  const auto slash = layout.rfind('/');
-  const std::string name = layout.substr(slash + 1);
-  const auto pulled = TRY(podman({"pull", "--quiet", "oci:" + name}, layout.substr(0, slash)));
-  const std::string id(trim(pulled.out));
-  if (pulled.code != 0 || id.empty()) return error("podman pull: {}", one_line(pulled.err));
-  const auto tagged = TRY(podman({"tag", id, repository_ + ":" + tag}));
-  if (tagged.code != 0) return error("podman tag: {}", one_line(tagged.err));
-  const auto untagged = TRY(podman({"untag", id, "localhost/" + name}));
-  if (untagged.code != 0)
-    spdlog::warn("event=name_left image={} reason={}", id, quoted(one_line(untagged.err)));
-  return {};
-}
+ private:
+  Keeper& keeper_;
+};
 
 Result<void> Keeper::prepare() {
   std::error_code failed;
@@ -81,29 +65,35 @@ Result<void> Keeper::prepare() {
 }
 
 // The key is of the copy's own bytes: nobody else can reach the copy.
-Result<Keeper::Copy> Keeper::copy(const Fd& file) const {
-  struct stat info {};
-  if (::fstat(file.get(), &info) != 0) return Error::system("stat the image file");
-  if (!S_ISREG(info.st_mode)) return error("the image is no plain file").with(BadImage{});
+Result<Keeper::Copy> Keeper::copy(const Content& content) const {
   const auto most = Limits{}.content;
   Copy result{TRY(open_file(settings_.folder + "/spool", O_TMPFILE | O_RDWR, 0600)), {}};
   Digest digest;
-  std::vector<char> buffer(k_copied_at_a_time);
-  for (std::uint64_t done = 0;;) {
-    const auto got = ::pread(file.get(), buffer.data(), buffer.size(), static_cast<off_t>(done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Error::system("read the image file");
-    if (got == 0) break;
-    const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
+  std::uint64_t done = 0;
+  TRY(content.send([&](std::string_view bytes) -> Result<void> {
     done += bytes.size();
     if (done > most) return error("the image file has more than {} MiB", most >> 20).with(BadImage{});
     digest.add(bytes);
-    TRY(write_all(result.file, bytes).in("copy the image file"));
-  }
+    auto written = write_all(result.file, bytes).in("copy the image file");
+    if (!written && (written.error().code() == ENOSPC || written.error().code() == EDQUOT))
+      return written.error().with(NoRoom{});
+    return written;
+  }));
   if (::lseek(result.file.get(), 0, SEEK_SET) != 0) return Error::system("rewind the copy");
   const std::string text = digest.text();
   result.key = text.substr(text.find(':') + 1);
   return result;
+}
+
+// A conversion needs the file's copy and the layer, which is about as long.
+Result<void> Keeper::check_room(std::uint64_t size) const {
+  struct statvfs disk {};
+  if (::statvfs(settings_.folder.c_str(), &disk) != 0) return Error::system("look at {}", settings_.folder);
+  const auto free = static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize;
+  if (free >= settings_.free && (free - settings_.free) / 2 >= size) return {};
+  return error("no room for a file of {} MiB: {} has {} MiB free, of which {} MiB are to stay so", size >> 20,
+               settings_.folder, free >> 20, settings_.free >> 20)
+      .with(NoRoom{});
 }
 
 std::shared_ptr<std::mutex> Keeper::turn(const std::string& key) {
@@ -115,14 +105,47 @@ std::shared_ptr<std::mutex> Keeper::turn(const std::string& key) {
   return result;
 }
 
-Result<std::string> Keeper::image_of(const Fd& file) {
-  const Copy copied = TRY(copy(file));
+// What it knows itself, or what the shelf knows of an earlier one that knew it.
+Result<std::optional<std::string>> Keeper::look_up(const std::string& key) {
+  if (const auto text = read_file(known(key), 4096)) {
+    std::string image(trim(text.value()));
+    if (TRY(shelf_.has(image))) return std::optional(std::move(image));
+  }
+  auto found = TRY(shelf_.find(key));
+  if (found) TRY(replace_file(known(key), *found + "\n", 0600));
+  return found;
+}
+
+Result<std::optional<std::string>> Keeper::find(const std::string& key) {
+  const auto mine = turn(key);
+  const std::scoped_lock lock(*mine);
+  return look_up(key);
+}
+
+Result<std::string> Keeper::image_of(const Fd& file, const std::string& owner) {
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return Error::system("stat the image file");
+  if (!S_ISREG(info.st_mode)) return error("the image is no plain file").with(BadImage{});
+  const auto size = static_cast<std::uint64_t>(info.st_size);
+  TRY(check_room(size));
+  const Copy copied = TRY(copy({owner, size, [&file](const Sink& sink) { return send_file(file, sink); }}));
   const auto mine = turn(copied.key);
   const std::scoped_lock lock(*mine);
-  if (const auto text = read_file(known(copied.key), 4096)) {
-    std::string image(trim(text.value()));
-    if (TRY(shelf_.has(image))) return image;
-  }
+  if (auto image = TRY(look_up(copied.key))) return std::move(*image);
+  const Slot slot(*this);
+  return make(copied);
+}
+
+Result<std::string> Keeper::image_of(const std::string& key, const Content& content) {
+  const auto mine = turn(key);
+  const std::scoped_lock lock(*mine);
+  if (auto image = TRY(look_up(key))) return std::move(*image);
+  const Slot slot(*this);
+  TRY(check_room(content.size));
+  const Copy copied = TRY(copy(content));
+  if (copied.key != key)
+    return error("the file's SHA-256 is {}, not {}: it changed while it was read", copied.key, key)
+        .with(Forged{});
   return make(copied);
 }
 

@@ -1,42 +1,26 @@
 #pragma once
 
+#include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/fd.hpp"
 #include "lib/base/result.hpp"
+#include "store/make.hpp"
+#include "store/shelf.hpp"
 
 namespace glidepod::store {
 
-// Where images are put once they are made.
-struct Shelf {
-  virtual ~Shelf() = default;
-  virtual Result<bool> has(const std::string& image) = 0;
-  // layout: a folder in the form of an OCI image layout. tag: what the image is called besides its digest.
-  virtual Result<void> put(const std::string& layout, const std::string& tag) = 0;
-};
-
-// The images of one podman.
-class PodmanShelf : public Shelf {
- public:
-  // command: podman with its global options.
-  PodmanShelf(std::vector<std::string> command, std::string repository)
-      : command_(std::move(command)), repository_(std::move(repository)) {}
-  Result<bool> has(const std::string& image) override;
-  Result<void> put(const std::string& layout, const std::string& tag) override;
-
- private:
-  struct Said {
-    int code = 0;
-    std::string out, err;
-  };
-  Result<Said> podman(const std::vector<std::string>& arguments, const std::string& folder = "/") const;
-  std::vector<std::string> command_;
-  std::string repository_;
-};
+// The fact of an Error: what came is not what was said to come.
+struct Forged {};
+// The fact of an Error: there is no room for more.
+struct NoRoom {};
 
 // Knows images by the content of the files that they were made of. Safe from any thread; each call blocks.
 class Keeper {
@@ -45,6 +29,15 @@ class Keeper {
     std::string folder;      // what it knows, and files that are being read; only its own user may enter
     std::string repository;  // where the images are
     std::vector<std::string> reader = {"/proc/self/exe", "layer"};
+    std::size_t at_a_time = 4;  // files that are received or converted
+    std::uint64_t free = 0;     // bytes of the disk that must stay free
+  };
+  // Content that somebody brings.
+  struct Content {
+    std::string owner;       // whose it is
+    std::uint64_t size = 0;  // in bytes, as far as it is known
+    // Called at most once, when it is wanted.
+    std::function<Result<void>(const Sink&)> send;
   };
   Keeper(Settings settings, Shelf& shelf) : settings_(std::move(settings)), shelf_(shelf) {}
 
@@ -53,14 +46,22 @@ class Keeper {
   // The image of a file's content, as a pod names it: REPOSITORY@DIGEST. The file may change while it is
   // read: what counts is a copy. The same content is converted once, however many ask for it. An Error with a
   // BadImage is the user's to mend.
-  Result<std::string> image_of(const Fd& file);
+  Result<std::string> image_of(const Fd& file, const std::string& owner = {});
+  // The same of content whose SHA-256 is said before: 64 hexadecimal digits. Who brings what another one is
+  // bringing waits for that. What is known is not sent. An Error may have Forged or NoRoom as its fact.
+  Result<std::string> image_of(const std::string& key, const Content& content);
+  // The image of the content with this SHA-256, if there is one.
+  Result<std::optional<std::string>> find(const std::string& key);
 
  private:
   struct Copy {
     Fd file;
     std::string key;  // 64 hexadecimal digits
   };
-  Result<Copy> copy(const Fd& file) const;
+  class Slot;
+  Result<Copy> copy(const Content& content) const;
+  Result<void> check_room(std::uint64_t size) const;
+  Result<std::optional<std::string>> look_up(const std::string& key);
   Result<std::string> make(const Copy& copy);
   std::string known(const std::string& key) const { return settings_.folder + "/known/" + key; }
   std::shared_ptr<std::mutex> turn(const std::string& key);
@@ -68,6 +69,8 @@ class Keeper {
   Settings settings_;
   Shelf& shelf_;
   std::mutex mutex_;
+  std::condition_variable news_;
+  std::size_t taken_ = 0;                                   // of at_a_time
   std::map<std::string, std::weak_ptr<std::mutex>> turns_;  // by key
 };
 

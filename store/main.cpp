@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -14,10 +13,9 @@
 #include "lib/base/json.hpp"
 #include "lib/base/log.hpp"
 #include "store/confine.hpp"
-#include "store/keeper.hpp"
 #include "store/layout.hpp"
 #include "store/make.hpp"
-#include "store/serve.hpp"
+#include "store/service.hpp"
 
 using namespace glidepod;
 using namespace glidepod::store;
@@ -75,27 +73,33 @@ int convert(const std::string& file, const std::string& folder, const std::strin
   return 0;
 }
 
-struct Service {
-  std::string socket = "/run/image-store.sock", folder = "/var/lib/image-store";
-  std::string repository = "localhost/glidepod-files";
-  std::string podman = "podman";
-  std::vector<std::string> podman_options;
-};
-
-Result<void> serve(const Service& service) {
-  ::umask(0077);
-  std::vector<std::string> command = {service.podman};
-  command.insert(command.end(), service.podman_options.begin(), service.podman_options.end());
-  PodmanShelf shelf(command, service.repository);
-  Keeper keeper({.folder = service.folder, .repository = service.repository}, shelf);
-  TRY(keeper.prepare());
-  Loop loop = TRY(Loop::create());
-  TRY(loop.on_signals({SIGTERM, SIGINT}, [&loop](const signalfd_siginfo&) { loop.stop(); }));
-  Server server(loop, keeper);
-  TRY(server.listen(service.socket));
-  spdlog::info("event=ready socket={} folder={} repository={}", service.socket, service.folder,
-               service.repository);
-  return loop.run();
+void declare(CLI::App& command, Service& service) {
+  command.option_defaults()->always_capture_default();
+  command.add_option("--folder", service.folder, "what is known, and files that are being read");
+  command.add_option("--repository", service.repository, "what the images are called");
+  command.add_option("--free-mib", service.free_mib, "MiB that stay free where the folder is");
+  command.add_option("--socket", service.socket,
+                     "the Unix socket of agents on this machine, root only; empty: none");
+  command.add_option("--listen", service.listen,
+                     "HOST:PORT or :PORT for agents elsewhere, by HTTPS; empty: none");
+  command.add_option("--certificate", service.certificate,
+                     "PEM file with the certificate, and those of authorities between");
+  command.add_option("--key", service.key, "PEM file with its key");
+  command.add_option("--account", service.accounts,
+                     "NAMESPACE/NAME of a service account whose tokens are let in; may be repeated");
+  command.add_option("--audience", service.audience, "what their tokens must be made for");
+  command.add_option("--service-account", service.service_account,
+                     "folder with this program's own token and ca.crt, to ask the API whose a token is");
+  command.add_option("--podman", service.podman, "the podman program");
+  command.add_option("--podman-option", service.podman_options,
+                     "one more global option for podman; may be repeated");
+  command.add_flag("--registry", service.registry,
+                   "put images into the repository's registry, not into podman");
+  command.add_option("--registry-auth", service.registry_auth,
+                     "docker config.json with the registry's credentials; need not exist");
+  command.add_option("--registry-ca", service.registry_ca,
+                     "PEM file of the registry's authorities; empty: the system's");
+  command.add_flag("--plain-http", service.plain_http, "speak HTTP to the registry, without TLS");
 }
 
 }  // namespace
@@ -120,14 +124,8 @@ int main(int argc, char** argv) try {
   Service service;
   auto* serve_command = app.add_subcommand(
       "serve",
-      "Makes images of the files that pilots' agents on this machine hand over, and puts them into podman");
-  serve_command->option_defaults()->always_capture_default();
-  serve_command->add_option("--socket", service.socket, "the Unix socket, root only");
-  serve_command->add_option("--folder", service.folder, "what is known, and files that are being read");
-  serve_command->add_option("--repository", service.repository, "what the images are called");
-  serve_command->add_option("--podman", service.podman, "the podman program");
-  serve_command->add_option("--podman-option", service.podman_options,
-                            "one more global option for podman; may be repeated");
+      "Makes images of the files that pilots' agents bring, and puts them into podman or a registry");
+  declare(*serve_command, service);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& wrong) {

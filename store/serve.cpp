@@ -52,8 +52,8 @@ Result<void> Server::begin(Id id, wire::Frame frame) {
   if (frame.fds.size() != 1) return error("the request came without its file");
   spdlog::info("event=asked owner={}", quoted(one_line(wanted.owner, 100)));
   const auto file = std::make_shared<Fd>(std::move(frame.fds[0]));
-  workers_->run([this, id, file] {
-    const auto image = std::make_shared<Result<std::string>>(keeper_.image_of(*file));
+  workers_->run([this, id, file, owner = wanted.owner] {
+    const auto image = std::make_shared<Result<std::string>>(keeper_.image_of(*file, owner));
     inbox_->post([this, id, image] { answer(id, *image); });
   });
   return {};

@@ -98,6 +98,14 @@ TEST_CASE("image store: nobody names another one's file by what was made of it")
   CHECK_FALSE(refused("docker.io/library/alpine:3"));
 }
 
+TEST_CASE("image store: an answer is a digest in the store's own repository") {
+  const std::string digest = "@sha256:" + std::string(64, 'a');
+  CHECK(check_stored("localhost/glidepod-files" + digest, "localhost/glidepod-files"));
+  for (const auto& image :
+       {"localhost/other" + digest, std::string("localhost/glidepod-files:1"), std::string()})
+    CHECK_FALSE(check_stored(image, "localhost/glidepod-files"));
+}
+
 TEST_CASE("image store: a question brings the file, and the answer the image") {
   SmallStore store;
   std::string text, owner;

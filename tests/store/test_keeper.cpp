@@ -34,7 +34,13 @@ struct SmallShelf : Shelf {
   std::atomic<int> puts = 0;
   bool forgets = false;
   Result<void> fails = {};
+  std::map<std::string, std::string> found;
   Result<bool> has(const std::string&) override { return !forgets; }
+  Result<std::optional<std::string>> find(const std::string& tag) override {
+    const auto known = found.find(tag);
+    return known == found.end() ? std::optional<std::string>() : known->second;
+  }
+  Result<void> remove(const std::string&, const std::string&) override { return {}; }
   Result<void> put(const std::string& layout, const std::string& tag) override {
     const std::scoped_lock lock(mutex);
     CHECK(std::filesystem::exists(layout + "/index.json"));

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/base/result.hpp"
+#include "lib/registry/repository.hpp"
+
+namespace glidepod::store {
+
+// Where images are put once they are made. Safe from any thread; each call blocks.
+struct Shelf {
+  virtual ~Shelf() = default;
+  // image: REPOSITORY@DIGEST.
+  virtual Result<bool> has(const std::string& image) = 0;
+  // The image that was put there under this tag, if that can be told.
+  virtual Result<std::optional<std::string>> find(const std::string& tag) = 0;
+  // layout: a folder in the form of an OCI image layout. tag: what the image is called besides its digest.
+  virtual Result<void> put(const std::string& layout, const std::string& tag) = 0;
+  // Removes an image that was put there under this tag. That it is gone already is no Error.
+  virtual Result<void> remove(const std::string& image, const std::string& tag) = 0;
+};
+
+// The images of one podman.
+class PodmanShelf : public Shelf {
+ public:
+  // command: podman with its global options.
+  PodmanShelf(std::vector<std::string> command, std::string repository)
+      : command_(std::move(command)), repository_(std::move(repository)) {}
+  Result<bool> has(const std::string& image) override;
+  Result<std::optional<std::string>> find(const std::string&) override {
+    return std::optional<std::string>();  // it gives no digest of a name that cannot be of another image
+  }
+  Result<void> put(const std::string& layout, const std::string& tag) override;
+  Result<void> remove(const std::string& image, const std::string& tag) override;
+
+ private:
+  struct Said {
+    int code = 0;
+    std::string out, err;
+  };
+  Result<Said> podman(const std::vector<std::string>& arguments, const std::string& folder = "/") const;
+  std::vector<std::string> command_;
+  std::string repository_;
+};
+
+// One repository of a registry, into which nobody else writes.
+class RegistryShelf : public Shelf {
+ public:
+  RegistryShelf(std::unique_ptr<registry::Repository> registry, std::string repository)
+      : registry_(std::move(registry)), repository_(std::move(repository)) {}
+  Result<bool> has(const std::string& image) override;
+  Result<std::optional<std::string>> find(const std::string& tag) override;
+  Result<void> put(const std::string& layout, const std::string& tag) override;
+  Result<void> remove(const std::string& image, const std::string& tag) override;
+
+ private:
+  std::unique_ptr<registry::Repository> registry_;
+  std::string repository_;
+};
+
+}  // namespace glidepod::store

@@ -1,0 +1,161 @@
+#include "store/shelf.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+
+#include <atomic>
+#include <set>
+#include <thread>
+
+#include "lib/base/file.hpp"
+#include "store/digest.hpp"
+#include "store/layout.hpp"
+#include "tests/kube/fake_server.hpp"
+
+using namespace glidepod;
+using namespace glidepod::store;
+using kube::FakeServer;
+
+namespace {
+
+const std::string k_digest = "sha256:" + std::string(64, 'd');
+
+Blob blob_of(const std::string& text) {
+  Digest digest;
+  digest.add(text);
+  return {digest.text(), text.size()};
+}
+
+// A registry in this thread; the shelf asks it in another.
+struct Scene {
+  Loop loop = Loop::create().value();
+  FakeServer registry{loop};
+  std::map<std::string, std::string> blobs, manifests;
+  bool wants_token = false, removes = true, full = false;
+  int tokens = 0;
+  std::unique_ptr<RegistryShelf> shelf;
+
+  Scene() {
+    registry.on_request = [this](const FakeServer::Request& request) { return answer(request); };
+    REQUIRE(replace_file(registry.folder() + "/config.json", R"({"auths":{"reg.test":{"auth":"c2VjcmV0"}}})",
+                         0600, Durable::no));
+    auto opened = registry::Repository::open({.name = "reg.test/files",
+                                              .credentials_file = registry.folder() + "/config.json",
+                                              .ca_file = {},
+                                              .plain = true,
+                                              .unix_socket = registry.socket()});
+    shelf = std::make_unique<RegistryShelf>(std::move(opened.value()), "reg.test/files");
+  }
+  FakeServer::Reply answer(const FakeServer::Request& request) {
+    const auto& target = request.target;
+    if (target.starts_with("/token")) {
+      ++tokens;
+      CHECK(request.headers.find("Authorization: Basic c2VjcmV0\r\n") != std::string::npos);
+      CHECK(target.find("scope=repository%3afiles%3apull%2cpush") != std::string::npos);
+      return FakeServer::json(200, R"({"token":"abc"})");
+    }
+    if (wants_token && request.headers.find("Authorization: Bearer abc\r\n") == std::string::npos)
+      return FakeServer::json(401, "",
+                              "WWW-Authenticate: Bearer realm=\"http://reg.test/token\",service=\"r\"\r\n");
+    const auto last = target.substr(target.rfind('/') + 1);
+    if (target.find("/manifests/") != std::string::npos) {
+      if (request.method == "PUT") {
+        manifests[last] = request.body;
+        return FakeServer::json(201, "");
+      }
+      if (request.method == "DELETE") return FakeServer::json(removes ? 202 : 405, "");
+      return manifests.contains(last)
+                 ? FakeServer::json(200, "", "Docker-Content-Digest: " + k_digest + "\r\n")
+                 : FakeServer::json(404, "");
+    }
+    if (request.method == "HEAD") return FakeServer::json(blobs.contains(last) ? 200 : 404, "");
+    if (request.method == "POST")
+      return full ? FakeServer::json(507, R"({"errors":[{"code":"DENIED","message":"no room"}]})")
+                  : FakeServer::json(202, "", "Location: /upload/1?state=x\r\n");
+    const auto at = target.find("digest=sha256%3a");
+    CHECK_MESSAGE(at != std::string::npos, target);
+    if (at == std::string::npos) return FakeServer::json(400, "");
+    blobs["sha256:" + target.substr(at + 16)] = request.body;
+    return FakeServer::json(201, "");
+  }
+  // Runs it in a thread, while the registry answers.
+  template <typename Function>
+  auto with(const Function& function) {
+    std::optional<decltype(function())> result;
+    std::atomic<bool> done = false;
+    std::thread thread([&] {
+      result = function();
+      done = true;
+    });
+    while (!done) REQUIRE(loop.run_once(Milliseconds(5)));
+    thread.join();
+    return *result;
+  }
+};
+
+// An image's layout, with this layer.
+Blob make_layout(const std::string& folder, const std::string& text) {
+  Layout layout(folder, "");
+  REQUIRE(layout.prepare());
+  REQUIRE(layout.layer(text));
+  const auto layer = blob_of(text), config = blob_of("{}");
+  REQUIRE(layout.layer_ended(layer));
+  REQUIRE(layout.put(config, "{}"));
+  const std::string manifest = image_manifest(config, layer);
+  REQUIRE(layout.put(blob_of(manifest), manifest));
+  REQUIRE(layout.finish(blob_of(manifest)));
+  return layer;
+}
+
+}  // namespace
+
+TEST_CASE("registry shelf: an image goes there part by part, and what is there is not sent again") {
+  Scene scene;
+  const auto folder = scene.registry.folder() + "/layout";
+  const auto layer = make_layout(folder, "layer");
+  REQUIRE(scene.with([&] { return scene.shelf->put(folder, "key"); }));
+  CHECK(scene.blobs[layer.digest] == "layer");
+  CHECK(scene.blobs.size() == 2);
+  CHECK(scene.manifests["key"] == image_manifest(blob_of("{}"), layer));
+  const auto asked = scene.registry.requests.size();
+  REQUIRE(scene.with([&] { return scene.shelf->put(folder, "key"); }));
+  CHECK(scene.registry.requests.size() == asked + 3);  // two looks, and the manifest
+}
+
+TEST_CASE("registry shelf: an image is found by its tag and its digest") {
+  Scene scene;
+  CHECK_FALSE(scene.with([&] { return scene.shelf->find("key"); }).value());
+  CHECK_FALSE(scene.with([&] { return scene.shelf->has("reg.test/files@" + k_digest); }).value());
+  scene.manifests["key"] = scene.manifests[k_digest] = "{}";
+  CHECK(scene.with([&] { return scene.shelf->find("key"); }).value() == "reg.test/files@" + k_digest);
+  CHECK(scene.with([&] { return scene.shelf->has("reg.test/files@" + k_digest); }).value());
+}
+
+TEST_CASE("registry shelf: a registry that wants a token gets one, once") {
+  Scene scene;
+  scene.wants_token = true;
+  const auto folder = scene.registry.folder() + "/layout";
+  make_layout(folder, "layer");
+  REQUIRE(scene.with([&] { return scene.shelf->put(folder, "key"); }));
+  CHECK(scene.tokens == 1);
+  CHECK(scene.manifests.contains("key"));
+}
+
+TEST_CASE("registry shelf: its words come back, and leave no manifest") {
+  Scene scene;
+  scene.full = true;
+  const auto folder = scene.registry.folder() + "/layout";
+  make_layout(folder, "layer");
+  const auto put = scene.with([&] { return scene.shelf->put(folder, "key"); });
+  REQUIRE_FALSE(put);
+  CHECK(put.error().message() == "the registry: 507 DENIED: no room");
+  CHECK(scene.manifests.empty());
+}
+
+TEST_CASE("registry shelf: one that removes nothing is no failure") {
+  Scene scene;
+  const std::string image = "reg.test/files@" + k_digest;
+  CHECK(scene.with([&] { return scene.shelf->remove(image, "key"); }));
+  scene.removes = false;
+  CHECK(scene.with([&] { return scene.shelf->remove(image, "key"); }));
+}
