@@ -1,6 +1,8 @@
 # shellcheck shell=bash
 # The cases of clusters/, each with a pilot of its own. Sourced by run.
 
+source "$world/../e2e/admission.sh"
+
 # Ends by itself soon after its job: whether the pod then ends too is half of what a case asks.
 leaves_soon="$(env_setting STARTD_NOCLAIM_SHUTDOWN 20)"
 
@@ -12,6 +14,7 @@ filter_of() {  # NAME
     else
         echo .
     fi
+    [[ -z $(cases has "clusters/$1" webhook) ]] || echo "| $admitted"
 }
 pod_has_ended() {
     local phase
@@ -36,6 +39,7 @@ cluster_runs() {  # NAME
         for image in $(cases has "clusters/$1" image); do
             runs_in "$env_registry/world/$image:1" "world/$image" || result=1
         done
+        [[ -z $(cases has "clusters/$1" says) ]] || pilot_says "$(cases has "clusters/$1" says)" || { echo "   the pilot never said so"; result=1; }
         wait_until 180 "the end of pod $env_pilot" pod_has_ended || {
             result=1
             env_pod | jq -c '.status | {phase, containers: [.containerStatuses[]? | {name, state}]}'
@@ -44,6 +48,58 @@ cluster_runs() {  # NAME
     end_pilot 2>/dev/null
     return $result
 }
+# A job is told these words, and neither its pilot nor another's job has a disadvantage of it.
+cluster_tells() {  # NAME WORDS
+    local job bad=$env_registry/demo/busybox:1 good=$env_registry/demo/busybox:2 hook result=0
+    hook=$(cases has "clusters/$1" hook)
+    if [[ -n $hook ]]; then bad=$env_registry/world/${hook#*/}:1; else good=$env_registry/demo/busybox@$(digest_of demo/busybox 2) || return; fi
+    start_pilot "world-$1" 1 "$(filter_of "$1")" || return
+    job=$({ shell_job "$bad" true; echo queue; } | submit_here alice)
+    wait_until 300 "words for job $job: $2" job_is_told "$job" "$2" || result=1
+    runs_in "$good" demo/busybox:2 bob || result=1
+    equal "$(env_in_pool condor_status -constraint "K8SPodName == \"$env_pilot\" && DynamicSlot =!= True" -af GlidepodFailures)" 0 || result=1
+    env_as alice condor_rm "$job" >/dev/null
+    end_pilot 2>/dev/null
+    return $result
+}
+job_is_told() { [[ $(env_as alice cat "$1.log") == *"$2"* ]]; }  # JOB WORDS
+digest_of() {  # REPOSITORY TAG
+    in_env curl -sfI -H 'Accept: application/vnd.oci.image.manifest.v1+json' "http://$env_registry/v2/$1/manifests/$2" |
+        sed -n 's/^docker-content-digest: *\(sha256:[0-9a-f]*\).*/\1/Ip' | grep .
+}
+
+# The pilot's pod is deleted at some age while a job runs, which the next pilot runs from its start.
+cluster_runs_again() {  # NAME
+    local age job deleter result=0
+    age=$(cases has "clusters/$1" deleter)
+    start_pilot "world-$1" 1 || return
+    (while sleep 1; do delete_older "world-$1" "$age"; done) &
+    deleter=$!
+    # shellcheck disable=SC2064
+    trap "kill $deleter" EXIT
+    wait_until "$age" "the pod's age" is_older "$env_pilot" "$((age - 20))" || result=1
+    job=$({ echo "+Pilot = \"$env_pilot\""; shell_job "$env_registry/demo/busybox:1" "sleep 25; exit 4"; echo queue; } | submit alice)
+    wait_until 60 "the end of pod $env_pilot" pod_has_ended || result=1
+    env_pilot=world-$1-next
+    env_pilot_pod "$(env_wide 1) | $(env_setting ADDITIONAL_REQUIREMENTS "TARGET.Pilot =?= \\\"world-$1\\\"")" >"$GLIDEPOD_ENV/$env_pilot.json" &&
+        env_start_pilot "$GLIDEPOD_ENV/$env_pilot.json" || result=1
+    finished alice "$job" && equal "$(history_of "$job" ExitBySignal ExitCode NumJobStarts)" "0 false 4 2" || result=1
+    equal "$(env_as alice grep -c "^012 " "$job.log")" 0 || result=1  # it was never on hold
+    kill "$deleter"
+    trap - EXIT
+    end_pilot 2>/dev/null
+    return $result
+}
+delete_older() {  # PREFIX SECONDS
+    local pod
+    for pod in $(env_kubectl get pods -o name 2>/dev/null | grep "^pod/$1"); do
+        ! is_older "${pod#pod/}" "$2" || env_kubectl delete "$pod" --wait=false >/dev/null 2>&1
+    done
+}
+is_older() {  # POD SECONDS
+    env_kubectl get pod "$1" -o json 2>/dev/null | jq -e "(.metadata.ownerReferences | not) and (now - (.metadata.creationTimestamp | fromdate) > $2)" >/dev/null
+}
+
 # One container where it is to be seen what each next image costs.
 containers_of() { if [[ -n $(cases has "clusters/$1" loaded)$(cases has "clusters/$1" manifest)$(cases has "clusters/$1" collected) ]]; then echo 1; else echo 2; fi; }  # NAME
 
@@ -70,12 +126,28 @@ have_images() {
     for name in "${clusters[@]}"; do
         [[ -z $(cases has "clusters/$name" collected) ]] || env_push demo/busybox:1 "$env_registry/collected/busybox:1" || return
         [[ -z $(cases has "clusters/$name" loaded) ]] || loaded=yes
-        for image in $(cases has "clusters/$name" image); do
+        for image in $(cases has "clusters/$name" image) $(cases has "clusters/$name" hook | sed 's|^images/||'); do
             [[ " ${images[*]} " == *" $image "* ]] || with+=("$image")
         done
     done
+    [[ " ${clusters[*]} " != *" cuda-hook "* ]] || have_hook cuda-hook || return
+    [[ " ${clusters[*]} " != *" rewritten-registry "* ]] || { env_push demo/busybox:1 "$env_registry/mirror/busybox:1" && env_push demo/busybox:2 "$env_registry/mirror/busybox:2"; } || return
     ((${#with[@]} == 0)) || in_env python3 -B "$world/images.py" "$env_registry" "$GLIDEPOD_ENV/programs" "${with[@]}" >/dev/null || return
     [[ $loaded == no ]] || load_images
+}
+# From now on podman runs it before each container.
+have_hook() {  # CASE
+    local folder=$GLIDEPOD_ENV/hooks
+    mkdir -p "$folder" && jq --arg path "$world/clusters/$1/hook" '.hook.path = $path' "$world/clusters/$1/hook.json" >"$folder/$1.json" &&
+        sed -i "/^\[engine\]/a hooks_dir = [\"$folder\"]" "$GLIDEPOD_ENV/etc/containers.conf"
+}
+# What an admission makes of the pod's images, for this shell.
+have_webhook() {  # HOW
+    case $1 in
+        registry) start_admission 9443 registry "$env_registry/demo/" "$env_registry/mirror/" &&
+            wait_until 90 "the webhook" admits "$env_registry/demo/busybox:1" "*/mirror/busybox:1" ;;
+        *) start_admission 9443 "$1" "$env_registry" && wait_until 90 "the webhook" admits "$env_registry/demo/busybox:1" "*@sha256:*" ;;
+    esac
 }
 # Images that are on the node come and go, as often as the kubelet's pause grows; one that is not there is no failure of the
 # pilot's. ("never": nothing may be pulled.)
@@ -146,9 +218,6 @@ cluster_case() {  # NAME
     local name=$1 expected key minor result
     expected=$(cases has "clusters/$name" "expect $where")
     [[ -n $expected ]] || expected=$(cases has "clusters/$name" expect)
-    for key in webhook deleter hook; do
-        [[ -z $(cases has "clusters/$name" $key) ]] || { skip_test "a cluster of its own is wanted"; return; }
-    done
     key=$(cases has "clusters/$name" containerd)
     if [[ -n $key && $(env_kubectl get nodes -o jsonpath='{.items[0].status.nodeInfo.containerRuntimeVersion}') != "containerd://$key"* ]]; then
         skip_test "containerd $key is wanted"
@@ -160,11 +229,15 @@ cluster_case() {  # NAME
         return
     fi
     apply_objects "$name" || return
+    key=$(cases has "clusters/$name" webhook)
+    [[ -z $key ]] || have_webhook "$key" || return
     case $expected in
         runs) cluster_runs "$name" ;;
+        "runs again") cluster_runs_again "$name" ;;
+        "told "*) cluster_tells "$name" "${expected#told }" ;;
         "refused "*) cluster_refuses "$name" "${expected#refused }" ;;
         "pilot ends "*) cluster_refuses "$name" "${expected#pilot ends }" ;;
-        *) skip_test "not run yet: $expected" ;;
+        *) echo "   nothing looks for this end: $expected"; false ;;
     esac
     result=$?
     remove_objects "$name"
