@@ -75,6 +75,12 @@ env_use_crun() {
     env_say "containers are started by $("$folder/crun" --version | head -n 1)"
 }
 
+# With GLIDEPOD_HOOKS=FOLDER podman runs the hooks of FOLDER/hook.json with each container, in whose text HERE is that folder.
+env_use_hooks() {
+    mkdir -p "$GLIDEPOD_ENV/hooks" && sed "s|HERE|$GLIDEPOD_HOOKS|" "$GLIDEPOD_HOOKS/hook.json" >"$GLIDEPOD_ENV/hooks/hook.json" &&
+        sed -i "/^\[engine\]/a hooks_dir = [\"$GLIDEPOD_ENV/hooks\"]" "$GLIDEPOD_ENV/etc/containers.conf"
+}
+
 # Makes the folder and the namespaces. GLIDEPOD_ENV says where; a new temporary
 # folder unless set.
 env_init() {
@@ -112,6 +118,7 @@ EOF
     disown $!
     exec 8>&-
     wait_until 5 "the namespaces" env_find_keeper || return
+    [[ -z ${GLIDEPOD_HOOKS:-} ]] || env_use_hooks || return
     [[ ${GLIDEPOD_RUNTIME:-} != crun ]] || env_use_crun || return
     env_say "state is in $GLIDEPOD_ENV"
 }

@@ -130,16 +130,9 @@ have_images() {
             [[ " ${images[*]} " == *" $image "* ]] || with+=("$image")
         done
     done
-    [[ " ${clusters[*]} " != *" cuda-hook "* ]] || have_hook cuda-hook || return
     [[ " ${clusters[*]} " != *" rewritten-registry "* ]] || { env_push demo/busybox:1 "$env_registry/mirror/busybox:1" && env_push demo/busybox:2 "$env_registry/mirror/busybox:2"; } || return
     ((${#with[@]} == 0)) || in_env python3 -B "$world/images.py" "$env_registry" "$GLIDEPOD_ENV/programs" "${with[@]}" >/dev/null || return
     [[ $loaded == no ]] || load_images
-}
-# From now on podman runs it before each container.
-have_hook() {  # CASE
-    local folder=$GLIDEPOD_ENV/hooks
-    mkdir -p "$folder" && jq --arg path "$world/clusters/$1/hook" '.hook.path = $path' "$world/clusters/$1/hook.json" >"$folder/$1.json" &&
-        sed -i "/^\[engine\]/a hooks_dir = [\"$folder\"]" "$GLIDEPOD_ENV/etc/containers.conf"
 }
 # What an admission makes of the pod's images, for this shell.
 have_webhook() {  # HOW
