@@ -79,7 +79,7 @@ cluster_runs_again() {  # NAME
     trap "kill $deleter" EXIT
     wait_until "$age" "the pod's age" is_older "$env_pilot" "$((age - 20))" || result=1
     job=$({ echo "+Pilot = \"$env_pilot\""; shell_job "$env_registry/demo/busybox:1" "sleep 25; exit 4"; echo queue; } | submit alice)
-    wait_until 60 "the end of pod $env_pilot" pod_has_ended || result=1
+    wait_until 120 "the end of pod $env_pilot" pod_has_ended || result=1
     env_pilot=world-$1-next
     env_pilot_pod "$(env_wide 1) | $(env_setting ADDITIONAL_REQUIREMENTS "TARGET.Pilot =?= \\\"world-$1\\\"")" >"$GLIDEPOD_ENV/$env_pilot.json" &&
         env_start_pilot "$GLIDEPOD_ENV/$env_pilot.json" || result=1

@@ -440,6 +440,16 @@ TEST_CASE("pods: a name is the same for the same cycle, group and number, and fi
   CHECK(pod_name(std::string(100, 'a'), group, cycle, 3).size() == 63);
 }
 
+// By the first eight digits alone these two had one name, and a pod of one was counted as the other's.
+TEST_CASE("pods: groups are told apart by sixteen digits") {
+  const Group small{.cpus = 1, .memory_mb = 9845}, large{.cpus = 8, .memory_mb = 17874};
+  CHECK(small.hash().size() == 16);
+  CHECK(small.hash().substr(0, 8) == large.hash().substr(0, 8));
+  CHECK(small.hash() != large.hash());
+  const Time cycle{Seconds(1'700'000'000)};
+  CHECK(pod_name("prp-wn", small, cycle, 1) != pod_name("prp-wn", large, cycle, 1));
+}
+
 // Each value in it in turn is something else: whatever comes of it, nothing is thrown.
 TEST_CASE("pods: a template may hold anything") {
   const auto whole = pilot_pod();
