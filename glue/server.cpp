@@ -115,9 +115,7 @@ void Server::refuse(const wire::Launch& launch, wire::Fault fault, const std::st
 void Server::take_on(wire::Launch launch, std::vector<Fd> fds) {
   const auto refused = [&](const std::string& why) { refuse(launch, wire::Fault::infrastructure, why); };
   if (leaving_) return refused("the container is about to end");
-  if (job_ && job_->stage >= Job::Stage::ending)
-    return refused("what the job before this one left is still being removed");
-  if (job_) return refused("another job runs in this container");
+  if (job_) return refused("another job, or what it has left, is in this container");
   if (unclean_) return refused("what an earlier job left in this container cannot be removed");
   job_.emplace();
   job_->launch = std::move(launch);
@@ -136,7 +134,6 @@ void Server::begin() {
     job_->status = ExitStatus::exited(0);
     return finish_job();
   }
-  job_->cleaning.reset();
   job_->stage = Job::Stage::launching;
   if (const auto forked = fork_main(); !forked) {
     job_->failure = forked.error();

@@ -43,7 +43,6 @@ void Server::main_ended() {
 
 void Server::begin_end() {
   if (job_->stage >= Job::Stage::ending) return;
-  loop_.cancel(job_->timer);
   loop_.cancel(job_->pursuit_timer);
   if (job_->failure && job_->report) close_report();
   if (job_->stage == Job::Stage::clearing) {
@@ -63,7 +62,6 @@ void Server::end_some() {
     link_.release();
     if (const auto pause = job_->ending->step(Loop::now())) return set_timer(*pause, &Server::end_some);
   }
-  loop_.cancel(job_->timer);
   job_->account.processes_killed = job_->ending->killed();
   job_->account.clean = children_ == Children::none;
   if (job_->report) {  // it hangs in the kernel, before its program
@@ -108,10 +106,9 @@ void Server::hurry() {
 }
 
 void Server::finish_job() {
-  loop_.cancel(job_->timer);
   job_->links.undo();
   auto& account = job_->account;
-  if (job_->cleaning) account.clean = account.clean && job_->cleaning->result().complete;
+  account.clean = account.clean && job_->cleaning->result().complete;
   if (job_->failure) {
     const auto fault = fault_of(*job_->failure);
     const auto message = job_->failure->message();

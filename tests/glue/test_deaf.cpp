@@ -103,7 +103,7 @@ TEST_CASE("deaf: while many files are removed glue answers, and the end of the j
   const auto before = steady_clock::now();
   const auto beat = session.agent.beat();
   CHECK(session.agent.fail(launch_of({"/job", "exit", "0"})).message ==
-        "what the job before this one left is still being removed");
+        "another job, or what it has left, is in this container");
   session.agent.send(wire::Signal{launch.job, SIGKILL});  // of no consequence now
   const auto answered = since(before);
   const auto ended = session.agent.expect<wire::JobEnded>();

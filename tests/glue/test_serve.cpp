@@ -327,7 +327,7 @@ TEST_CASE("serve: a second launch is refused while a job runs") {
   const Fd null = open_file("/dev/null", O_RDWR).value();
   const auto refused = agent.fail(launch_of({"/job", "exit", "0"}));
   CHECK(refused.fault == wire::Fault::infrastructure);
-  CHECK(refused.message == "another job runs in this container");
+  CHECK(refused.message == "another job, or what it has left, is in this container");
   agent.send(wire::Signal{first.job, SIGTERM});
   CHECK(agent.expect<wire::JobEnded>().job == first.job);
 }

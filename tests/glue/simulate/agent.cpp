@@ -9,7 +9,8 @@
 namespace glidepod::glue::simulate {
 
 namespace {
-constexpr std::array k_signals = {SIGTERM, SIGKILL, SIGSTOP, SIGCONT, SIGTSTP, SIGUSR1, SIGQUIT, 0, 4000};
+constexpr std::array k_signals = {SIGTERM, SIGKILL, SIGSTOP, SIGCONT, SIGTSTP,
+                                  SIGUSR1, SIGQUIT, 0,       NSIG,    4000};
 }  // namespace
 
 void Agent::begin() {
@@ -56,7 +57,9 @@ void Agent::act() {
   read(!random.chance(world_.weather.deaf_agent));
   if (random.chance(world_.weather.nonsense)) {
     world_.note("agent: nonsense");
-    return send(wire::Hello{});
+    using enum wire::Type;
+    const std::array types = {hello, launch, signal, open_session, close_session, clear, wire::Type::beat};
+    return put(random.pick(types), "?", 0);
   }
   if (random.chance(world_.weather.patient && world_.truth.open() ? 900 : 200)) return beat();
   if (!world_.truth.open() || random.chance(50)) {
@@ -65,14 +68,18 @@ void Agent::act() {
   }
   if (random.chance(world_.weather.sessions)) {
     const auto job = world_.truth.job();
-    if (random.chance(600)) {
+    const auto named = random.chance(900) ? job : job + 5;
+    if (random.chance(500)) {
       wire::OpenSession open;
-      open.job = job;
-      open.session = ++last_session_;
-      world_.note(fmt::format("agent: open session {}", last_session_));
-      return send(open, 3);
+      open.job = named;
+      const bool again = last_session_ > 0 && world_.truth.sessions.runs(last_session_) && random.chance(300);
+      open.session = again ? last_session_ : ++last_session_;
+      open.request.command = std::to_string(open.session);
+      world_.note(fmt::format("agent: open session {}", open.session));
+      return send(open, streams());
     }
-    return send(wire::CloseSession{job, last_session_});
+    world_.note(fmt::format("agent: close session {}", last_session_));
+    return send(wire::CloseSession{named, last_session_});
   }
   if (random.chance(400)) {
     const int number = random.pick(k_signals);
@@ -105,7 +112,12 @@ void Agent::launch() {
   launch.cwd = std::string("/");
   launch.uid = launch.gid = world_.weather.as_root ? 0 : 5001;
   world_.note(fmt::format("agent: launch {}", last_job_));
-  send(launch, 3);
+  send(launch, streams());
+}
+
+// Fewer than three may not be.
+int Agent::streams() {
+  return world_.random.chance(100) ? static_cast<int>(world_.random.between(1, 2)) : 3;
 }
 
 void Agent::clear() {
@@ -172,7 +184,7 @@ bool Agent::take(wire::Frame* frame) {
 }
 
 void Agent::receive(wire::Type type, const std::string& body) {
-  world_.note(fmt::format("   glue sends {}", static_cast<unsigned>(type)));
+  world_.note(fmt::format("   glue sends {} in write {}", static_cast<unsigned>(type), world_.writes));
   unread_ = unread_ || !reads_;
   if (!closed_) world_.truth.sends(type, body);
 }

@@ -42,6 +42,7 @@ class Agent {
   void read(bool does);
   void hang_up();
   void launch();
+  int streams();
   void clear();
   void beat();
   template <typename Message>

@@ -156,7 +156,8 @@ void World::begin_cleaner(Process& cleaner, bool as_root) {
     if (way == Way::dies) return tree.end(at, SIGKILL);
     if (way == Way::well) files = 0;
     if (way == Way::well && as_root) stubborn_files = 0;
-    const Cleaned cleaned{1, files + stubborn_files == 0};
+    const Cleaned cleaned{static_cast<std::uint32_t>(random.between(0, 9)), files + stubborn_files == 0};
+    truth.account.removed(cleaned.removed);
     put(at.reports_to, bytes_of(cleaned));
     tree.end(at, 0);
   });
@@ -181,7 +182,7 @@ void World::begin_counter(Process& counter) {
     if (at.state == Process::State::stopped) return;
     if (way == Way::dies) return tree.end(at, SIGKILL);
     const Counted counted{random.between(1, 1'000'000), random.chance(500)};
-    truth.workers.counted(counted.kib);
+    truth.workers.counted(counted);
     put(at.reports_to, bytes_of(counted));
     tree.end(at, 0);
   });
@@ -197,18 +198,22 @@ void World::lose_glues() {
 }
 
 // A session's supervisor ends what is left of it, at its end and at SIGTERM.
-void World::begin_session(Process& supervisor) {
-  const auto end = [this](Process& at) {
+void World::begin_session(Process& supervisor, std::uint64_t id) {
+  const auto end = [this, id](Process& at) {
     for (Process* process : tree.descendants(at.pid)) tree.signal(*process, SIGKILL);
-    tree.later(at, micro(5000, 20'000), [this](Process& late) {
+    tree.later(at, micro(5000, 20'000), [this, id](Process& late) {
       if (late.stuck) return;
-      put(late.reports_to, bytes_of(SessionReport{.what = SessionReport::What::ended}));
+      SessionReport report{.what = SessionReport::What::ended};
+      report.status = ExitStatus::exited(static_cast<int>(random.between(0, 255)));
+      truth.sessions.ends(id, report.status);
+      put(late.reports_to, bytes_of(report));
       tree.end(late, 0);
     });
   };
   supervisor.at_term = [this, end, pid = supervisor.pid] { end(*tree.find(pid)); };
-  tree.later(supervisor, micro(500, 20'000), [this, end](Process& at) {
+  tree.later(supervisor, micro(500, 20'000), [this, end, id](Process& at) {
     if (random.chance(weather.bad_start)) {
+      truth.sessions.fails(id);
       put(at.reports_to, bytes_of(SessionReport{.what = SessionReport::What::failed}));
       return tree.end(at, 1 << 8);
     }
@@ -216,6 +221,18 @@ void World::begin_session(Process& supervisor) {
     live(tree.fork(at.pid, Process::Kind::job));
     tree.later(at, micro(1000, 20'000'000), end);
   });
+}
+
+rusage World::usage() {
+  rusage usage{};
+  const auto time = [&] {
+    return timeval{static_cast<time_t>(random.between(0, 5)),
+                   static_cast<suseconds_t>(random.between(0, 999'999))};
+  };
+  usage.ru_utime = time();
+  usage.ru_stime = time();
+  usage.ru_maxrss = random.between(0, 1'000'000);
+  return usage;
 }
 
 }  // namespace glidepod::glue::simulate

@@ -1,6 +1,9 @@
 // What glue's server has for a loop, a connection, a log and the rest of the system, in the place of the real
 // thing. Descriptors are numbers that no process can have.
 #include <malloc.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -11,6 +14,17 @@
 #include "glue/seccomp.hpp"
 #include "lib/wire/socket.hpp"
 #include "tests/glue/simulate/world.hpp"
+
+using glidepod::glue::simulate::World;
+
+// What glue calls the time of day is the world's; the rest is the kernel's.
+extern "C" int clock_gettime(clockid_t clock, timespec* now) noexcept {
+  if (clock != CLOCK_REALTIME || !World::exists())
+    return static_cast<int>(::syscall(SYS_clock_gettime, clock, now));
+  const auto ns = std::chrono::nanoseconds(World::current().now().time_since_epoch()).count();
+  *now = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+  return 0;
+}
 
 extern "C" uid_t geteuid() noexcept {
   return glidepod::glue::simulate::World::current().weather.unprivileged ? 1000 : 0;
@@ -24,7 +38,6 @@ extern "C" int malloc_trim(std::size_t) noexcept {
 namespace glidepod {
 
 using glue::simulate::Micro;
-using glue::simulate::World;
 
 Result<Loop> Loop::create() {
   return Loop(Fd());
@@ -124,6 +137,7 @@ Result<void> Channel::release() {
 
 Result<void> Channel::write_soon() {
   World::current().pass_call();
+  ++World::current().writes;
   for (; !outgoing_.empty(); outgoing_.pop_front()) {
     const std::string& bytes = outgoing_.front().bytes;
     Type type{};
@@ -153,6 +167,7 @@ void Channel::on_events(std::uint32_t) {
     World::current().truth.handles(frame);
     const auto handle = handlers_.frame;
     handle(std::move(frame));
+    World::current().truth.handled(*alive);
     if (!*alive) return;
     frame = {};
   }
@@ -222,16 +237,19 @@ ControlGroup::ControlGroup(const std::string&) {}
 
 MemoryState ControlGroup::read() const {
   World::current().pass_call();
-  return {};
+  return {.oom_kills = World::current().truth.account.memory_read()};
 }
 
 std::int64_t ControlGroup::used_kib() const {
   World::current().pass_call();
-  return 0;
+  return World::current().truth.account.memory_used();
 }
 
-MemoryUse use_between(const MemoryState&, const MemoryState&) {
-  return {};
+// By these it is known which readings they were.
+MemoryUse use_between(const MemoryState& before, const MemoryState& after) {
+  return {.oom_kills = static_cast<std::uint32_t>(after.oom_kills - before.oom_kills),
+          .limit_kib = static_cast<std::int64_t>(before.oom_kills),
+          .peak_kib = static_cast<std::int64_t>(after.oom_kills)};
 }
 
 }  // namespace glue

@@ -1,6 +1,8 @@
 // What glue's server has for processes, in the place of the real thing.
 #include <signal.h>
 
+#include <tuple>
+
 #include "glue/launch.hpp"
 #include "glue/processes.hpp"
 #include "glue/session.hpp"
@@ -29,6 +31,7 @@ std::vector<ProcessStat> own_descendants() {
   World& world = World::current();
   world.pass_call();
   world.check(world.held == 0, "nothing is kept back while others are looked for");
+  world.truth.looks_for_all();
   std::vector<ProcessStat> result;
   for (const Process* process : world.tree.descendants()) {
     ProcessStat stat;
@@ -82,6 +85,7 @@ bool send_signal(const Fd& fd, int number) {
   world.check(found != world.opened.end(), "the process is open");
   Process* process = world.tree.find(found->second.first, found->second.second);
   if (process == nullptr) return false;
+  world.note(fmt::format("   glue signals {} to {}", number, process->pid));
   world.check(world.tree.descends(*process), "a signal is for a process of the job");
   if (number == SIGKILL) world.truth.kills_all();
   world.truth.strikes(*process, number);
@@ -91,16 +95,22 @@ bool send_signal(const Fd& fd, int number) {
 
 Children reap(std::size_t most, const Reaped& reaped) {
   World& world = World::current();
+  // There are fewer than in the world, and as many turns.
+  if (world.weather.slow_reaping) most = 2;
+  world.truth.account.reaped_all(true);
   for (std::size_t count = 0; count < most; ++count) {
     world.pass_call();
     const auto children = world.tree.children(Tree::k_glue);
     if (children.empty()) return Children::none;
     const auto zombie = std::ranges::find(children, Process::State::zombie, &Process::state);
     if (zombie == children.end()) return Children::living;
-    const auto [pid, status] = std::pair((*zombie)->pid, (*zombie)->status);
+    const auto [pid, status, kind] = std::tuple((*zombie)->pid, (*zombie)->status, (*zombie)->kind);
     world.tree.erase(pid);
-    reaped(pid, status, rusage{});
+    const rusage usage = world.usage();
+    if (kind != Process::Kind::cleaner && kind != Process::Kind::counter) world.truth.account.reaped(usage);
+    reaped(pid, status, usage);
   }
+  world.truth.account.reaped_all(false);
   return Children::unknown;
 }
 
@@ -108,11 +118,13 @@ User user_of(const wire::Launch& launch) {
   return {launch.uid, launch.gid, launch.groups};
 }
 
-Result<void> check_streams(const std::vector<Fd>&, const std::string&) {
+Result<void> check_streams(const std::vector<Fd>& streams, const std::string&) {
+  if (streams.size() == 2) return Error("a stream that may not be").with(wire::Fault::user);
   return {};
 }
 
-Result<void> check_launch(const wire::Launch&, std::size_t) {
+Result<void> check_launch(const wire::Launch&, std::size_t fds) {
+  if (fds == 1) return Error("a launch that may not be").with(wire::Fault::user);
   return {};
 }
 
@@ -145,12 +157,13 @@ Result<Launched> start(const wire::Launch& launch, const std::vector<Fd>&, const
   return Launched{main.pid, {}};
 }
 
-Result<void> check_session(const wire::OpenSession&, std::size_t) {
+Result<void> check_session(const wire::OpenSession&, std::size_t fds) {
+  if (fds == 1) return Error("a session that may not be");
   return {};
 }
 
-Result<OpenedSession> open_session(const wire::Launch&, const wire::SessionRequest&, const std::vector<Fd>&,
-                                   const Filter&) {
+Result<OpenedSession> open_session(const wire::Launch&, const wire::SessionRequest& request,
+                                   const std::vector<Fd>&, const Filter&) {
   World& world = World::current();
   world.pass_call();
   if (is_short(world)) return no_resources();
@@ -160,12 +173,14 @@ Result<OpenedSession> open_session(const wire::Launch&, const wire::SessionReque
   supervisor.reports_to = fd;
   session.supervisor = supervisor.pid;
   session.report.reset(fd);
-  world.begin_session(supervisor);
+  const auto id = std::stoull(request.command);
+  world.truth.sessions.opens(id, supervisor);
+  world.begin_session(supervisor, id);
   return session;
 }
 
 Error explain_session(const ChildReport&, const OpenedSession&, const std::string&) {
-  return Error("no shell");
+  return Error("no shell").with(wire::Fault::user);
 }
 
 bool may_have_left(const User& user, const std::vector<std::string>&) {
@@ -185,6 +200,8 @@ std::optional<Worker> start_cleaner(const User& user, const std::vector<std::str
                                     Milliseconds limit) {
   World& world = World::current();
   world.pass_call();
+  world.truth.account.looks_on();
+  if (!as_root) world.truth.account.cleaning_begins();
   if (is_short(world)) {
     world.truth.may_be_unclean();
     return std::nullopt;

@@ -115,7 +115,9 @@ void Tree::signal(Process& process, int number) {
         if (at.at_term) return at.at_term();
         [[fallthrough]];
       default:
-        if (!at.rude && at.state != Process::State::stopped && number != SIGTSTP) end(at, number);
+        if (at.rude || number == SIGTSTP) return;
+        if (at.state != Process::State::stopped) return end(at, number);
+        at.pending = number;
     }
   });
 }
@@ -125,6 +127,7 @@ void Tree::wake(Process& process) {
   if (process.state != Process::State::stopped) return;
   process.state = Process::State::runs;
   process.runs_since = world_.now();
+  if (process.pending != 0) signal(process, std::exchange(process.pending, 0));
 }
 
 void Tree::release(Process& process) {

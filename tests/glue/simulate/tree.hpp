@@ -25,6 +25,7 @@ struct Process {
   bool stuck = false;     // in the kernel: no signal acts
   bool killed = false;    // SIGKILL has come
   bool to_stop = false;   // SIGSTOP has, and acts when it comes out of the kernel
+  int pending = 0;        // a signal that has come while it was stopped
   bool rude = false;      // ignores SIGTERM
   bool careless = false;  // does not reap
   bool phoenix = false, bomb = false;

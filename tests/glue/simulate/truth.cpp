@@ -52,47 +52,79 @@ bool Truth::idle() const {
 }
 
 void Truth::handles(const wire::Frame& frame) {
+  const auto heard = [&](const auto& message) {
+    malformed_ = !message.ok();
+    if (malformed_) must_end();
+    return message.ok();
+  };
+  const bool hears = !world_.agent.closed();
   switch (frame.type) {
     case wire::Type::signal: {
-      const auto signal = frame.decode<wire::Signal>().value();
-      if (!open_ || signal.job != job_) return;
-      if (signal.number == SIGKILL) must_end();
-      if (signal.number == SIGSTOP || signal.number == SIGTSTP || signal.number == SIGCONT) {
-        suspended_ = signal.number != SIGCONT;
-        last_pursued_ = signal.number;
-        pursued_at_ = world_.now();
-        world_.stir();
-      } else if (signal.number > 0 && signal.number < NSIG) {
-        told_ = true;
-      }
-      return;
+      const auto signal = frame.decode<wire::Signal>();
+      return heard(signal) ? handles_signal(signal.value()) : void();
     }
-    case wire::Type::beat:
-      workers.asked(started_told_ && runs_now() && !cause_ && !suspended_ && !leaving_at_);
-      return;
+    case wire::Type::beat: {
+      if (!heard(frame.decode<wire::Beat>())) return;
+      account.beat_asked();
+      return workers.asked(started_told_ && runs_now() && !cause_ && !suspended_ && !leaving_at_);
+    }
     case wire::Type::finish:
       must_end();
       leaving_at_ = leaving_at_.value_or(world_.now());
       return;
-    case wire::Type::launch:
-      if (!world_.agent.closed()) answers_[frame.decode<wire::Launch>().value().job] = 0;
-      return;
-    case wire::Type::clear: {
-      const auto job = frame.decode<wire::Clear>().value().job;
-      if (!world_.agent.closed()) answers_[job] = 0;
-      only_clear_.insert(job);
+    case wire::Type::launch: {
+      const auto launch = frame.decode<wire::Launch>();
+      if (!heard(launch)) return;
+      if (hears) answers_[launch->job] = 0;
+      if (frame.fds.size() != 3) refused_.insert(launch->job);
       return;
     }
-    case wire::Type::hello:  // nonsense from an agent
-      return must_end();
-    default:
+    case wire::Type::clear: {
+      const auto clear = frame.decode<wire::Clear>();
+      if (!heard(clear)) return;
+      if (hears) answers_[clear->job] = 0;
+      only_clear_.insert(clear->job);
       return;
+    }
+    case wire::Type::open_session: {
+      const auto open = frame.decode<wire::OpenSession>();
+      if (!heard(open) || !hears) return;
+      const bool runs = open_ && open->job == job_ && !no_start_ && !leaving_at_;
+      return sessions.asked(open.value(), !runs || frame.fds.size() != 3);
+    }
+    case wire::Type::close_session: {
+      const auto close = frame.decode<wire::CloseSession>();
+      if (heard(close)) sessions.closing(close->session, open_ && close->job == job_);
+      return;
+    }
+    default:
+      malformed_ = true;
+      return must_end();
   }
+}
+
+void Truth::handled(bool connected) const {
+  world_.check(!malformed_ || !connected, "an agent that sends what is no message is dropped");
+}
+
+void Truth::handles_signal(const wire::Signal& signal) {
+  if (!open_ || signal.job != job_) return;
+  if (signal.number == SIGKILL) return must_end();
+  if (signal.number == SIGSTOP || signal.number == SIGTSTP || signal.number == SIGCONT) {
+    suspended_ = signal.number != SIGCONT;
+    last_pursued_ = signal.number;
+    pursued_at_ = world_.now();
+    return world_.stir();
+  }
+  if (signal.number <= 0 || signal.number >= NSIG) return;
+  told_ = true;
+  signals_.push_back(signal.number);
 }
 
 void Truth::lost() {
   must_end();
-  of_this_agent_ = false;
+  of_this_agent_ = goodbye_due_ = malformed_ = false;
+  sessions.forget();
   if (open_ && said_) close();
   answers_.clear();
   beats_.clear();
@@ -101,6 +133,7 @@ void Truth::lost() {
 void Truth::terminated() {
   if (leaving_at_) return;
   leaving_at_ = terminated_at_ = world_.now();
+  goodbye_due_ = world_.agent.is_connected() && !world_.agent.closed();
 }
 
 void Truth::clears(std::uint64_t job) {
@@ -114,6 +147,8 @@ void Truth::starts(std::uint64_t job) {
   else
     take_on(job);
   world_.check(!only_clear_.contains(job), "what is there to clear starts nothing");
+  world_.check(!refused_.contains(job), "what may not be launched is not");
+  account.starts();
   launched_at_ = world_.now();
   for (const Process* process : world_.tree.descendants())
     world_.check(process->kind == Process::Kind::stranger, "no launch while an earlier job's process lives");
@@ -139,12 +174,16 @@ void Truth::take_on(std::uint64_t job) {
   stopping_since_.reset();
   told_ = termed_ = false;
   killed_by_others_ = 0;
-  suspended_ = without_agent_ = false;
+  suspended_ = woken_ = without_agent_ = false;
+  signals_.clear();
+  account.begins();
 }
 
 void Truth::forked(pid_t main) {
   main_ = main;
   no_start_ = false;
+  account.forked();
+  pursued_at_ = world_.now();  // by what came before
 }
 
 void Truth::reported_failure() {
@@ -157,6 +196,7 @@ void Truth::runs() {
 
 void Truth::main_ended(int status) {
   status_ = status;
+  account.main_ended();
   ended_at_ = world_.now();
   must_end();
 }
@@ -203,7 +243,7 @@ void Truth::says(std::string_view line) {
 
 void Truth::close() {
   if (std::exchange(without_agent_, false)) contact.free();
-  sessions_.clear();
+  sessions.forget();
   open_ = false;
   workers.forget();
   cause_.reset();
@@ -226,21 +266,20 @@ void Truth::sends(wire::Type type, const std::string& body) {
     case wire::Type::beat: {
       const auto beat = decode<wire::Beat>(type, body);
       world_.check(beats_.erase(beat.number) == 1, "a beat is answered once");
-      workers.told(beat.disk_kib);
+      account.check_beat(beat);
+      workers.told(beat.disk_kib, beat.disk_complete);
       return;
     }
-    case wire::Type::session_started: {
-      const auto started = decode<wire::SessionStarted>(type, body);
-      world_.check(open_ && started.job == job_ && sessions_[started.session]++ == 0,
-                   "a session starts once");
-      return;
-    }
-    case wire::Type::session_ended: {
-      const auto ended = decode<wire::SessionEnded>(type, body);
-      world_.check(open_ && !end_told_ && ended.job == job_, "a session ends before its job");
-      world_.check((sessions_[ended.session] += 2) <= 3, "a session ends once");
-      return;
-    }
+    case wire::Type::goodbye:
+      world_.check(std::exchange(goodbye_due_, false), "Goodbye is said once, to who asks for an end");
+      return world_.check(decode<wire::Goodbye>(type, body).reason == "SIGTERM", "Goodbye says why");
+    case wire::Type::session_started:
+      return sessions.told(decode<wire::SessionStarted>(type, body));
+    case wire::Type::session_ended:
+      world_.check(open_ && !end_told_, "a session ends before its job");
+      return sessions.told(decode<wire::SessionEnded>(type, body));
+    case wire::Type::session_failed:
+      return sessions.told(decode<wire::SessionFailed>(type, body));
     default:
       return;
   }
@@ -252,6 +291,8 @@ void Truth::sent_exited(const wire::Exited& exited) {
   world_.check(status_.has_value(), "Exited is sent when the main process has ended");
   world_.check(exited.status == ExitStatus::from_wait(*status_), "Exited has the true status");
   world_.check(!reported_failure_, "a launch that failed has no exit status");
+  world_.check(!goodbye_due_, "who asks for an end is named before the end");
+  account.check_exited(exited);
   exited_told_ = true;
 }
 
@@ -271,6 +312,7 @@ void Truth::sent_end(const wire::JobEnded& ended) {
   world_.check(ended.processes_killed <= struck_.size() + killed_by_others_,
                "no more are said to be killed than were");
   world_.check(!ended.clean || ended.processes_killed >= killed_.size(), "all that were killed are counted");
+  account.check_ended(ended, exited_told_);
   ++answers_[ended.job];
   end_told_ = true;
   if (said_) close();
@@ -280,7 +322,12 @@ void Truth::sent_failure(const wire::LaunchFailed& failed) {
   const auto answer = answers_.find(failed.job);
   world_.check(answer != answers_.end() && answer->second == 0, "a launch is answered once");
   ++answer->second;
+  const bool user = refused_.contains(failed.job) || (open_ && failed.job == job_ && reported_failure_);
+  const bool late = open_ && failed.job == job_ && world_.now() - launched_at_ >= k_launching;
+  world_.check(late || failed.fault == (user ? wire::Fault::user : wire::Fault::infrastructure),
+               "it is told whose fault it is that a launch fails");
   if (!open_ || failed.job != job_) return;  // refused
+  world_.check(failed.left == (clears_ && !cause_ && !leaving_at_), "what an earlier job has left is named");
   const bool overdue = world_.now() - launched_at_ >= k_launching;
   world_.check(no_start_ || reported_failure_ || overdue || (!runs_ && excused_),
                "a launch fails for a reason only");
@@ -316,11 +363,42 @@ void Truth::kills_all() {
   }
 }
 
+bool Truth::may_end() const {
+  return !open_ || cause_ || leaving_at_ || reported_failure_ || world_.now() - launched_at_ >= k_launching;
+}
+
+bool Truth::runs_calmly() const {
+  return started_told_ && !may_end() && world_.now() - pursued_at_ > k_pursuit;
+}
+
+void Truth::looks_for_all() {
+  account.looks_on();
+  world_.check(may_end() || world_.now() - pursued_at_ <= k_pursuit,
+               "who is suspended is not looked for for ever");
+}
+
 void Truth::strikes(const Process& process, int number) {
-  if (process.pid == main_ && number == SIGTERM && open_) {
+  using Kind = Process::Kind;
+  const bool works = process.kind == Kind::cleaner || process.kind == Kind::counter;
+  if (number == SIGKILL) world_.check(works || may_end(), "nobody is killed before it is time");
+  const bool pursued = number == SIGKILL || number == SIGSTOP || number == SIGTSTP || number == SIGCONT;
+  if (process.kind == Kind::supervisor && !pursued) {
+    world_.check(number == SIGTERM, "a session is ended by SIGTERM");
+    sessions.struck(process);
+  } else if (!pursued) {
+    world_.check(process.pid == main_ && open_, "a signal is for the main process");
     const bool late = terminated_at_ && world_.now() - *terminated_at_ >= k_agent_first;
-    world_.check(told_ || late, "a job hears of its container's end from HTCondor first");
-    termed_ = true;
+    if (!signals_.empty()) {
+      world_.check(signals_.front() == number, "signals come as they were sent");
+      signals_.pop_front();
+    } else {
+      world_.check(number == SIGTERM && late && !told_,
+                   "a job hears of its container's end from HTCondor first");
+      if (suspended_) last_pursued_ = SIGCONT;
+      if (suspended_) pursued_at_ = world_.now();
+      woken_ = suspended_;
+    }
+    termed_ = termed_ || number == SIGTERM;
   }
   if (ending() && number == SIGSTOP && (!stopping_since_ || killing_)) stopping_since_ = world_.now();
   killing_ = number == SIGKILL;
@@ -349,10 +427,11 @@ void Truth::check_rest(SteadyTime now) {
 // Only where all can be stopped: a process that cannot, that comes with a session, or that wakes others, and
 // the late end of a parent, have some go on for longer than glue pursues them.
 void Truth::check_pursuit(SteadyTime now) {
-  if (!open_ || !started_told_ || cause_ || leaving_at_ || now - pursued_at_ < k_pursuit) return;
+  if (!open_ || !started_told_ || cause_ || (leaving_at_ && !woken_) || now - pursued_at_ < k_pursuit) return;
+  if (terminated_at_ && now >= *terminated_at_ + world_.options.grace) return;
   const Weather& weather = world_.weather;
   const bool stopped = last_pursued_ == SIGSTOP;
-  if ((!stopped && last_pursued_ != SIGCONT) || !sessions_.empty()) return;
+  if ((!stopped && last_pursued_ != SIGCONT) || !sessions.empty()) return;
   if (weather.dumper + weather.stuck + weather.phoenix + weather.wakers > 0) return;
   for (const Process* process : world_.tree.descendants()) {
     if (process->kind != Process::Kind::job || process->state == Process::State::zombie) continue;
@@ -365,6 +444,9 @@ void Truth::check_pursuit(SteadyTime now) {
 void Truth::check() {
   workers.check();
   contact.check(open_ || leaving_at_);
+  sessions.check(!may_end());
+  world_.check(!goodbye_due_, "who is asked to end says Goodbye");
+  world_.check(signals_.empty() || may_end() || no_start_, "a signal for the job comes at once");
   world_.check(!open_ || !said_, "the agent is told of the end");
   const auto now = world_.now();
   const auto overdue = [&](SteadyTime since, auto limit) { return now - since > limit; };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -8,7 +9,9 @@
 
 #include "lib/base/loop.hpp"
 #include "lib/wire/channel.hpp"
+#include "tests/glue/simulate/account.hpp"
 #include "tests/glue/simulate/contact.hpp"
+#include "tests/glue/simulate/sessions.hpp"
 #include "tests/glue/simulate/workers.hpp"
 
 namespace glidepod::glue::simulate {
@@ -19,9 +22,12 @@ struct Process;
 // What really happened, and what glue said of it.
 class Truth {
  public:
-  explicit Truth(World& world) : contact(world), workers(world), world_(world) {}
+  explicit Truth(World& world)
+      : account(world), contact(world), sessions(world), workers(world), world_(world) {}
 
+  Account account;
   Contact contact;
+  Sessions sessions;
   Workers workers;
 
   // What glue learns, when it learns it
@@ -34,6 +40,8 @@ class Truth {
   void forked(pid_t main);
   void says(std::string_view line);
   void sends(wire::Type type, const std::string& body);
+  // It has done with what it handled last.
+  void handled(bool connected) const;
   void left(int code);
   // What happens to the job
   void reported_failure();
@@ -42,6 +50,8 @@ class Truth {
   void may_be_unclean() { excused_ = true; }
   // glue sends a signal to a process, which may have ended since glue saw it live.
   void strikes(const Process& process, int number);
+  // It looks for the processes that there are.
+  void looks_for_all();
   // It sends SIGKILL to all that it has found, wherever they are below it.
   void kills_all();
   void died(const Process& process);
@@ -49,6 +59,8 @@ class Truth {
   bool ending() const { return open_ && cause_.has_value(); }
   bool open() const { return open_; }
   bool runs_now() const { return open_ && runs_; }
+  // So that glue has nothing to do.
+  bool runs_calmly() const;
   std::uint64_t job() const { return job_; }
   // Nothing was asked for that has not been answered.
   bool idle() const;
@@ -61,6 +73,9 @@ class Truth {
 
  private:
   void must_end();
+  void handles_signal(const wire::Signal& signal);
+  // What its times allow.
+  bool may_end() const;
   void take_on(std::uint64_t job);
   void sent_exited(const wire::Exited& exited);
   void sent_end(const wire::JobEnded& ended);
@@ -76,12 +91,12 @@ class Truth {
   bool clears_ = false;  // still
   bool of_this_agent_ = false, no_start_ = false, reported_failure_ = false, runs_ = false;
   bool started_told_ = false, exited_told_ = false, end_told_ = false, said_ = false, excused_ = false;
-  bool suspended_ = false;
-  bool without_agent_ = false;  // glue knows that there is none, while the job ends
-  bool told_ = false;           // to end, or what else a signal may mean, by the agent
-  bool termed_ = false;         // it was sent SIGTERM
-  bool killing_ = false;        // it has begun to, after stopping
-  bool unclean_ = false;        // of whatever job: something is left
+  bool suspended_ = false, woken_ = false;  // by glue, when its container is to end
+  bool without_agent_ = false;              // glue knows that there is none, while the job ends
+  bool told_ = false;                       // to end, or what else a signal may mean, by the agent
+  bool termed_ = false;                     // it was sent SIGTERM
+  bool killing_ = false;                    // it has begun to, after stopping
+  bool unclean_ = false;                    // of whatever job: something is left
   pid_t main_ = 0;
   int last_pursued_ = 0;  // by a signal of the agent's
   std::optional<int> status_;
@@ -90,7 +105,10 @@ class Truth {
   std::map<std::uint64_t, int> answers_;  // to each launch
   std::set<std::uint64_t> only_clear_;    // those that are to start nothing
   std::map<std::uint64_t, SteadyTime> beats_;
-  std::map<std::uint64_t, int> sessions_;
+  std::set<std::uint64_t> refused_;  // launches that may not be
+  std::deque<int> signals_;          // for the main process, which has not had them
+  bool goodbye_due_ = false;
+  bool malformed_ = false;  // what the agent sent last
   // By glue's SIGKILL; those that died of it, and of another's.
   std::set<std::pair<pid_t, std::uint64_t>> struck_;
   std::set<pid_t> killed_;

@@ -42,6 +42,7 @@ struct Weather {
     terminate = random.chance(300);
     busy = random.chance(300);
     patient = random.chance(300);
+    slow_reaping = random.chance(200);
   }
   int forks, phoenix, bomb, dumper, stuck, rude, careless;  // of the job's processes
   int wakers;                                               // send SIGCONT to others
@@ -59,6 +60,7 @@ struct Weather {
   bool unprivileged;  // neither glue nor agent is root
   bool as_root;       // the jobs are root's
   bool busy;          // glue gets its processor late
+  bool slow_reaping;  // glue finds more children that have ended than it takes at once
   bool patient;       // jobs are long, and mostly left alone
 };
 

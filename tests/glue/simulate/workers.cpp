@@ -1,6 +1,7 @@
 #include "tests/glue/simulate/workers.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "tests/glue/simulate/world.hpp"
 
@@ -42,6 +43,7 @@ void Workers::count_begins() {
   world_.check(world_.now() >= next_, "what was counted is not counted again at once");
   for (const Process* process : world_.tree.children(Tree::k_glue))
     world_.check(process->kind != Process::Kind::counter, "one count at a time");
+  counting_ = true;
   begun_ = world_.now();
   next_ = begun_ + k_counted;
 }
@@ -51,28 +53,37 @@ void Workers::nothing_to_count() {
   next_ = world_.now() + k_counted;
 }
 
-void Workers::counted(std::int64_t kib) {
-  counts_.insert(kib);
-  newest_ = {kib, world_.now()};
+void Workers::newest(Count count) {
+  before_ = newest_;
+  newest_ = count;
+  newest_at_ = world_.now();
 }
 
+void Workers::counted(const Counted& count) {
+  if (!counting_) return;  // of a job that has ended
+  has_counted_ = true;
+  newest({count.kib, count.complete});
+}
+
+// One that has not counted has told nothing.
 void Workers::count_ended() {
+  if (!std::exchange(counting_, false)) return;
   const auto now = world_.now();
   next_ = now + std::max<SteadyTime::duration>(k_counted, 10 * (now - begun_));
+  if (!std::exchange(has_counted_, false)) newest({newest_.first, false});
 }
 
-void Workers::told(std::int64_t kib) {
-  world_.check(counts_.contains(kib), "a beat tells what was counted of this job");
-  if (!newest_) return;
-  if (kib == newest_->first) counts_ = {kib};
-  world_.check(counts_.size() == 1 || world_.now() - newest_->second < k_at_once,
-               "a beat tells what was counted last");
+void Workers::told(std::int64_t kib, bool complete) {
+  const Count count{kib, complete};
+  if (count == newest_) before_ = newest_;
+  const bool soon = world_.now() - newest_at_ < k_at_once;
+  world_.check(count == newest_ || (soon && count == before_),
+               "a beat tells what was counted last of this job");
 }
 
 void Workers::forget() {
-  counts_ = {0};
-  newest_.reset();
-  due_ = false;
+  before_ = newest_ = {0, true};
+  due_ = counting_ = has_counted_ = false;
   next_ = {};
 }
 

@@ -1,10 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <set>
 #include <utility>
 
+#include "glue/worker.hpp"
 #include "lib/base/loop.hpp"
 
 namespace glidepod::glue::simulate {
@@ -23,20 +22,24 @@ class Workers {
   // Before there is a child.
   void count_begins();
   void nothing_to_count();
-  void counted(std::int64_t kib);
+  void counted(const Counted& count);
   void count_ended();
   // A beat says so.
-  void told(std::int64_t kib);
+  void told(std::int64_t kib, bool complete);
   // What was counted is of no job any more.
   void forget();
   // After each of glue's turns.
   void check() const;
 
  private:
+  using Count = std::pair<std::int64_t, bool>;
+  void newest(Count count);
+
   World& world_;
-  // What a beat may say: what was counted last, and until glue can know of that, what was before.
-  std::set<std::int64_t> counts_ = {0};
-  std::optional<std::pair<std::int64_t, SteadyTime>> newest_;
+  // What a beat says: what was counted last, and until glue can know of that, what was before.
+  Count before_{0, true}, newest_{0, true};
+  SteadyTime newest_at_{};
+  bool counting_ = false, has_counted_ = false;  // for this job
   SteadyTime begun_{}, next_{};
   bool due_ = false;       // the agent has asked, and it is time
   int root_cleaners_ = 0;  // of this cleaning

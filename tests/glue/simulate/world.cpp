@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdio>
 
 namespace glidepod::glue::simulate {
@@ -30,10 +31,16 @@ World& World::current() {
   return *the_world;
 }
 
+bool World::exists() {
+  return the_world != nullptr;
+}
+
 std::string World::run() {
   try {
     agent.begin();
-    if (weather.terminate) later(random.delay(0, 120'000), [this] { raise(SIGTERM); });
+    // Some are asked again.
+    for (int times = weather.terminate ? static_cast<int>(random.between(1, 3)) : 0; times > 0; --times)
+      later(random.delay(0, 120'000), [this] { raise(SIGTERM); });
     lose_glues();
     for (int i = 0; i < 3; ++i) tree.fork(0, Process::Kind::stranger);
     auto loop = Loop::create();
@@ -107,6 +114,11 @@ void World::end_turn(std::size_t timers) {
   check(truth.open() || truth.refusing() || timers <= 1, "one timer is enough to look for an agent");
   if (agent.is_connected() && !truth.open() && !truth.refusing() && !ready(k_signals) && timers != 0)
     fail("no timer is set while nothing is to be done");
+  const bool works = std::ranges::any_of(tree.children(Tree::k_glue), [](const Process* child) {
+    return child->kind == Process::Kind::counter;
+  });
+  check(timers == 0 || works || weather.slow_reaping || ready(k_signals) || !truth.runs_calmly(),
+        "no timer is set beside a job that runs");
 }
 
 void World::raise(int number) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 
 #include <deque>
@@ -30,6 +31,7 @@ class World {
   World(std::uint64_t seed, bool tell);
   ~World();
   static World& current();
+  static bool exists();
 
   // Runs glue until it leaves. What did not hold, or nothing.
   std::string run();
@@ -80,7 +82,9 @@ class World {
   void stir();
   void begin_cleaner(Process& cleaner, bool as_root);
   void begin_counter(Process& counter);
-  void begin_session(Process& supervisor);
+  void begin_session(Process& supervisor, std::uint64_t id);
+  // What a process has used.
+  rusage usage();
   void lose_glues();
 
   Random random;
@@ -94,6 +98,7 @@ class World {
   int folder_watch = -1;
   std::map<int, std::pair<pid_t, std::uint64_t>> opened;  // processes by descriptor
   std::size_t held = 0;                                   // messages that glue keeps back
+  std::uint64_t writes = 0;                               // to the agent, each of one message or some
 
  private:
   void act(Process& process);
