@@ -40,9 +40,9 @@ int status_of(const Error& why) {
 void answer(httplib::Response& response, const Result<std::string>& image) {
   response.status = image ? 200 : status_of(image.error());
   const bool users = !image && image.error().fact<BadImage>() != nullptr;
-  const nlohmann::json body =
-      image ? nlohmann::json{{"image", *image}}
-            : nlohmann::json{{"error", image.error().message()}, {"fault", users ? "user" : "infrastructure"}};
+  const nlohmann::json body = image ? nlohmann::json{{"image", *image}}
+                                    : nlohmann::json{{"error", image.error().message()},
+                                                     {"fault", users ? "user" : "infrastructure"}};
   response.set_content(json_text(body) + "\n", "application/json");
 }
 
@@ -94,7 +94,8 @@ Result<int> Door::open(Settings settings) {
   server.certificate = certificate_.get();
   server.not_owners = server.connections;
   server.longest_upload = Limits{}.content;
-  server.admit = [](const http::Connection&, const httplib::Request& request) -> std::optional<http::Refusal> {
+  server.admit = [](const http::Connection&,
+                    const httplib::Request& request) -> std::optional<http::Refusal> {
     if (request.method == "GET" || request.method == "HEAD" || request.method == "PUT") return std::nullopt;
     return http::Refusal{405, "only GET, HEAD and PUT"};
   };

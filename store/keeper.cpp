@@ -5,7 +5,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
@@ -18,6 +20,23 @@ namespace glidepod::store {
 namespace {
 
 constexpr std::size_t k_copied_at_a_time = std::size_t{1} << 20;
+constexpr std::size_t k_longest_known = 4096;
+
+// How long ago anybody asked.
+std::chrono::seconds age_of(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return std::chrono::seconds(0);
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(now) - std::chrono::seconds(info.st_mtim.tv_sec);
+}
+
+std::uint64_t bytes_in(const std::string& folder) {
+  std::uint64_t bytes = 0;
+  std::error_code failed;
+  for (const auto& each : std::filesystem::directory_iterator(folder, failed))
+    bytes += each.file_size(failed);
+  return bytes;
+}
 
 // Sends a file's bytes, from its beginning to its end.
 Result<void> send_file(const Fd& file, const Sink& sink) {
@@ -54,6 +73,47 @@ class Keeper::Slot {
   Keeper& keeper_;
 };
 
+// What one owner takes: what is brought now counts with what was brought before.
+class Keeper::Share {
+ public:
+  Share(Keeper& keeper, std::string owner) : keeper_(keeper), owner_(std::move(owner)) {}
+  ~Share() {
+    const std::scoped_lock lock(keeper_.mutex_);
+    give_back();
+  }
+  Share(const Share&) = delete;
+  Share& operator=(const Share&) = delete;
+
+  // Takes so much, in place of what it had before.
+  Result<void> take(std::uint64_t bytes) {
+    const std::scoped_lock lock(keeper_.mutex_);
+    give_back();
+    const auto quota = keeper_.settings_.quota;
+    const auto used = keeper_.used_[owner_];
+    if (quota > 0 && (bytes > quota || used > quota - bytes))
+      return error(
+                 "{} MiB more are beyond the quota: the image store has {} MiB of images of {}, of at most "
+                 "{}; use an "
+                 "image that it has, name one in a registry, or ask the operator",
+                 bytes >> 20, used >> 20, owner_.empty() ? "nobody" : owner_, quota >> 20)
+          .with(BadImage{});
+    keeper_.used_[owner_] += taken_ = bytes;
+    return {};
+  }
+  // It is kept.
+  Known keep(std::string image) { return {std::move(image), owner_, std::exchange(taken_, 0)}; }
+
+ private:
+  void give_back() {
+    const auto mine = keeper_.used_.find(owner_);
+    if (mine != keeper_.used_.end() && (mine->second -= std::exchange(taken_, 0)) == 0)
+      keeper_.used_.erase(mine);
+  }
+  Keeper& keeper_;
+  std::string owner_;
+  std::uint64_t taken_ = 0;
+};
+
 Result<void> Keeper::prepare() {
   std::error_code failed;
   for (const char* left : {"/spool", "/making"}) std::filesystem::remove_all(settings_.folder + left, failed);
@@ -61,7 +121,38 @@ Result<void> Keeper::prepare() {
     const std::string path = settings_.folder + part;
     if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return Error::system("make {}", path);
   }
+  for (const auto& key : keys())
+    if (const auto what = read_known(key)) used_[what->owner] += what->bytes;
   return {};
+}
+
+std::vector<std::string> Keeper::keys() const {
+  std::vector<std::string> result;
+  std::error_code failed;
+  for (const auto& each : std::filesystem::directory_iterator(settings_.folder + "/known", failed))
+    if (is_digest("sha256:" + each.path().filename().string())) result.push_back(each.path().filename());
+  return result;
+}
+
+std::optional<Keeper::Known> Keeper::read_known(const std::string& key) const {
+  const auto text = read_file(known(key), k_longest_known);
+  if (!text) return std::nullopt;
+  const auto lines = split(*text, '\n');
+  Known what{lines[0], lines.size() > 1 ? lines[1] : std::string(), 0};
+  if (const auto bytes = parse_integer(lines.size() > 2 ? lines[2] : "0"); bytes && *bytes > 0)
+    what.bytes = static_cast<std::uint64_t>(*bytes);
+  return what;
+}
+
+Result<void> Keeper::write_known(const std::string& key, const Known& what) const {
+  return replace_file(known(key),
+                      fmt::format("{}\n{}\n{}\n", what.image, one_line(what.owner, 500), what.bytes), 0600);
+}
+
+std::uint64_t Keeper::used_by(const std::string& owner) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = used_.find(owner);
+  return found == used_.end() ? 0 : found->second;
 }
 
 // The key is of the copy's own bytes: nobody else can reach the copy.
@@ -107,13 +198,38 @@ std::shared_ptr<std::mutex> Keeper::turn(const std::string& key) {
 
 // What it knows itself, or what the shelf knows of an earlier one that knew it.
 Result<std::optional<std::string>> Keeper::look_up(const std::string& key) {
-  if (const auto text = read_file(known(key), 4096)) {
-    std::string image(trim(text.value()));
-    if (TRY(shelf_.has(image))) return std::optional(std::move(image));
+  if (auto what = read_known(key); what && TRY(shelf_.has(what->image))) {
+    ::utimensat(AT_FDCWD, known(key).c_str(), nullptr, 0);  // somebody asks
+    return std::optional(std::move(what->image));
   }
   auto found = TRY(shelf_.find(key));
-  if (found) TRY(replace_file(known(key), *found + "\n", 0600));
+  if (found) TRY(write_known(key, {*found, {}, 0}));
   return found;
+}
+
+Result<void> Keeper::expire() {
+  if (settings_.keep.count() == 0) return {};
+  for (const auto& key : TRY(shelf_.tags()))
+    if (is_digest("sha256:" + key) && !read_known(key)) (void)TRY(find(key));
+  for (const auto& key : keys())
+    if (age_of(known(key)) > settings_.keep) TRY(expire(key));
+  return {};
+}
+
+Result<void> Keeper::expire(const std::string& key) {
+  const auto mine = turn(key);
+  const std::unique_lock lock(*mine, std::try_to_lock);
+  // Whoever has the turn is asking for it.
+  if (!lock || age_of(known(key)) <= settings_.keep) return {};
+  const auto what = read_known(key);
+  if (!what) return {};
+  TRY(shelf_.remove(what->image, key));
+  if (::unlink(known(key).c_str()) != 0) return Error::system("forget {}", key);
+  const std::scoped_lock used(mutex_);
+  if (const auto whose = used_.find(what->owner); whose != used_.end())
+    whose->second -= std::min(whose->second, what->bytes);
+  spdlog::info("event=expired file=sha256:{} image={} owner={}", key, what->image, quoted(what->owner));
+  return {};
 }
 
 Result<std::optional<std::string>> Keeper::find(const std::string& key) {
@@ -127,29 +243,33 @@ Result<std::string> Keeper::image_of(const Fd& file, const std::string& owner) {
   if (::fstat(file.get(), &info) != 0) return Error::system("stat the image file");
   if (!S_ISREG(info.st_mode)) return error("the image is no plain file").with(BadImage{});
   const auto size = static_cast<std::uint64_t>(info.st_size);
+  Share share(*this, owner);
   TRY(check_room(size));
   const Copy copied = TRY(copy({owner, size, [&file](const Sink& sink) { return send_file(file, sink); }}));
   const auto mine = turn(copied.key);
   const std::scoped_lock lock(*mine);
   if (auto image = TRY(look_up(copied.key))) return std::move(*image);
   const Slot slot(*this);
-  return make(copied);
+  TRY(share.take(size));
+  return make(copied, share);
 }
 
 Result<std::string> Keeper::image_of(const std::string& key, const Content& content) {
   const auto mine = turn(key);
   const std::scoped_lock lock(*mine);
   if (auto image = TRY(look_up(key))) return std::move(*image);
+  Share share(*this, content.owner);
+  TRY(share.take(content.size));
   const Slot slot(*this);
   TRY(check_room(content.size));
   const Copy copied = TRY(copy(content));
   if (copied.key != key)
     return error("the file's SHA-256 is {}, not {}: it changed while it was read", copied.key, key)
         .with(Forged{});
-  return make(copied);
+  return make(copied, share);
 }
 
-Result<std::string> Keeper::make(const Copy& copy) {
+Result<std::string> Keeper::make(const Copy& copy, Share& share) {
   const std::string folder = settings_.folder + "/making/" + copy.key;
   std::error_code failed;
   std::filesystem::remove_all(folder, failed);
@@ -158,9 +278,14 @@ Result<std::string> Keeper::make(const Copy& copy) {
     TRY(layout.prepare());
     const Made made = TRY(make_image(copy.file, layout, {.reader = settings_.reader}));
     TRY(layout.finish(made.manifest));
+    TRY(share.take(bytes_in(folder + "/blobs/sha256")));
     TRY(shelf_.put(folder, copy.key));
     std::string image = settings_.repository + "@" + made.manifest.digest;
-    TRY(replace_file(known(copy.key), image + "\n", 0600));
+    if (const auto before = read_known(copy.key)) {  // which the shelf has lost
+      const std::scoped_lock lock(mutex_);
+      used_[before->owner] -= std::min(used_[before->owner], before->bytes);
+    }
+    TRY(write_known(copy.key, share.keep(image)));
     spdlog::info("event=converted file=sha256:{} image={} content={} entries={} left_out={}", copy.key, image,
                  made.layer.content, made.layer.entries, made.layer.left_out);
     return image;

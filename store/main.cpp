@@ -78,8 +78,13 @@ void declare(CLI::App& command, Service& service) {
   command.add_option("--folder", service.folder, "what is known, and files that are being read");
   command.add_option("--repository", service.repository, "what the images are called");
   command.add_option("--free-mib", service.free_mib, "MiB that stay free where the folder is");
-  command.add_option("--socket", service.socket,
-                     "the Unix socket of agents on this machine, root only; empty: none");
+  command.add_option("--quota-mib", service.quota_mib,
+                     "MiB of images that one owner may have brought; 0: any number");
+  command.add_option("--keep-days", service.keep_days,
+                     "days after which an image that nobody asked for is removed; 0: none is");
+  command.add_option(
+      "--socket", service.socket,
+      "the Unix socket of agents on this machine, root only; with --listen there is none unless named");
   command.add_option("--listen", service.listen,
                      "HOST:PORT or :PORT for agents elsewhere, by HTTPS; empty: none");
   command.add_option("--certificate", service.certificate,
@@ -134,6 +139,7 @@ int main(int argc, char** argv) try {
   if (layer_command->parsed()) return layer();
   if (serve_command->parsed()) {
     start_log("image-store");
+    if (!service.listen.empty() && serve_command->count("--socket") == 0) service.socket.clear();
     const auto served = serve(service);
     if (!served) spdlog::error("event=failed reason={}", quoted(served.error().message()));
     return served ? 0 : k_failed;

@@ -4,10 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 
 #include "lib/base/log.hpp"
+#include "lib/base/workers.hpp"
 #include "store/door.hpp"
 #include "store/keeper.hpp"
 #include "store/serve.hpp"
@@ -15,6 +18,8 @@
 
 namespace glidepod::store {
 namespace {
+
+constexpr std::chrono::hours k_between_cleanings{1};
 
 Result<std::unique_ptr<Shelf>> shelf_of(const Service& service) {
   if (!service.registry) {
@@ -44,11 +49,24 @@ Result<void> serve(const Service& service) {
   TRY(check(service));
   ::umask(0077);
   const auto shelf = TRY(shelf_of(service));
-  Keeper keeper({.folder = service.folder, .repository = service.repository, .free = service.free_mib << 20},
+  Keeper keeper({.folder = service.folder,
+                 .repository = service.repository,
+                 .free = service.free_mib << 20,
+                 .quota = service.quota_mib << 20,
+                 .keep = std::chrono::days(service.keep_days)},
                 *shelf);
   TRY(keeper.prepare());
   Loop loop = TRY(Loop::create());
   TRY(loop.on_signals({SIGTERM, SIGINT}, [&loop](const signalfd_siginfo&) { loop.stop(); }));
+  Workers cleaner(1);
+  std::function<void()> clean = [&] {
+    cleaner.run([&keeper] {
+      if (const auto done = keeper.expire(); !done)
+        spdlog::warn("event=expire_failed reason={}", quoted(done.error().message()));
+    });
+    loop.after(k_between_cleanings, [&clean] { clean(); });
+  };
+  if (service.keep_days > 0) clean();
   Server server(loop, keeper);
   if (!service.socket.empty()) TRY(server.listen(service.socket));
   std::optional<TokenReviews> tokens;
@@ -57,9 +75,8 @@ Result<void> serve(const Service& service) {
     tokens.emplace(TokenReviews::Settings{TRY(kube::endpoint_in_pod(service.service_account, environ)),
                                           service.audience, service.accounts});
     door.emplace(loop, keeper, *tokens);
-    (void)TRY(door->open({.address = service.listen,
-                          .certificate_file = service.certificate,
-                          .key_file = service.key}));
+    (void)TRY(door->open(
+        {.address = service.listen, .certificate_file = service.certificate, .key_file = service.key}));
   }
   spdlog::info("event=ready socket={} listen={} folder={} repository={}", quoted(service.socket),
                quoted(service.listen), service.folder, service.repository);

@@ -13,7 +13,9 @@ struct Service {
   std::string folder = "/var/lib/image-store";
   std::string repository = "localhost/glidepod-files";
   std::uint64_t free_mib = 1024;
-  // Agents of this machine, by a Unix socket; empty: none.
+  std::uint64_t quota_mib = 0;
+  std::uint32_t keep_days = 0;
+  // Agents of this machine, by a Unix socket. Empty: none.
   std::string socket = "/run/image-store.sock";
   // Agents elsewhere, by HTTP; empty: none.
   std::string listen;

@@ -20,6 +20,7 @@ namespace glidepod::store {
 namespace {
 
 constexpr std::chrono::minutes k_longest_command{30};
+constexpr std::size_t k_most_tags = 10'000;
 constexpr std::size_t k_longest_answer = std::size_t{1} << 20;
 constexpr std::size_t k_longest_document = std::size_t{64} << 10;  // of those that we have made
 
@@ -114,11 +115,17 @@ Result<void> RegistryShelf::put(const std::string& layout, const std::string& ta
   return registry_->put_manifest(tag, k_manifest_type, text).in("the registry");
 }
 
+Result<std::vector<std::string>> RegistryShelf::tags() {
+  return registry_->tags(k_most_tags).in("the registry");
+}
+
 Result<void> RegistryShelf::remove(const std::string& image, const std::string&) {
   static std::atomic<bool> told = false;
   if (!TRY(registry_->remove(image.substr(image.find('@') + 1)).in("the registry")) && !told.exchange(true))
-    spdlog::warn("event=not_removed reason=\"the registry of {} removes no images: what is forgotten here stays there\"",
-                 repository_);
+    spdlog::warn(
+        "event=not_removed reason=\"the registry of {} removes no images: what is forgotten here stays "
+        "there\"",
+        repository_);
   return {};
 }
 

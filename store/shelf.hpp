@@ -19,6 +19,8 @@ struct Shelf {
   virtual Result<std::optional<std::string>> find(const std::string& tag) = 0;
   // layout: a folder in the form of an OCI image layout. tag: what the image is called besides its digest.
   virtual Result<void> put(const std::string& layout, const std::string& tag) = 0;
+  // The tags that images were put there under, as far as that can be told.
+  virtual Result<std::vector<std::string>> tags() = 0;
   // Removes an image that was put there under this tag. That it is gone already is no Error.
   virtual Result<void> remove(const std::string& image, const std::string& tag) = 0;
 };
@@ -34,6 +36,7 @@ class PodmanShelf : public Shelf {
     return std::optional<std::string>();  // it gives no digest of a name that cannot be of another image
   }
   Result<void> put(const std::string& layout, const std::string& tag) override;
+  Result<std::vector<std::string>> tags() override { return std::vector<std::string>(); }
   Result<void> remove(const std::string& image, const std::string& tag) override;
 
  private:
@@ -54,6 +57,7 @@ class RegistryShelf : public Shelf {
   Result<bool> has(const std::string& image) override;
   Result<std::optional<std::string>> find(const std::string& tag) override;
   Result<void> put(const std::string& layout, const std::string& tag) override;
+  Result<std::vector<std::string>> tags() override;
   Result<void> remove(const std::string& image, const std::string& tag) override;
 
  private:

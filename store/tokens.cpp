@@ -62,8 +62,8 @@ Result<Account> TokenReviews::review(const std::string& token) const {
   auto account = TRY(account_in(answer.body, settings_.audience));
   if (std::ranges::find(settings_.accounts, account.name_space + "/" + account.name) ==
       settings_.accounts.end())
-    return not_let_in(fmt::format("service account {}/{} is none of those that are let in", account.name_space,
-                                  account.name));
+    return not_let_in(fmt::format("service account {}/{} is none of those that are let in",
+                                  account.name_space, account.name));
   return account;
 }
 

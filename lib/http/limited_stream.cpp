@@ -15,7 +15,6 @@ constexpr Milliseconds k_idle_limit{60000};
 constexpr Milliseconds k_request_limit{30000};  // from a request's first byte to its last
 constexpr Milliseconds k_write_limit{20000};    // for a write to make any progress
 constexpr Milliseconds k_linger_limit{1000};
-constexpr Milliseconds k_upload_grace{30000};
 constexpr std::size_t k_header_limit = 65536;  // for all of a request except its body
 
 Refusal bad_request(std::string why) {
@@ -68,14 +67,14 @@ std::optional<Refusal> LimitedStream::check_framing(const httplib::Request& requ
   return std::nullopt;
 }
 
-void LimitedStream::begin_upload(std::uint64_t size) {
+void LimitedStream::begin_upload(std::uint64_t size, Milliseconds grace) {
   budget_ = size;
   uploaded_ = 0;
-  upload_began_ = std::chrono::steady_clock::now();
+  upload_due_ = std::chrono::steady_clock::now() + grace;
 }
 
 ssize_t LimitedStream::read_upload(char* target, std::size_t size) {
-  deadline_ = upload_began_ + k_upload_grace + std::chrono::seconds(uploaded_ / k_least_rate);
+  deadline_ = upload_due_ + std::chrono::seconds(uploaded_ / k_least_rate);
   std::size_t count = 0;
   if (begin_ < end_) {
     count = std::min(size, end_ - begin_);

@@ -22,6 +22,7 @@ struct Refusal {
 class LimitedStream : public httplib::Stream {
  public:
   static constexpr std::size_t k_body_limit = std::size_t{3} << 20;  // the same as in etcd and the API server
+  static constexpr Milliseconds k_upload_grace{30'000};
   static constexpr std::uint64_t k_least_rate = std::uint64_t{256} << 10;  // bytes a second of an upload
 
   // Over TLS if there is a session, which must outlive it.
@@ -41,7 +42,7 @@ class LimitedStream : public httplib::Stream {
 
   // From here on the body of an upload may come: size bytes, as fast as k_least_rate after some time of
   // grace.
-  void begin_upload(std::uint64_t size);
+  void begin_upload(std::uint64_t size, Milliseconds grace = k_upload_grace);
   // The next bytes of it, at least one. 0: it has ended early; -1: it was too slow, or the connection is
   // lost.
   ssize_t read_upload(char* target, std::size_t size);
@@ -66,7 +67,7 @@ class LimitedStream : public httplib::Stream {
   int fd_;
   TlsSession* session_;
   std::uint64_t uploaded_ = 0;
-  SteadyTime upload_began_;
+  SteadyTime upload_due_;  // with nothing of it
   SteadyTime deadline_;
   std::size_t budget_ = 0;
   bool in_step_ = false;

@@ -112,7 +112,8 @@ Result<std::optional<std::string>> Repository::find(const std::string& reference
   if (answer.status == 404) return std::optional<std::string>();
   if (answer.status != 200) return words_of(answer);
   std::string digest = header(answer, "Docker-Content-Digest");
-  if (!digest.starts_with("sha256:")) return error("the registry does not say which digest {} has", reference);
+  if (!digest.starts_with("sha256:"))
+    return error("the registry does not say which digest {} has", reference);
   return std::optional(std::move(digest));
 }
 

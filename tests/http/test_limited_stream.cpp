@@ -64,3 +64,30 @@ TEST_CASE("limited_stream: no more bytes are read than a request may have") {
   CHECK(stream.too_long());
   CHECK(received == LimitedStream::k_body_limit + 65536);
 }
+
+TEST_CASE("attack: an upload that trickles is cut off, and one that comes along is not") {
+  int ends[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+  const Fd client(ends[0]), server(ends[1]);
+  LimitedStream stream(server.get());
+  char buffer[16];
+  stream.begin_upload(1'000'000, Milliseconds(40));
+  REQUIRE(send(client.get(), "one", 3, 0) == 3);
+  CHECK(stream.read_upload(buffer, sizeof buffer) == 3);
+  CHECK(stream.read_upload(buffer, sizeof buffer) == -1);
+  // What comes buys time, by its length.
+  std::string much(LimitedStream::k_least_rate, 'x');
+  stream.begin_upload(1'000'000, Milliseconds(0));
+  std::size_t got = 0;
+  for (std::size_t sent = 0; got < much.size();) {
+    if (sent < much.size())
+      sent += static_cast<std::size_t>(
+          send(client.get(), much.data() + sent, std::min<std::size_t>(4096, much.size() - sent), 0));
+    char piece[4096];
+    const auto read = stream.read_upload(piece, sizeof piece);
+    REQUIRE(read > 0);
+    got += static_cast<std::size_t>(read);
+  }
+  REQUIRE(send(client.get(), "one", 3, 0) == 3);
+  CHECK(stream.read_upload(buffer, sizeof buffer) == 3);
+}

@@ -38,6 +38,7 @@ struct SmallShelf : Shelf {
     ++puts;
     return fails;
   }
+  Result<std::vector<std::string>> tags() override { return std::vector<std::string>(); }
   Result<void> remove(const std::string&, const std::string&) override { return {}; }
 };
 

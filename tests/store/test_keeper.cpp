@@ -30,7 +30,7 @@ const std::vector<std::string> k_reader = {
 
 struct SmallShelf : Shelf {
   std::mutex mutex;
-  std::set<std::string> tags;
+  std::set<std::string> put_as;
   std::atomic<int> puts = 0;
   bool forgets = false;
   Result<void> fails = {};
@@ -40,13 +40,22 @@ struct SmallShelf : Shelf {
     const auto known = found.find(tag);
     return known == found.end() ? std::optional<std::string>() : known->second;
   }
-  Result<void> remove(const std::string&, const std::string&) override { return {}; }
+  Result<std::vector<std::string>> tags() override {
+    std::vector<std::string> all;
+    for (const auto& [tag, image] : found) all.push_back(tag);
+    return all;
+  }
+  std::vector<std::string> removed;
+  Result<void> remove(const std::string&, const std::string& tag) override {
+    removed.push_back(tag);
+    return {};
+  }
   Result<void> put(const std::string& layout, const std::string& tag) override {
     const std::scoped_lock lock(mutex);
     CHECK(std::filesystem::exists(layout + "/index.json"));
     ++puts;
     TRY(fails);
-    tags.insert(tag);
+    put_as.insert(tag);
     return {};
   }
 };
@@ -77,7 +86,7 @@ TEST_CASE("keeper: the same content is one image, other content another") {
   CHECK(scene.keeper.image_of(in_memory("two")).value() != *one);
   CHECK(scene.shelf.puts == 2);
   // By the content's hash.
-  CHECK(scene.shelf.tags.contains("7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"));
+  CHECK(scene.shelf.put_as.contains("7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"));
   CHECK(scene.left("making") == 0);
   CHECK(scene.left("spool") == 0);
   CHECK(scene.left("known") == 2);
@@ -132,6 +141,116 @@ TEST_CASE("keeper: a failure leaves nothing, and the next one tries again") {
   REQUIRE_FALSE(bad);
   CHECK(bad.error().fact<BadImage>() != nullptr);
   CHECK(refuses.image_of(open_file(scene.folder.path, O_RDONLY).value()).error().fact<BadImage>() != nullptr);
+}
+
+namespace {
+
+constexpr std::uint64_t k_mib = std::uint64_t{1} << 20;
+
+Fd of_size(std::size_t mib, char letter) {
+  return in_memory(std::string(mib * k_mib, letter));
+}
+// As if nobody had asked for so long.
+void age(const std::string& path, std::chrono::seconds by) {
+  const timespec then{::time(nullptr) - by.count(), 0};
+  const timespec both[] = {then, then};
+  REQUIRE(::utimensat(AT_FDCWD, path.c_str(), both, 0) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("attack: an owner has a quota, and no way around it") {
+  Scene scene;
+  Keeper keeper({.folder = scene.folder.path + "/store",
+                 .repository = "localhost/files",
+                 .reader = k_reader,
+                 .quota = 5 * k_mib},
+                scene.shelf);
+  REQUIRE(keeper.prepare());
+  CHECK(keeper.image_of(of_size(3, 'a'), "alice"));
+  const auto more = keeper.image_of(of_size(3, 'b'), "alice");
+  REQUIRE_FALSE(more);
+  CHECK(more.error().fact<BadImage>() != nullptr);
+  CHECK(more.error().message().find("has 3 MiB of images of alice, of at most 5") != std::string::npos);
+  // What is known costs nothing, whoever brought it; another one has a quota of their own.
+  CHECK(keeper.image_of(of_size(3, 'a'), "alice"));
+  CHECK(keeper.image_of(of_size(3, 'b'), "bob"));
+  CHECK(keeper.image_of(of_size(3, 'b'), "alice"));
+  CHECK(keeper.image_of(of_size(1, 'c'), "alice"));
+  CHECK(keeper.used_by("alice") / k_mib == 4);
+  // What fails gives its share back; a store that starts anew counts the same.
+  scene.shelf.fails = Error("no", ENOSPC);
+  CHECK_FALSE(keeper.image_of(of_size(1, 'd'), "bob"));
+  CHECK(keeper.used_by("bob") / k_mib == 3);
+  Keeper next({.folder = scene.folder.path + "/store",
+               .repository = "localhost/files",
+               .reader = k_reader,
+               .quota = 5 * k_mib},
+              scene.shelf);
+  REQUIRE(next.prepare());
+  CHECK(next.used_by("alice") == keeper.used_by("alice"));
+  CHECK_FALSE(next.image_of(of_size(2, 'e'), "alice"));
+}
+
+TEST_CASE("attack: a small file that becomes a large layer is measured by the layer") {
+  Scene scene;
+  Keeper keeper({.folder = scene.folder.path + "/store",
+                 .repository = "localhost/files",
+                 .reader = {"/bin/sh", "-c",
+                            R"(head -c 4000000 /dev/zero; printf '{"diff_id": "sha256:%064d"}\n' 7 >&2)"},
+                 .quota = 2 * k_mib},
+                scene.shelf);
+  REQUIRE(keeper.prepare());
+  const auto bomb = keeper.image_of(in_memory("small"), "alice");
+  REQUIRE_FALSE(bomb);
+  CHECK(bomb.error().fact<BadImage>() != nullptr);
+  CHECK(bomb.error().message().find("beyond the quota") != std::string::npos);
+  CHECK(scene.shelf.puts == 0);
+  CHECK(keeper.used_by("alice") == 0);
+}
+
+TEST_CASE("keeper: what nobody has asked for is removed, and what is asked for stays") {
+  Scene scene;
+  Keeper keeper({.folder = scene.folder.path + "/store",
+                 .repository = "localhost/files",
+                 .reader = k_reader,
+                 .keep = std::chrono::hours(24)},
+                scene.shelf);
+  REQUIRE(keeper.prepare());
+  REQUIRE(keeper.image_of(in_memory("one"), "alice"));
+  REQUIRE(keeper.image_of(in_memory("two"), "alice"));
+  const std::string one = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed";
+  const std::string two = "3fc4ccfe745870e2c0d99f71f30ff0656c8dedd41cc1d7d3d376b0dbe685e2f3";
+  const auto path = [&](const std::string& key) { return scene.folder.path + "/store/known/" + key; };
+  for (const auto& key : {one, two}) age(path(key), std::chrono::hours(25));
+  REQUIRE(keeper.image_of(in_memory("two"), "bob"));
+  // One of an earlier store, whose folder is lost: it is kept from now on.
+  scene.shelf.found[std::string(64, 'c')] = "localhost/files@sha256:" + std::string(64, 'd');
+  REQUIRE(keeper.expire());
+  CHECK(scene.shelf.removed == std::vector{one});
+  CHECK(scene.left("known") == 2);
+  scene.shelf.found.clear();
+  age(path(std::string(64, 'c')), std::chrono::hours(25));
+  REQUIRE(keeper.expire());
+  CHECK(scene.shelf.removed.size() == 2);
+  const auto left = keeper.used_by("alice");
+  REQUIRE(keeper.image_of(in_memory("one"), "alice"));
+  CHECK(keeper.used_by("alice") > left);
+}
+
+TEST_CASE("attack: a disk that is nearly full takes no file") {
+  Scene scene;
+  Keeper keeper({.folder = scene.folder.path + "/store",
+                 .repository = "localhost/files",
+                 .reader = k_reader,
+                 .free = std::uint64_t{1} << 60},
+                scene.shelf);
+  REQUIRE(keeper.prepare());
+  const auto full = keeper.image_of(in_memory("one"), "alice");
+  REQUIRE_FALSE(full);
+  CHECK(full.error().fact<NoRoom>() != nullptr);
+  CHECK(full.error().fact<BadImage>() == nullptr);
+  CHECK(scene.left("spool") == 0);
 }
 
 TEST_CASE("podman: its words come back, and an image that it has not is no failure") {

@@ -32,7 +32,8 @@ struct Scene {
   FakeServer registry{loop};
   std::map<std::string, std::string> blobs, manifests;
   bool wants_token = false, removes = true, full = false;
-  int tokens = 0;
+  int tokens = 0, elsewhere = 0;
+  std::string uploads = "/upload/1?state=x";
   std::unique_ptr<RegistryShelf> shelf;
 
   Scene() {
@@ -54,7 +55,8 @@ struct Scene {
       CHECK(target.find("scope=repository%3afiles%3apull%2cpush") != std::string::npos);
       return FakeServer::json(200, R"({"token":"abc"})");
     }
-    if (wants_token && request.headers.find("Authorization: Bearer abc\r\n") == std::string::npos)
+    const bool own = request.headers.find("Host: reg.test\r\n") != std::string::npos;
+    if (wants_token && own && request.headers.find("Authorization: Bearer abc\r\n") == std::string::npos)
       return FakeServer::json(401, "",
                               "WWW-Authenticate: Bearer realm=\"http://reg.test/token\",service=\"r\"\r\n");
     const auto last = target.substr(target.rfind('/') + 1);
@@ -71,10 +73,14 @@ struct Scene {
     if (request.method == "HEAD") return FakeServer::json(blobs.contains(last) ? 200 : 404, "");
     if (request.method == "POST")
       return full ? FakeServer::json(507, R"({"errors":[{"code":"DENIED","message":"no room"}]})")
-                  : FakeServer::json(202, "", "Location: /upload/1?state=x\r\n");
+                  : FakeServer::json(202, "", "Location: " + uploads + "\r\n");
     const auto at = target.find("digest=sha256%3a");
     CHECK_MESSAGE(at != std::string::npos, target);
     if (at == std::string::npos) return FakeServer::json(400, "");
+    if (request.headers.find("Host: other.test\r\n") != std::string::npos) {
+      ++elsewhere;
+      CHECK(request.headers.find("Authorization") == std::string::npos);
+    }
     blobs["sha256:" + target.substr(at + 16)] = request.body;
     return FakeServer::json(201, "");
   }
@@ -139,6 +145,16 @@ TEST_CASE("registry shelf: a registry that wants a token gets one, once") {
   REQUIRE(scene.with([&] { return scene.shelf->put(folder, "key"); }));
   CHECK(scene.tokens == 1);
   CHECK(scene.manifests.contains("key"));
+}
+
+TEST_CASE("attack: a registry that leads elsewhere gets its credentials nowhere") {
+  Scene scene;
+  scene.wants_token = true;
+  scene.uploads = "http://other.test/upload/1?state=x";
+  const auto folder = scene.registry.folder() + "/layout";
+  make_layout(folder, "layer");
+  REQUIRE(scene.with([&] { return scene.shelf->put(folder, "key"); }));
+  CHECK(scene.elsewhere == 2);
 }
 
 TEST_CASE("registry shelf: its words come back, and leave no manifest") {
