@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::chrono::seconds k_believed{60};
 constexpr std::chrono::seconds k_refused_for{10};  // so that a flood of wrong tokens is none at the API
-constexpr std::size_t k_most_known = 4096;
+constexpr std::size_t k_most_known = 4096;  // of wrong tokens; of good ones there are as many as pilots
+constexpr std::size_t k_most_asked = 8;
 constexpr std::size_t k_longest_token = std::size_t{16} << 10;
 constexpr Milliseconds k_patience{15'000};
 
@@ -72,15 +73,22 @@ Result<Account> TokenReviews::account_of(const std::string& token) {
   Digest digest;
   digest.add(token);
   const std::string key = digest.text();
-  // One question at a time.
-  const std::scoped_lock lock(mutex_);
-  const auto now = std::chrono::steady_clock::now();
-  std::erase_if(known_, [now](const auto& each) { return each.second.until <= now; });
-  if (const auto found = known_.find(key); found != known_.end()) return found->second.account;
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    std::erase_if(known_, [now](const auto& each) { return each.second.until <= now; });
+    if (const auto found = known_.find(key); found != known_.end()) return found->second.account;
+    if (asked_ == k_most_asked) return error("{} tokens are being asked after already", k_most_asked);
+    ++asked_;
+  }
+  // Whoever is known need not wait for this answer.
   auto account = review(token);
-  const bool told = account || account.error().fact<NotLetIn>() != nullptr;
-  if (told && known_.size() < k_most_known)
-    known_.insert_or_assign(key, Known{account, now + (account ? k_believed : k_refused_for)});
+  const bool wrong = !account && account.error().fact<NotLetIn>() != nullptr;
+  const auto believed = std::chrono::steady_clock::now() + (account ? k_believed : k_refused_for);
+  const std::scoped_lock lock(mutex_);
+  --asked_;
+  if (account || (wrong && known_.size() < k_most_known))
+    known_.insert_or_assign(key, Known{account, believed});
   return account;
 }
 

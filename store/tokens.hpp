@@ -27,7 +27,8 @@ struct Tokens {
   virtual Result<Account> account_of(const std::string& token) = 0;
 };
 
-// By the API's TokenReview. An answer is believed for a minute.
+// By the API's TokenReview. An answer is believed for a minute. A flood of wrong tokens keeps nobody out
+// whose token is known.
 class TokenReviews : public Tokens {
  public:
   struct Settings {
@@ -48,6 +49,7 @@ class TokenReviews : public Tokens {
     SteadyTime until;
   };
   std::map<std::string, Known> known_;  // by the token's digest
+  std::size_t asked_ = 0;               // questions under way at the API
 };
 
 // Reads the API's answer to a TokenReview.

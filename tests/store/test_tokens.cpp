@@ -105,3 +105,29 @@ TEST_CASE("tokens: none, and one without end, never reach the API") {
   CHECK(not_let_in(scene.ask(std::string(20'000, 'x'))));
   CHECK(scene.api.requests.empty());
 }
+
+// The API never answers these: nobody runs its loop.
+TEST_CASE(
+    "tokens: while others are asked after, who is known does not wait, and no more are asked than eight") {
+  Scene scene;
+  REQUIRE(scene.ask("abc"));
+  std::vector<std::thread> flood;
+  std::atomic<int> refused = 0;
+  for (int i = 0; i < 9; ++i)
+    flood.emplace_back([&scene, &refused, i] {
+      const auto account = scene.tokens->account_of(fmt::format("wrong-{}", i));
+      if (!account && account.error().message() == "8 tokens are being asked after already") ++refused;
+    });
+  while (refused == 0) std::this_thread::yield();
+  CHECK(scene.tokens->account_of("abc"));
+  CHECK(scene.api.requests.size() == 1);
+  std::atomic<bool> done = false;
+  std::thread end([&] {
+    for (auto& each : flood) each.join();
+    done = true;
+  });
+  while (!done) REQUIRE(scene.loop.run_once(Milliseconds(5)));
+  end.join();
+  CHECK(refused == 1);
+  CHECK(scene.api.requests.size() == 9);
+}
