@@ -15,8 +15,8 @@ constexpr std::string_view k_cvmfs = "/cvmfs/";
 }  // namespace
 
 ImageForm image_form(std::string_view image) {
-  const bool elsewhere =
-      std::ranges::any_of(k_elsewhere, [image](std::string_view prefix) { return image.starts_with(prefix); });
+  const bool elsewhere = std::ranges::any_of(
+      k_elsewhere, [image](std::string_view prefix) { return image.starts_with(prefix); });
   if (elsewhere || image_file_name(image).empty()) return ImageForm::registry;
   if (image.ends_with(k_suffix)) return ImageForm::file;
   // With a colon it is the name of an image in a registry, or a URL, and no folder comes by that.

@@ -112,6 +112,7 @@ TEST_CASE(
   Scene scene;
   REQUIRE(scene.ask("abc"));
   std::vector<std::thread> flood;
+  flood.reserve(9);
   std::atomic<int> refused = 0;
   for (int i = 0; i < 9; ++i)
     flood.emplace_back([&scene, &refused, i] {
