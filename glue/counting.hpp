@@ -32,6 +32,7 @@ class Counting {
   bool begin(SteadyTime now);
   // To be called when a child of this process was reaped. True if it was this one.
   bool ended(pid_t pid, SteadyTime now);
+  pid_t pid() const { return worker_.pid(); }  // -1: nothing is counted now
   void kill() const { worker_.kill(); }
 
  private:

@@ -76,7 +76,8 @@ void Ending::kill_found() {
   for (const auto& process : stopping_->found()) {
     const Fd fd = open_process(process);
     if (!fd || !send_signal(fd, SIGKILL)) continue;
-    if (!process.ended() && counted_.insert(process.pid).second) ++killed_;
+    if (process.ended() || process.pid == uncounted_) continue;
+    if (counted_.insert(process.pid).second) ++killed_;
   }
 }
 
@@ -97,11 +98,10 @@ void Ending::reaped(pid_t pid, int status) {
 void end_descendants(Milliseconds limit, const Reaped& reaped) {
   Ending ending(steady_clock::now(), limit);
   while (true) {
-    const Children children = reap(k_reaped_at_once, reaped);
-    if (children == Children::none) return;
+    if (reap(k_reaped_at_once, reaped) == Children::none) return;
     const auto pause = ending.step(steady_clock::now());
     if (!pause) return;
-    if (children != Children::unknown && pause->count() > 0) wait_for_child(*pause);
+    wait_for_child(*pause);
   }
 }
 

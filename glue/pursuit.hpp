@@ -47,7 +47,9 @@ class Pursuit {
 // child of this process. A child can be killed by its pid alone, since nobody else reaps it.
 class Ending {
  public:
-  Ending(SteadyTime now, Milliseconds limit) : deadline_(now + limit) {}
+  // uncounted: one that is not to be counted as killed.
+  Ending(SteadyTime now, Milliseconds limit, pid_t uncounted = -1)
+      : deadline_(now + limit), uncounted_(uncounted) {}
 
   // To be called while there are children. Returns the time to the next step, which comes earlier if a child
   // ends; nothing when the time is over.
@@ -62,6 +64,7 @@ class Ending {
   Milliseconds hunt();
 
   SteadyTime deadline_;
+  pid_t uncounted_;
   SteadyTime stopping_since_{}, found_new_at_{};
   SteadyTime killing_until_{};  // it kills until then, and stops processes from then on
   std::optional<Pursuit> stopping_;

@@ -131,7 +131,6 @@ class Server {
   // server_beat.cpp
   void count_disk();
   bool was_count(pid_t pid);
-  void stop_count();
   // server_sessions.cpp
   void on_open_session(const wire::OpenSession& message, const std::vector<Fd>& fds);
   void on_close_session(const wire::CloseSession& message);

@@ -27,10 +27,4 @@ bool Server::was_count(pid_t pid) {
   return true;
 }
 
-void Server::stop_count() {
-  if (!job_->counting) return;
-  loop_.cancel(job_->counting_timer);
-  job_->counting->kill();
-}
-
 }  // namespace glidepod::glue

@@ -50,9 +50,9 @@ void Server::begin_end() {
     job_->cleaning.reset();  // its child is ended with the rest
   }
   forget_sessions();
-  stop_count();
+  loop_.cancel(job_->counting_timer);
   job_->stage = Job::Stage::ending;
-  job_->ending.emplace(Loop::now(), options_.end_limit);
+  job_->ending.emplace(Loop::now(), options_.end_limit, job_->counting ? job_->counting->pid() : -1);
   reap_some();
   if (job_ && job_->stage == Job::Stage::ending) end_some();
 }

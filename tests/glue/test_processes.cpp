@@ -92,3 +92,23 @@ TEST_CASE("processes: however long a look takes, several come before anything is
   CHECK(steps < 100);
   CHECK(child->wait().value().status == ExitStatus::signaled(SIGKILL));
 }
+
+TEST_CASE("processes: who has nothing else to do ends all below it, or leaves them when its time is over") {
+  auto all = Child::fork([] {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    ::sigprocmask(SIG_BLOCK, &set, nullptr);
+    for (int i = 0; i < 2; ++i)
+      if (::fork() == 0)
+        while (true) ::pause();
+    int reaped = 0;
+    const auto count = [&](pid_t, int, const rusage&) { ++reaped; };
+    end_descendants(Milliseconds(0), count);
+    if (reaped != 0 || own_children().size() != 2) return 1;
+    end_descendants(std::chrono::seconds(10), count);
+    return reaped == 2 && own_children().empty() ? 0 : 2;
+  });
+  REQUIRE(all.ok());
+  CHECK(all->wait().value().status == ExitStatus::exited(0));
+}

@@ -20,6 +20,8 @@ class Contact {
   void lost();
   // It may look for the next one, now that the last is gone and so is its job.
   void free();
+  // Until now it had something to remove first.
+  void may_look();
   // An agent listens, which glue can see; it hangs up.
   void listens(bool does);
   void hangs_up();

@@ -163,6 +163,23 @@ void World::begin_cleaner(Process& cleaner, bool as_root) {
   });
 }
 
+// Of what a job whose glue was killed has left in a /dev/shm of the container's own.
+void World::begin_remover(Process& remover) {
+  tree.later(remover, random.delay(1, 60'000), [this](Process& at) {
+    const int removes = random.chance(weather.cleaner) ? 0 : static_cast<int>(random.between(1, shm_files));
+    if (removes == 0 && random.chance(500)) {
+      truth.workers.removed(0);
+      return tree.end(at, SIGKILL);
+    }
+    shm_files -= removes;
+    if (shm_files == 0) truth.contact.may_look();
+    const Cleaned cleaned{static_cast<std::uint32_t>(removes), true};
+    truth.workers.removed(cleaned.removed);
+    put(at.reports_to, bytes_of(cleaned));
+    tree.end(at, 0);
+  });
+}
+
 void World::begin_counter(Process& counter) {
   enum class Way { well, hangs, stuck, dies };
   Way way = Way::well;

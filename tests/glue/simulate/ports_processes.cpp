@@ -6,6 +6,7 @@
 #include "glue/launch.hpp"
 #include "glue/processes.hpp"
 #include "glue/session.hpp"
+#include "glue/shm.hpp"
 #include "glue/worker.hpp"
 #include "tests/glue/simulate/world.hpp"
 
@@ -107,7 +108,7 @@ Children reap(std::size_t most, const Reaped& reaped) {
     const auto [pid, status, kind] = std::tuple((*zombie)->pid, (*zombie)->status, (*zombie)->kind);
     world.tree.erase(pid);
     const rusage usage = world.usage();
-    if (kind != Process::Kind::cleaner && kind != Process::Kind::counter) world.truth.account.reaped(usage);
+    if (kind == Process::Kind::job || kind == Process::Kind::supervisor) world.truth.account.reaped(usage);
     reaped(pid, status, usage);
   }
   world.truth.account.reaped_all(false);
@@ -209,14 +210,27 @@ std::optional<Worker> start_cleaner(const User& user, const std::vector<std::str
   const int fd = world.open_pipe();
   Process& process = world.tree.fork(Tree::k_glue, Process::Kind::cleaner);
   process.reports_to = fd;
-  world.truth.workers.cleaner_begins(process, as_root, user.uid, limit);
+  world.truth.workers.cleaner_begins(process, as_root, user, limit);
   world.begin_cleaner(process, as_root);
   return Worker(process.pid, Fd(fd));
 }
 
-// No /dev/shm here is the container's own.
-std::optional<Worker> start_remover(const User&, const std::vector<std::string>&) {
-  return std::nullopt;
+std::optional<uid_t> owner_of_any(const std::string&) {
+  World& world = World::current();
+  world.pass_call();
+  return world.shm_files > 0 ? std::optional<uid_t>(5001) : std::nullopt;
+}
+
+std::optional<Worker> start_remover(const User& user, const std::vector<std::string>&) {
+  World& world = World::current();
+  world.pass_call();
+  world.truth.workers.remover_begins(user);
+  if (is_short(world)) return std::nullopt;
+  const int fd = world.open_pipe();
+  Process& process = world.tree.fork(Tree::k_glue, Process::Kind::remover);
+  process.reports_to = fd;
+  world.begin_remover(process);
+  return Worker(process.pid, Fd(fd));
 }
 
 std::optional<Worker> start_counter(const User&, const std::vector<std::string>&, Milliseconds) {

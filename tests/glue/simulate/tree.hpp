@@ -14,7 +14,7 @@ namespace glidepod::glue::simulate {
 class World;
 
 struct Process {
-  enum class Kind : std::uint8_t { job, cleaner, counter, supervisor, stranger };
+  enum class Kind : std::uint8_t { job, cleaner, counter, remover, supervisor, stranger };
   enum class State : std::uint8_t { runs, stopped, zombie };
   pid_t pid = 0, parent = 0;
   std::uint64_t start = 0;

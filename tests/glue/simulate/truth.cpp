@@ -66,7 +66,7 @@ void Truth::handles(const wire::Frame& frame) {
     case wire::Type::beat: {
       if (!heard(frame.decode<wire::Beat>())) return;
       account.beat_asked();
-      return workers.asked(started_told_ && runs_now() && !cause_ && !suspended_ && !leaving_at_);
+      return workers.asked(started_told_ && runs_freely() && !cause_ && !leaving_at_);
     }
     case wire::Type::finish:
       must_end();
@@ -89,7 +89,7 @@ void Truth::handles(const wire::Frame& frame) {
     case wire::Type::open_session: {
       const auto open = frame.decode<wire::OpenSession>();
       if (!heard(open) || !hears) return;
-      const bool runs = open_ && open->job == job_ && !no_start_ && !leaving_at_;
+      const bool runs = open_ && open->job == job_ && runs_ && !leaving_at_;
       return sessions.asked(open.value(), !runs || frame.fds.size() != 3);
     }
     case wire::Type::close_session: {
@@ -214,7 +214,7 @@ void Truth::says(std::string_view line) {
   }
   constexpr std::string_view k_clearing = "event=clearing job=";
   if (line.starts_with(k_clearing)) return clears(std::stoull(std::string(line.substr(k_clearing.size()))));
-  if (line.starts_with("event=cleared ")) {
+  if (line.starts_with("event=cleared job=")) {
     world_.check(world_.files + world_.stubborn_files == 0, "no file is left when all is said to be cleared");
     said_ = true;
     if (open_ && (end_told_ || !of_this_agent_)) close();
@@ -402,7 +402,7 @@ void Truth::strikes(const Process& process, int number) {
   }
   if (ending() && number == SIGSTOP && (!stopping_since_ || killing_)) stopping_since_ = world_.now();
   killing_ = number == SIGKILL;
-  if (number == SIGKILL) struck_.insert({process.pid, process.start});
+  if (number == SIGKILL && !works) struck_.insert({process.pid, process.start});
 }
 
 void Truth::died(const Process& process) {
@@ -443,7 +443,7 @@ void Truth::check_pursuit(SteadyTime now) {
 
 void Truth::check() {
   workers.check();
-  contact.check(open_ || leaving_at_);
+  contact.check(open_ || leaving_at_ || world_.shm_files > 0);
   sessions.check(!may_end());
   world_.check(!goodbye_due_, "who is asked to end says Goodbye");
   world_.check(signals_.empty() || may_end() || no_start_, "a signal for the job comes at once");

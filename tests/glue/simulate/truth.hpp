@@ -59,6 +59,7 @@ class Truth {
   bool ending() const { return open_ && cause_.has_value(); }
   bool open() const { return open_; }
   bool runs_now() const { return open_ && runs_; }
+  bool runs_freely() const { return runs_now() && !suspended_; }
   // So that glue has nothing to do.
   bool runs_calmly() const;
   std::uint64_t job() const { return job_; }

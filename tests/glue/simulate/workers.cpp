@@ -15,11 +15,14 @@ constexpr auto k_counting = seconds(30);
 constexpr auto k_counted = seconds(50);
 // glue hears late of a count's end, and its pause is ten times as long as it thinks that took.
 constexpr auto k_late = seconds(15);
+// From a try to empty a /dev/shm that has removed nothing to the next one.
+constexpr auto k_vain = seconds(9);
 constexpr auto k_at_once = seconds(1);
 }  // namespace
 
-void Workers::cleaner_begins(Process& cleaner, bool as_root, std::uint32_t uid, Milliseconds limit) {
-  world_.check(uid != 0, "what is root's is not cleaned");
+void Workers::cleaner_begins(Process& cleaner, bool as_root, const User& user, Milliseconds limit) {
+  world_.check(user.uid != 0, "what is root's is not cleaned");
+  world_.check(user.gid == user.uid, "what is cleaned is the user's, with the user's group");
   for (const Process* other : world_.tree.children(Tree::k_glue))
     world_.check(other->kind != Process::Kind::cleaner || other == &cleaner || other->killed ||
                      other->state == Process::State::zombie,
@@ -39,7 +42,7 @@ void Workers::asked(bool runs_freely) {
 
 void Workers::count_begins() {
   due_ = false;
-  world_.check(world_.truth.runs_now(), "what is counted is a running job's");
+  world_.check(world_.truth.runs_freely(), "what is counted is a running job's");
   world_.check(world_.now() >= next_, "what was counted is not counted again at once");
   for (const Process* process : world_.tree.children(Tree::k_glue))
     world_.check(process->kind != Process::Kind::counter, "one count at a time");
@@ -85,6 +88,20 @@ void Workers::forget() {
   before_ = newest_ = {0, true};
   due_ = counting_ = has_counted_ = false;
   next_ = {};
+}
+
+// One that has removed nothing would not do so at once, either.
+void Workers::remover_begins(const User& user) {
+  world_.check(user.uid == 5001 && user.gid == 5001, "a remover has the rights of whose files they are");
+  for (const Process* other : world_.tree.children(Tree::k_glue))
+    world_.check(other->kind != Process::Kind::remover || other->state == Process::State::zombie,
+                 "one remover at a time");
+  world_.check(world_.now() >= remover_next_, "what nobody can remove is not tried at once again");
+  remover_next_ = world_.now() + k_vain;
+}
+
+void Workers::removed(std::uint32_t files) {
+  remover_next_ = files > 0 ? SteadyTime() : world_.now() + k_vain;
 }
 
 void Workers::check() const {

@@ -16,7 +16,10 @@ class Workers {
  public:
   explicit Workers(World& world) : world_(world) {}
 
-  void cleaner_begins(Process& cleaner, bool as_root, std::uint32_t uid, Milliseconds limit);
+  void cleaner_begins(Process& cleaner, bool as_root, const User& user, Milliseconds limit);
+  // One that empties a /dev/shm of the container's own begins, or cannot; and what it has done.
+  void remover_begins(const User& user);
+  void removed(std::uint32_t files);
   // The agent asks what a job has on disk, that has run freely since before.
   void asked(bool runs_freely);
   // Before there is a child.
@@ -40,7 +43,7 @@ class Workers {
   Count before_{0, true}, newest_{0, true};
   SteadyTime newest_at_{};
   bool counting_ = false, has_counted_ = false;  // for this job
-  SteadyTime begun_{}, next_{};
+  SteadyTime begun_{}, next_{}, remover_next_{};
   bool due_ = false;       // the agent has asked, and it is time
   int root_cleaners_ = 0;  // of this cleaning
 };

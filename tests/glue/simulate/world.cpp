@@ -20,6 +20,8 @@ World::World(std::uint64_t seed, bool tell)
   the_world = this;
   if (random.chance(200)) rebirths_ = 20'000;
   options.container = "payload-0";
+  options.own_shm = random.chance(300);
+  if (options.own_shm && random.chance(300)) shm_files = static_cast<int>(random.between(1, 5));
   options.grace = std::chrono::seconds(random.between(0, 60));
 }
 

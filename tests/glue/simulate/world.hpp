@@ -82,6 +82,7 @@ class World {
   void stir();
   void begin_cleaner(Process& cleaner, bool as_root);
   void begin_counter(Process& counter);
+  void begin_remover(Process& remover);
   void begin_session(Process& supervisor, std::uint64_t id);
   // What a process has used.
   rusage usage();
@@ -95,6 +96,7 @@ class World {
   Agent agent;
   ServerOptions options;
   int files = 0, stubborn_files = 0;  // of the job's, in shared folders; those that only root can remove
+  int shm_files = 0;                  // of an earlier job's, in the container's own /dev/shm
   int folder_watch = -1;
   std::map<int, std::pair<pid_t, std::uint64_t>> opened;  // processes by descriptor
   std::size_t held = 0;                                   // messages that glue keeps back
