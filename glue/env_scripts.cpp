@@ -192,13 +192,16 @@ bool take_line(std::string_view text, Variables& variables) {
 
 }  // namespace
 
-std::vector<std::string> with_env_scripts(std::vector<std::string> environment,
-                                          const std::vector<std::string>& scripts) {
+FromScripts with_env_scripts(std::vector<std::string> environment, const std::vector<std::string>& scripts) {
   Variables variables(std::move(environment));
+  bool whole = true;
   for (const auto& script : scripts)
     for (const auto& line : split(script, '\n'))
-      if (line.find('\0') != std::string::npos || !take_line(line, variables)) break;
-  return std::move(variables).environment();
+      if (line.find('\0') != std::string::npos || !take_line(line, variables)) {
+        whole = false;
+        break;
+      }
+  return {std::move(variables).environment(), whole};
 }
 
 std::vector<std::string> read_env_scripts(const Fd& root) {

@@ -17,7 +17,10 @@ std::vector<std::string> read_env_scripts(const Fd& root);
 // is read up to the first line that is more than assignments and export, with quotes, $NAME, ${NAME} and
 // ${NAME:-OTHER}, ${NAME:+OTHER}, and no further. It grows by no more than k_most_added.
 inline constexpr std::size_t k_most_added = std::size_t{64} * 1024;
-std::vector<std::string> with_env_scripts(std::vector<std::string> environment,
-                                          const std::vector<std::string>& scripts);
+struct FromScripts {
+  std::vector<std::string> environment;
+  bool whole = true;  // false: a script goes on with what takes a shell
+};
+FromScripts with_env_scripts(std::vector<std::string> environment, const std::vector<std::string>& scripts);
 
 }  // namespace glidepod::glue

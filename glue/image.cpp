@@ -8,6 +8,7 @@
 #include "glue/env_scripts.hpp"
 #include "glue/environment.hpp"
 #include "glue/events.hpp"
+#include "glue/own_scripts.hpp"
 #include "lib/base/beneath.hpp"
 
 namespace glidepod::glue {
@@ -32,18 +33,24 @@ void while_open(const Fd& folder, const std::function<void()>& change) {
   if (closed) (void)set_mode(folder, info.st_mode & 07777);
 }
 
+}  // namespace
+
 // An image made of an Apptainer one has its variables in files.
-void lend_scripts(const Fd& root) {
+void Image::lend_scripts(const Fd& root) {
   const auto scripts = read_env_scripts(root);
   if (scripts.empty()) return;
   std::vector<std::string> environment;
   for (const auto* entry = environment_of_image(); *entry != nullptr; ++entry)
     environment.emplace_back(*entry);
-  lend_environment(with_env_scripts(std::move(environment), scripts));
-  say("event=env_scripts files={}", scripts.size());
+  auto read = with_env_scripts(std::move(environment), scripts);
+  if (!read.whole) shell_ = shell_of(root);
+  if (shell_.empty()) lend_environment(std::move(read.environment));
+  say("event=env_scripts files={} read_by={}", scripts.size(), shell_.empty() ? "glue" : shell_);
 }
 
-}  // namespace
+wire::Launch Image::by_its_scripts(const wire::Launch& launch) const {
+  return shell_.empty() || launch.program_attached ? launch : through_shell(launch, shell_);
+}
 
 void Image::prepare(const wire::Launch& launch) {
   if (!std::exchange(prepared_, true)) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "glue/users.hpp"
 #include "lib/wire/messages.hpp"
 
@@ -11,9 +13,13 @@ namespace glidepod::glue {
 class Image {
  public:
   void prepare(const wire::Launch& launch);
+  // As the image's own scripts want it, once it is prepared.
+  wire::Launch by_its_scripts(const wire::Launch& launch) const;
 
  private:
+  void lend_scripts(const Fd& root);
   bool prepared_ = false;
+  std::string shell_;  // that reads its scripts; empty: none is needed, or there is none
   Accounts accounts_;
 };
 

@@ -113,7 +113,9 @@ class JobChild {
     report.code = ENOENT;
     for (std::size_t i = 0; i < plan_.candidates.size(); ++i) {
       const char* file = plan_.candidates[i].c_str();
-      ::execve(file, plan_.argv.data(), plan_.environment.data());
+      auto words = plan_.argv;
+      if (plan_.own_names) words[0] = const_cast<char*>(file);
+      ::execve(file, words.data(), plan_.environment.data());
       int code = errno;
       if (code == ENOEXEC && is_text(file)) code = execute_in_shell(file);
       const bool present = ::access(file, F_OK) == 0;

@@ -54,6 +54,7 @@ struct ChildPlan {
   std::vector<char*> argv;  // with nullptr at the end, like environment
   std::vector<char*> environment;
   std::vector<std::string> candidates;
+  bool own_names = false;  // each candidate is its own argv[0]
   std::string oom_score_adjustment;
   const Filter* filter = nullptr;
 };

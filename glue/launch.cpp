@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "glue/environment.hpp"
+#include "glue/own_scripts.hpp"
 #include "lib/base/child.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
@@ -57,6 +58,9 @@ Error explain_program(const ChildReport& report, const wire::Launch& launch,
   const auto fault = is_passing(report.code) ? wire::Fault::infrastructure : wire::Fault::user;
   const auto candidate = static_cast<std::size_t>(report.candidate);
   const bool present = report.candidate >= 0 && candidate < candidates.size();
+  if (launch.runscript && !present)
+    return error("the image has no {}: name the executable to run", fmt::join(candidates, ", no "))
+        .with(fault);
   const std::string& program = present ? candidates[candidate] : launch.argv[0];
   const bool searched = !present && program.find('/') == std::string::npos && !launch.program_attached;
   const std::string where = searched ? " in any folder of PATH" : "";
@@ -162,7 +166,11 @@ Prepared prepare(const wire::Launch& launch, const std::array<int, 3>& stdio, in
   plan.limits = launch.limits;
   plan.argv = exec_pointers(launch.argv);
   plan.environment = exec_pointers(prepared.environment);
-  plan.candidates = program_candidates(launch.argv[0], variable(prepared.environment, "PATH"));
+  plan.own_names = launch.runscript;
+  if (launch.runscript)
+    plan.candidates = runscripts(launch.environment);
+  else
+    plan.candidates = program_candidates(launch.argv[0], variable(prepared.environment, "PATH"));
   plan.oom_score_adjustment = oom_score_adjustment();
   plan.filter = &filter;
   return prepared;

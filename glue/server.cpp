@@ -153,7 +153,7 @@ Result<void> Server::fork_main() {
   auto pipe = TRY(report_pipe());
   TRY(loop_.watch(pipe.read.get(), EPOLLIN, [this](std::uint32_t) { on_report(); }));
   job_->report = std::move(pipe.read);
-  auto started = start(job_->launch, fds, *filter_, pipe.write);
+  auto started = start(image_.by_its_scripts(job_->launch), fds, *filter_, pipe.write);
   if (!started) {
     close_report();
     return started.error();

@@ -14,7 +14,7 @@ namespace glidepod::wire {
 
 // The version of the protocols. Raise it with every change of a message. Hello, Bind and Enter carry it, and
 // a peer with another number is refused.
-constexpr std::uint32_t k_protocol = 11;
+constexpr std::uint32_t k_protocol = 12;
 
 enum class Type : std::uint32_t {
   // glue -> agent
@@ -91,7 +91,8 @@ struct Launch {
   std::vector<Link> links;
   std::string launched_marker;  // a file that the job's user creates just before exec; empty: none
   bool program_attached = false;
-  std::string about;  // key=value words about the job for the container's log; may be empty
+  bool runscript = false;  // argv[0] is nothing: the image runs by itself, as Apptainer would start it
+  std::string about;       // key=value words about the job for the container's log; may be empty
 };
 
 // Removes what a job of this user left in shared places when its glue was killed. The user must have no other
@@ -318,7 +319,7 @@ void fields(auto& io, Is<Hello> auto& m) {
 }
 void fields(auto& io, Is<Launch> auto& m) {
   io(m.job, m.argv, m.environment, m.cwd, m.home, m.user_name, m.uid, m.gid, m.groups, m.umask, m.limits,
-     m.links, m.launched_marker, m.program_attached, m.about);
+     m.links, m.launched_marker, m.program_attached, m.runscript, m.about);
 }
 void fields(auto& io, Is<Clear> auto& m) {
   io(m.job, m.uid, m.gid);

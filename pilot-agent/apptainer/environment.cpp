@@ -98,6 +98,12 @@ std::vector<std::string> container_environment(const EnvironmentRules& rules) {
     result.erase("SING_USER_DEFINED_APPEND_PATH");
   }
 
+  // What it takes for its option --app.
+  for (const char* name : {"APPTAINER_APPNAME", "SINGULARITY_APPNAME"})
+    if (const char* app = find_variable(rules.caller, name); app != nullptr && *app != '\0') {
+      result.set("SINGULARITY_APPNAME", app);
+      break;
+    }
   result.set("HOME", rules.home);
   const std::string_view image = rules.image;
   for (const std::string prefix : {"APPTAINER_", "SINGULARITY_"}) {

@@ -20,7 +20,9 @@ namespace glidepod::apptainer {
 //  3. SINGULARITYENV_X=Y, then APPTAINERENV_X=Y, as X=Y. HTCondor hands over each of the job's variables so.
 //     HOME and the *_SHELL and *_APPNAME settings of apptainer cannot be set this way.
 //  4. --env-file, then --env.
-//  5. HOME, and what tells a program that it runs in a container: APPTAINER_CONTAINER and
+//  5. SINGULARITY_APPNAME, if the caller has it or APPTAINER_APPNAME: the app of the image that is to run.
+//     HTCondor hands over each of the job's variables by its own name as well.
+//  6. HOME, and what tells a program that it runs in a container: APPTAINER_CONTAINER and
 //  SINGULARITY_CONTAINER
 //     (the image as it was named, since there is no image file), *_NAME (its last part), *_BIND, and
 //     APPTAINER_COMMAND (the verb).

@@ -33,7 +33,8 @@ const registry::ImageCommand* Core::cached(std::string_view image) const {
 // Asks the registry once for each request. A request that is not a `run` needs no answer.
 Core::Command Core::ask(Waiting& waiting, Time now) {
   const Request& request = waiting.request;
-  if (request.verb != wire::Verb::run || request.any_image || !waiting.argv.empty()) return Command::known;
+  if (request.verb != wire::Verb::run || request.any_image || request.runscript || !waiting.argv.empty())
+    return Command::known;
   if (!waiting.asked.empty()) return Command::asked;
   waiting.asked = exact_name(request.image);
   if (const auto* command = cached(waiting.asked))

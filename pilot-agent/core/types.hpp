@@ -63,6 +63,7 @@ struct Request {
   std::string job;  // HTCondor's number, for the log
   uid_t uid = 0;
   std::vector<std::string> arguments = {};  // of `run`: arguments for the image's own command
+  bool runscript = false;                   // of `run`: glue finds the image's own command
   std::string sandbox = {};                 // the job's folder, made by HTCondor
   std::int64_t memory_mib = 0;              // the job's RequestMemory; 0: not known
   std::int64_t request_disk_kib = 0;        // the job's RequestDisk; 0: not known

@@ -23,7 +23,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (line && line->find('\n', line->starts_with('\n') ? 1 : 0) != line->size() - 1) std::abort();
   group_line(half, rest, 20001);
   std::size_t length = 0;
-  for (const auto& entry : with_env_scripts({"PATH=/bin", "A=1"}, {std::string(half), std::string(rest)})) {
+  for (const auto& entry :
+       with_env_scripts({"PATH=/bin", "A=1"}, {std::string(half), std::string(rest)}).environment) {
     if (entry.find('=') == std::string::npos || entry.find('\0') != std::string::npos) std::abort();
     length += entry.size();
   }

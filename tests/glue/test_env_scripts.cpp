@@ -16,21 +16,20 @@ using Strings = std::vector<std::string>;
 namespace {
 // The value of A once this was read where A is "one", B "b c" and PATH "/bin".
 std::string value(const std::string& script) {
-  for (const auto& entry : with_env_scripts({"A=one", "B=b c", "PATH=/bin"}, {script}))
+  for (const auto& entry : with_env_scripts({"A=one", "B=b c", "PATH=/bin"}, {script}).environment)
     if (entry.starts_with("A=")) return entry.substr(2);
   return "(none)";
 }
 }  // namespace
 
 TEST_CASE("env scripts: what is exported is in the environment, in place of what was there") {
-  CHECK(with_env_scripts({"PATH=/bin", "A=1"},
-                         {"#!/bin/sh\nexport PATH=/opt/t/bin:$PATH\n\nexport TOOL=1\n"}) ==
-        Strings{"PATH=/opt/t/bin:/bin", "A=1", "TOOL=1"});
+  CHECK(with_env_scripts({"PATH=/bin", "A=1"}, {"#!/bin/sh\nexport PATH=/opt/t/bin:$PATH\n\nexport TOOL=1\n"})
+            .environment == Strings{"PATH=/opt/t/bin:/bin", "A=1", "TOOL=1"});
   // By a later script of what an earlier one has set; several in a line; first set, then exported.
-  CHECK(with_env_scripts({}, {"export A=1 B=2", "C=\"$A$B\"\n  export C\t# so\nD=4\n"}) ==
+  CHECK(with_env_scripts({}, {"export A=1 B=2", "C=\"$A$B\"\n  export C\t# so\nD=4\n"}).environment ==
         Strings{"A=1", "B=2", "C=12"});
-  CHECK(with_env_scripts({"A=1"}, {"A=2\n"}) == Strings{"A=2"});
-  CHECK(with_env_scripts({"A=1"}, {}) == Strings{"A=1"});
+  CHECK(with_env_scripts({"A=1"}, {"A=2\n"}).environment == Strings{"A=2"});
+  CHECK(with_env_scripts({"A=1"}, {}).environment == Strings{"A=1"});
 }
 
 TEST_CASE("env scripts: values as sh has them") {
@@ -60,7 +59,7 @@ TEST_CASE("env scripts: a script is read up to what takes a shell") {
     CHECK(value(std::string(line) + "\nA=later") == "one");
     CHECK(value("A=before\n" + std::string(line) + "\nA=later") == "before");
     // The next script is another one.
-    CHECK(with_env_scripts({"A=1"}, {line, "export C=3"}) == Strings{"A=1", "C=3"});
+    CHECK(with_env_scripts({"A=1"}, {line, "export C=3"}).environment == Strings{"A=1", "C=3"});
   }
   CHECK(value(std::string("A=x\0y", 5)) == "one");
 }

@@ -178,3 +178,31 @@ TEST_CASE("image: its environment is the job's, and means nothing to glue") {
   CHECK(session.agent.run(launch).status == ExitStatus::exited(3));
   CHECK(session.end(SIGTERM) == ExitStatus::exited(143));
 }
+
+TEST_CASE("image: its environment scripts are read by its own shell where they take one") {
+  const Instead scripts("/.singularity.d");
+  fs::create_directories("/.singularity.d/env");
+  REQUIRE(replace_file("/.singularity.d/env/90-environment.sh",
+                       "if true; then export FROM_IMAGE=$(echo computed) BOTH=image; fi\nset -- lost\n", 0644)
+              .ok());
+  Session session;
+  auto launch = launch_of({"/bin/sh", "-c", "echo $FROM_IMAGE $BOTH $1", "sh", "argument"});
+  launch.environment.emplace_back("BOTH=job");
+  CHECK(session.output_of(launch) == "computed job argument\n");
+  CHECK(session.agent.run({"/bin/sh", "-c", "exit 7"}).status == ExitStatus::exited(7));
+}
+
+TEST_CASE("image: it runs by itself as Apptainer would start it") {
+  const Instead scripts("/.singularity.d");
+  Session session;
+  auto launch = launch_of({"", "-c", "echo shell $1", "sh", "one"});
+  launch.runscript = true;
+  CHECK(session.output_of(launch) == "shell one\n");
+  fs::create_directories("/.singularity.d");
+  REQUIRE(replace_file("/.singularity.d/runscript", "#!/bin/sh\necho runscript $3 $4\n", 0644).ok());
+  launch.job += 1000;
+  CHECK(session.output_of(launch) == "shell one\n");  // nobody may execute it
+  fs::permissions("/.singularity.d/runscript", fs::perms(0755));
+  launch.job += 1000;
+  CHECK(session.output_of(launch) == "runscript sh one\n");
+}
