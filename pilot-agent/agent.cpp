@@ -87,6 +87,7 @@ Result<void> Agent::start() {
   client_listener_ = TRY(wire::listen_at(settings_.exec_socket, 0666));
   TRY(loop_.watch(glue_listener_.get(), EPOLLIN, [this](std::uint32_t) { accept_glue(); }));
   TRY(loop_.watch(client_listener_.get(), EPOLLIN, [this](std::uint32_t) { accept_client(); }));
+  if (!settings_.image_store.empty()) inbox_ = TRY(Inbox::create(loop_));
   if (settings_.pilot_jobs) TRY(listen_to_pilots());
   get_first_pod();
   return {};

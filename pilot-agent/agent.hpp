@@ -113,8 +113,10 @@ class Agent {
     std::vector<Fd> fds;
     bool asked = false;
     Loop::TimerId vacate_timer = 0;
-    Fd image_file;                         // until the store is asked
+    std::optional<ImageSource> source;     // until the store is asked
     std::string stored_as;                 // its key in stored_
+    std::string fetched_as;                // of an artifact: its key in fetched_
+    Fd spool;                              // what of it has come
     std::unique_ptr<StoreQuestion> store;  // until the store has answered
   };
 
@@ -136,10 +138,14 @@ class Agent {
   // agent_files.cpp: images that are files
   Result<void> name_image(const wire::Bind& bind, Request& request);
   void take_request(Request request);
-  void ask_store(const Request& request);
+  void bring(const Request& request);
+  void find_artifact(const Request& request, const std::string& name);
+  void fetch_artifact(const Request& request, const std::string& name, const registry::Descriptor& blob);
+  void ask_store(const Request& request, Fd file);
   Result<std::unique_ptr<StoreQuestion>> question_of(const Request& request, Fd file,
                                                      ImageQuestion::Handler handler);
   void have_image(Request request, const std::string& image);
+  void no_artifact(const Request& request, const Error& why);
   void no_image(ClientId client, bool starts, const std::string& named, const Error& why);
   // agent_inner.cpp: pilot jobs, and what their own jobs need
   Result<void> listen_to_pilots();
@@ -229,6 +235,7 @@ class Agent {
   std::map<JobId, uid_t> pilots_;                 // pilot jobs that run, and their users
   std::map<JobId, gid_t> families_;               // by pilot job
   std::map<std::string, std::string> stored_;     // images of files that were tested, until their jobs start
+  std::map<std::string, std::string> fetched_;    // images of artifacts, by repository and digest
   std::map<ClientId, Child> holders_;             // hold-job, at work; may outlive the client
   std::uint64_t last_id_ = 0;
   std::map<uid_t, std::string> user_names_;
@@ -248,7 +255,8 @@ class Agent {
   Loop::TimerId leave_timer_ = 0;
   bool given_up_ = false;
   std::unique_ptr<Inbox> inbox_;
-  Workers lender_{1};  // in order; ends before what it uses
+  Workers lender_{1};   // in order; ends before what it uses
+  Workers spooler_{1};  // one at a time, so that little is copied at once; the same
 };
 
 }  // namespace glidepod::agent

@@ -42,7 +42,7 @@ Result<void> Agent::listen_to_pilots() {
   // So that pilot jobs can reach the one socket in it that is opened to them; glue's is root's alone.
   const auto folder = std::filesystem::path(settings_.pilot_socket).parent_path().string();
   TRY(set_mode(TRY(open_file(folder, O_RDONLY | O_DIRECTORY)), 0711).in(folder));
-  inbox_ = TRY(Inbox::create(loop_));
+  if (!inbox_) inbox_ = TRY(Inbox::create(loop_));
   pilot_listener_ = TRY(wire::listen_at(settings_.pilot_socket, 0600));
   return loop_.watch(pilot_listener_.get(), EPOLLIN, [this](std::uint32_t) { accept_pilot(); });
 }

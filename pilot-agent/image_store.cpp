@@ -14,20 +14,45 @@
 #include "pilot-agent/bind_plan.hpp"
 
 namespace glidepod::agent {
-Result<Fd> open_image_file(const std::string& scratch, const std::string& sandbox, const std::string& name,
-                           uid_t user) {
+namespace {
+
+// What HTCondor has put into the job's folder by this name.
+Result<Fd> open_in_sandbox(const std::string& scratch, const std::string& sandbox, const std::string& name,
+                           int flags) {
   if (sandbox.empty() || !inside(sandbox, scratch)) return error("the job has no folder to look for it in");
   const Fd root = TRY(open_file(scratch, O_PATH | O_DIRECTORY));
   const Fd folder = open_beneath(root, "." + sandbox.substr(scratch.size()), O_PATH | O_DIRECTORY);
   if (!folder) return Error::system("open the job's folder");
+  Fd found = open_beneath(folder, name, flags);
+  if (!found) return Error::system("open {} in the job's folder", name);
+  return found;
+}
+
+}  // namespace
+
+Result<Fd> open_image_file(const std::string& scratch, const std::string& sandbox, const std::string& name,
+                           uid_t user) {
   // Opening a pipe must not wait for its other end.
-  Fd file = open_beneath(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  if (!file) return Error::system("open {} in the job's folder", name);
+  Fd file = TRY(open_in_sandbox(scratch, sandbox, name, O_RDONLY | O_NONBLOCK | O_NOCTTY));
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) return Error::system("stat {}", name);
   if (!S_ISREG(info.st_mode)) return error("{} in the job's folder is no plain file", name);
   if (info.st_uid != user) return error("{} in the job's folder belongs to user {}", name, info.st_uid);
   return file;
+}
+
+Result<Fd> open_image_folder(const std::string& scratch, const std::string& sandbox, const std::string& name,
+                             uid_t user) {
+  Fd folder = TRY(open_in_sandbox(scratch, sandbox, name, O_PATH | O_NOFOLLOW));
+  struct stat info {};
+  if (::fstat(folder.get(), &info) != 0) return Error::system("stat {}", name);
+  if (!S_ISDIR(info.st_mode)) return error("{} in the job's folder is no folder", name);
+  if (info.st_uid != user) return error("{} in the job's folder belongs to user {}", name, info.st_uid);
+  return folder;
+}
+
+Result<Fd> spool_file(const std::string& folder) {
+  return open_file(folder, O_TMPFILE | O_RDWR, 0600).in("room for an image");
 }
 
 Result<void> refuse_stored(const std::string& image, const std::string& repository) {

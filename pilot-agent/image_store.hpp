@@ -11,6 +11,7 @@
 #include "lib/base/loop.hpp"
 #include "lib/base/result.hpp"
 #include "lib/wire/channel.hpp"
+#include "pilot-agent/folder_tar.hpp"
 
 namespace glidepod::agent {
 
@@ -18,6 +19,21 @@ namespace glidepod::agent {
 // which lies in scratch. The Error is for the user.
 Result<Fd> open_image_file(const std::string& scratch, const std::string& sandbox, const std::string& name,
                            uid_t user);
+
+// A folder there, by O_PATH.
+Result<Fd> open_image_folder(const std::string& scratch, const std::string& sandbox, const std::string& name,
+                             uid_t user);
+
+// What a job's image is to be made of.
+struct ImageSource {
+  Fd file;
+  Fd folder;             // where there is no file
+  std::string artifact;  // where there is neither: what a registry has, as a pod would name it
+  FolderRules rules;
+};
+
+// An empty file without a name, in a folder.
+Result<Fd> spool_file(const std::string& folder);
 
 // An Error if the image, as a pod names it, is one that was made of somebody's file: who has the file names
 // that.

@@ -65,6 +65,11 @@ void Settings::declare(Config& config) {
       .text("image_store_ca", &image_store_ca,
             "PEM file of the authorities of such an image-store's certificate; empty: the system's")
       .from("0.2.0");
+  config
+      .text("image_spool", &image_spool,
+            "folder, on a disk, for what the image store gets of an image that is a folder, or an "
+            "artifact of a registry; at most 20 GiB at a time, without a name")
+      .from("0.2.0");
   config.list("shared_path", &shared_paths,
               "a path that is the same in payload containers; a bind of it is ignored");
   config.choice("reuse", &policy.reuse, {{"owner", Policy::Reuse::owner}, {"never", Policy::Reuse::never}},

@@ -14,6 +14,7 @@
 
 #include "lib/base/json.hpp"
 #include "store/digest.hpp"
+#include "store/folder.hpp"
 #include "store/sif.hpp"
 #include "store/squashfs.hpp"
 
@@ -230,8 +231,8 @@ Result<Layer> write_layer(const Fd& file, const Limits& limits, const Sink& sink
   };
   Tar tar(watched);
   TRY(tar.begin());
-  if (const auto read = read_squashfs(file, *root, limits, tar); !read)
-    return written ? read.error().with(BadImage{}) : read.error();
+  const auto read = root->folder ? read_folder(file, limits, tar) : read_squashfs(file, *root, limits, tar);
+  if (!read) return written ? read.error().with(BadImage{}) : read.error();
   Layer layer = TRY(tar.end());
   layer.architecture = root->architecture;
   return layer;

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "store/folder.hpp"
+
 namespace glidepod::store {
 namespace {
 
@@ -94,7 +96,7 @@ Result<Root> root_of_sif(const Fd& file, std::uint64_t size, std::string_view he
     if (type != k_partition || number_at<std::int32_t>(one, k_extra_at + 4) != k_primary_system) continue;
     const auto kind = number_at<std::int32_t>(one, k_extra_at);
     if (kind != squashfs) return not_squashfs(kind);
-    Root root{number_at<std::uint64_t>(one, k_offset_at), number_at<std::uint64_t>(one, k_size_at),
+    Root root{number_at<std::uint64_t>(one, k_offset_at), number_at<std::uint64_t>(one, k_size_at), false,
               architecture_of(one.substr(k_extra_at + 8, 2))};
     if (root.architecture.empty()) root.architecture = architecture_of(header.substr(k_architecture_at, 2));
     if (root.offset > size || root.size > size - root.offset)
@@ -116,13 +118,14 @@ Result<Root> find_root(const Fd& file, std::uint64_t size) {
   const std::string_view bytes = start;
   if (bytes.size() >= k_header && bytes.substr(k_magic_at, k_magic.size()) == k_magic)
     return root_of_sif(file, size, bytes.substr(0, k_header));
+  if (is_folder(bytes)) return Root{0, size, true};
   std::size_t offset = 0;
   if (bytes.starts_with("#!")) {
     const auto end = bytes.find('\n');
     if (end != std::string_view::npos && bytes.substr(0, end).find(k_launcher) != std::string_view::npos)
       offset = end + 1;
   }
-  if (bytes.substr(offset).starts_with(k_squashfs_magic)) return Root{offset, size - offset, {}};
+  if (bytes.substr(offset).starts_with(k_squashfs_magic)) return Root{offset, size - offset};
   return error("the file is no image: it is neither a SIF nor a squashfs");
 }
 

@@ -12,6 +12,7 @@ namespace glidepod::store {
 struct Root {
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
+  bool folder = false;            // it is no squashfs but the tar of a folder (folder.hpp)
   std::string architecture = {};  // as Go and OCI call it ("amd64"); empty: the file does not say
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
 namespace glidepod::condor {
 namespace {
 
@@ -10,11 +12,12 @@ constexpr std::string_view k_suffix = ".sif";
 // What Apptainer, and not HTCondor, would fetch; and what is there without being fetched.
 constexpr std::array<std::string_view, 6> k_elsewhere = {"docker://", "oras://",          "library://",
                                                          "shub://",   "docker-daemon://", "/cvmfs/"};
-constexpr std::string_view k_cvmfs = "/cvmfs/";
+constexpr std::string_view k_cvmfs = "/cvmfs/", k_artifact = "oras://";
 
 }  // namespace
 
 ImageForm image_form(std::string_view image) {
+  if (image.starts_with(k_artifact)) return ImageForm::artifact;
   const bool elsewhere = std::ranges::any_of(
       k_elsewhere, [image](std::string_view prefix) { return image.starts_with(prefix); });
   if (elsewhere || image_file_name(image).empty()) return ImageForm::registry;
@@ -33,11 +36,7 @@ std::string image_file_name(std::string_view image) {
 std::string image_file_pattern() {
   std::string prefixes;
   for (const auto prefix : k_elsewhere) prefixes.append(prefixes.empty() ? "" : "|").append(prefix);
-  return "^(?!" + prefixes + ").*[.]sif$";
-}
-
-std::string image_folder_pattern() {
-  return "^(?!" + std::string(k_cvmfs) + ")[^:]+$";
+  return fmt::format("^(?!{}).*[.]sif$|^(?!{})[^:]+$|^{}", prefixes, k_cvmfs, k_artifact);
 }
 
 }  // namespace glidepod::condor

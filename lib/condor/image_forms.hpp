@@ -10,16 +10,16 @@ namespace glidepod::condor {
 enum class ImageForm : std::uint8_t {
   registry,  // the node pulls it, or a rule makes such a name of it
   file,      // HTCondor has put it into the job's folder: "app.sif", "/home/x/app.sif", "osdf:///x/app.sif"
-  folder,    // so too: "app/", "/home/x/app"
+  folder,    // so too: "app", "/home/x/app"
+  artifact,  // a registry has it as a file: "oras://registry.example/app:1"
 };
 ImageForm image_form(std::string_view image);
 
 // Its last part, which is what it is called in the job's folder; empty: it has none.
 std::string image_file_name(std::string_view image);
 
-// The names of files and of folders as patterns (PCRE), which images/pilot/config.d/51-image-files.config has
-// too: a test holds it to these.
+// The names of all but the first as a pattern (PCRE), which images/pilot/config.d/51-image-files.config has
+// too: a test holds it to this.
 std::string image_file_pattern();
-std::string image_folder_pattern();
 
 }  // namespace glidepod::condor

@@ -39,8 +39,8 @@ void Exchange::send(Request request) {
   if (plan_.redirects > 0) sent_ = request;
   url_ = request.url;
   method_ = request.method;
-  call_ = transport_.start(std::move(request),
-                           {{}, [this](Result<Response> response) { answered(std::move(response)); }});
+  call_ = transport_.start(
+      std::move(request), {plan_.data, [this](Result<Response> response) { answered(std::move(response)); }});
 }
 
 void Exchange::answered(Result<Response> response) {

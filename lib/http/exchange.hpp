@@ -21,6 +21,8 @@ struct Plan {
   Repeat repeat = Repeat::until_deadline;
   // Judges an answer: gives the Failure, or nothing if the answer is good. Without it every 2xx is good.
   std::function<std::optional<Failure>(const Response&)> judge;
+  // If set, takes the body of a 200 answer as it comes. After request() was called again it comes anew.
+  std::function<void(std::string_view)> data = {};
   // Whether the request is not tried again after this failure, though it is retriable().
   std::function<bool(const Failure&)> hopeless;
   // The number of redirects that are followed, and a check of where they lead. Each attempt begins at the

@@ -1,13 +1,17 @@
 #include "lib/registry/client.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
 #include "lib/http/exchange.hpp"
 #include "lib/registry/access.hpp"
+#include "lib/registry/digest.hpp"
 #include "lib/registry/location.hpp"
 
 namespace glidepod::registry {
@@ -22,14 +26,61 @@ constexpr const char* k_accept =
     "application/vnd.docker.distribution.manifest.list.v2+json, "
     "application/vnd.docker.distribution.manifest.v2+json";
 
+using Answer = std::variant<ImageCommand, Descriptor, std::monostate>;
+
+// What is wanted of an image. Of a file, its blob and where it goes.
+struct Goal {
+  enum class What : std::uint8_t { command, file, content };
+  What what = What::command;
+  Descriptor blob = {};
+  const Fd* to = nullptr;
+};
+
+// Bytes that come, on their way to a file.
+class Arrival {
+ public:
+  Arrival(const Fd& to, const Descriptor& blob) : to_(to), blob_(blob) {}
+  void begin() {
+    digest_ = {};
+    size_ = 0;
+    failed_ = {};
+    if (::ftruncate(to_.get(), 0) != 0 || ::lseek(to_.get(), 0, SEEK_SET) != 0)
+      failed_ = Error::system("empty a file");
+  }
+  void add(std::string_view bytes) {
+    size_ += bytes.size();
+    if (failed_ || size_ > blob_.size) return;
+    digest_.add(bytes);
+    if (const auto written = write_all(to_, bytes); !written) failed_ = written.error();
+  }
+  Result<void> end() {
+    if (failed_) return *failed_;
+    if (size_ != blob_.size)
+      return error("the registry sent {} bytes, not the {} bytes of {}", size_, blob_.size, blob_.digest);
+    const auto digest = digest_.text();
+    return digest == blob_.digest ? Result<void>()
+                                  : error("the registry sent the content {}, not {}", digest, blob_.digest);
+  }
+
+ private:
+  const Fd& to_;
+  const Descriptor& blob_;
+  Digest digest_;
+  std::uint64_t size_ = 0;
+  std::optional<Error> failed_;
+};
+
 // One question: it asks for a manifest, perhaps another manifest, and the configuration; in between perhaps
-// for a token.
+// for a token. Or for a file's blob alone.
 class Question : public Client::Operation {
  public:
-  Question(Loop& loop, const Options& options, std::string image, SteadyTime deadline, Handler handler)
+  using Handler = std::function<void(Result<Answer>)>;
+  Question(Loop& loop, const Options& options, std::string image, Goal goal, SteadyTime deadline,
+           Handler handler)
       : loop_(loop),
         options_(options),
         image_(std::move(image)),
+        goal_(std::move(goal)),
         deadline_(deadline),
         handler_(std::move(handler)) {
     // The handler is called from the loop even if the question is over at once, since it must not run inside
@@ -44,7 +95,7 @@ class Question : public Client::Operation {
   Question& operator=(const Question&) = delete;
 
  private:
-  enum class Step : std::uint8_t { manifest, config };
+  enum class Step : std::uint8_t { manifest, config, content };
 
   Result<void> begin() {
     auto transport = http::Transport::create(loop_);
@@ -58,6 +109,11 @@ class Question : public Client::Operation {
                        options_.insecure_registries.end();
     base_ = TRY(http::Url::parse(
         fmt::format("{}://{}/v2/{}/", plain ? "http" : "https", location_.api_host(), location_.repository)));
+    if (goal_.what == Goal::What::content) {
+      step_ = Step::content;
+      arrival_.emplace(*goal_.to, goal_.blob);
+      return want("blobs/" + goal_.blob.digest);
+    }
     if (location_.by_digest) expected_ = Descriptor{location_.reference, 0};
     return want("manifests/" + location_.reference);
   }
@@ -83,6 +139,8 @@ class Question : public Client::Operation {
           http::Request request = request_to(*origin_);
           request.headers.emplace_back(step_ == Step::manifest ? k_accept : "Accept: */*");
           request.authorization = authorization_;
+          if (arrival_) arrival_->begin();
+          if (arrival_) request.longest_body = goal_.blob.size + 1;
           return request;
         },
         k_most_redirects, &Question::answered);
@@ -106,6 +164,10 @@ class Question : public Client::Operation {
     plan.redirects = redirects;
     plan.may_follow = [this](const http::Url& next) { return check(next); };
     // These are final answers of the registry, also errors: each step knows what they mean.
+    if (arrival_) {
+      plan.data = [this](std::string_view bytes) { arrival_->add(bytes); };
+      plan.attempt_limit = std::chrono::ceil<Milliseconds>(deadline_ - std::chrono::steady_clock::now());
+    }
     plan.judge = [](const http::Response& response) -> std::optional<http::Failure> {
       const int status = response.status;
       if (status != 408 && status != 429 && status < 500) return std::nullopt;
@@ -151,6 +213,11 @@ class Question : public Client::Operation {
   }
 
   Result<void> document(const http::Response& response) {
+    if (step_ == Step::content) {
+      TRY(arrival_->end());
+      finish(Answer(std::monostate()));
+      return {};
+    }
     if (expected_) {
       TRY(verify(response.body, *expected_));
     } else if (const auto said = response.headers.find("Docker-Content-Digest");
@@ -158,7 +225,11 @@ class Question : public Client::Operation {
       TRY(verify(response.body, {said->second, 0}));
     }
     if (step_ == Step::config) {
-      finish(TRY(parse_config(response.body)));
+      finish(Answer(TRY(parse_config(response.body))));
+      return {};
+    }
+    if (goal_.what == Goal::What::file) {
+      finish(Answer(TRY(parse_file_manifest(response.body))));
       return {};
     }
     const Manifest manifest = TRY(parse_manifest(response.body, options_.platform));
@@ -229,10 +300,13 @@ class Question : public Client::Operation {
   }
 
   std::string in_context(std::string_view why) const {
-    return one_line(fmt::format("the image's own command (ENTRYPOINT, CMD) could not be read: {}", why));
+    const auto* what = goal_.what == Goal::What::command
+                           ? "the image's own command (ENTRYPOINT, CMD) could not be read"
+                           : "the image file could not be fetched";
+    return one_line(fmt::format("{}: {}", what, why));
   }
   void refuse(const std::string& why) { finish(Error(in_context(why)).with(Unknown::refused)); }
-  void finish(Result<ImageCommand> answer) {
+  void finish(Result<Answer> answer) {
     const auto handler = std::move(handler_);
     handler(std::move(answer));  // may destroy this
   }
@@ -240,6 +314,7 @@ class Question : public Client::Operation {
   Loop& loop_;
   const Options& options_;
   const std::string image_;
+  const Goal goal_;
   const SteadyTime deadline_;
   Handler handler_;
   std::unique_ptr<http::Transport> transport_;
@@ -253,6 +328,7 @@ class Question : public Client::Operation {
   std::string authorization_;
   bool challenged_ = false;
   int manifests_ = 0;
+  std::optional<Arrival> arrival_;  // of a file's content
   Loop::TimerId timer_ = 0;
   std::unique_ptr<http::Operation> call_;  // before transport_ goes
 };
@@ -267,7 +343,28 @@ bool refused(const Error& error) {
 Client::Client(Loop& loop, Options options) : loop_(loop), options_(std::move(options)) {}
 
 std::unique_ptr<Client::Operation> Client::ask(std::string image, SteadyTime deadline, Handler handler) {
-  return std::make_unique<Question>(loop_, options_, std::move(image), deadline, std::move(handler));
+  return std::make_unique<Question>(
+      loop_, options_, std::move(image), Goal{}, deadline,
+      [handler = std::move(handler)](Result<Answer> answer) {
+        handler(answer ? Result<ImageCommand>(std::get<ImageCommand>(std::move(*answer))) : answer.error());
+      });
+}
+
+std::unique_ptr<Client::Operation> Client::find_file(std::string image, SteadyTime deadline,
+                                                     FileHandler handler) {
+  return std::make_unique<Question>(
+      loop_, options_, std::move(image), Goal{Goal::What::file}, deadline,
+      [handler = std::move(handler)](Result<Answer> answer) {
+        handler(answer ? Result<Descriptor>(std::get<Descriptor>(std::move(*answer))) : answer.error());
+      });
+}
+
+std::unique_ptr<Client::Operation> Client::fetch_file(std::string image, const Descriptor& blob, const Fd& to,
+                                                      SteadyTime deadline, ContentHandler handler) {
+  return std::make_unique<Question>(loop_, options_, std::move(image), Goal{Goal::What::content, blob, &to},
+                                    deadline, [handler = std::move(handler)](const Result<Answer>& answer) {
+                                      handler(answer ? Result<void>() : answer.error());
+                                    });
 }
 
 }  // namespace glidepod::registry

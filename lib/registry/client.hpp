@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/fd.hpp"
 #include "lib/base/loop.hpp"
 #include "lib/base/result.hpp"
 #include "lib/http/transport.hpp"
@@ -29,6 +30,8 @@ struct Options {
 };
 
 using Handler = std::function<void(Result<ImageCommand>)>;
+using FileHandler = std::function<void(Result<Descriptor>)>;
+using ContentHandler = std::function<void(Result<void>)>;
 
 // Asks registries what images run by themselves, by the OCI distribution API, on a Loop. It uses HTTPS, with
 // tokens and credentials if a registry wants them. It follows redirects, but sends no credentials along to
@@ -43,6 +46,12 @@ class Client {
   // After a failure that may pass, it asks again with growing pauses until the deadline. The handler is
   // called once, and never from inside this call.
   std::unique_ptr<Operation> ask(std::string image, SteadyTime deadline, Handler handler);
+  // The same, for an image that is a file (a SIF): which blob of its repository the file is.
+  std::unique_ptr<Operation> find_file(std::string image, SteadyTime deadline, FileHandler handler);
+  // Writes such a blob to a file, which is empty again before each attempt. It has the digest and the size if
+  // there is no Error. The file must outlive the operation.
+  std::unique_ptr<Operation> fetch_file(std::string image, const Descriptor& blob, const Fd& to,
+                                        SteadyTime deadline, ContentHandler handler);
 
  private:
   Loop& loop_;

@@ -18,6 +18,7 @@ constexpr std::size_t k_most_parts = 20'000;
 constexpr int k_deepest = 32;
 constexpr std::size_t k_most_words = 1000;
 constexpr std::size_t k_longest_command = std::size_t{32} << 10;
+constexpr std::size_t k_largest_file = std::size_t{1} << 50;  // whoever fetches it has a limit
 constexpr std::size_t k_largest_document = std::size_t{4} << 20;
 
 // Refuses a document with too many parts, or with parts nested too deeply, before memory is spent on it. A
@@ -61,7 +62,7 @@ bool is_sha256(std::string_view digest) {
          digest.find_first_not_of("0123456789abcdef", k_prefix.size()) == std::string_view::npos;
 }
 
-Result<Descriptor> descriptor(const Json& json) {
+Result<Descriptor> descriptor(const Json& json, std::size_t largest = k_largest_document) {
   Descriptor result;
   result.digest = text_of(json, "digest");
   if (!is_sha256(result.digest))
@@ -70,8 +71,7 @@ Result<Descriptor> descriptor(const Json& json) {
   const std::int64_t bytes = size.is_number_integer() ? size.get<std::int64_t>() : 0;
   if (bytes < 1) return error("a descriptor has no size");
   result.size = static_cast<std::size_t>(bytes);
-  if (result.size > k_largest_document)
-    return error("a document of it is larger than {} bytes", k_largest_document);
+  if (result.size > largest) return error("a document of it is larger than {} bytes", largest);
   return result;
 }
 
@@ -160,6 +160,17 @@ Result<Manifest> parse_manifest(std::string_view text, const Platform& platform)
       kind != "application/vnd.docker.container.image.v1+json")
     return error("it is no container image but holds '{}'", one_line(kind, 100));
   return Manifest{TRY(descriptor(config)), false};
+}
+
+Result<Descriptor> parse_file_manifest(std::string_view text) {
+  const Json json = TRY(parse(text));
+  const Json& layers = member(json, "layers");
+  if (!layers.is_array() || layers.size() != 1) return error("it is no SIF: it has not one layer");
+  const std::string kind = text_of(layers[0], "mediaType");
+  // The second is how early ones spelt it.
+  if (kind != "application/vnd.sylabs.sif.layer.v1.sif" && kind != "appliciation/vnd.sylabs.sif.layer.tar")
+    return error("it is no SIF but holds '{}'", one_line(kind, 100));
+  return descriptor(layers[0], k_largest_file);
 }
 
 Result<ImageCommand> parse_config(std::string_view text) {

@@ -50,6 +50,9 @@ struct Manifest {
 Result<Manifest> parse_manifest(std::string_view text, const Platform& platform);
 // Parses an OCI or Docker image configuration.
 Result<ImageCommand> parse_config(std::string_view text);
+// Parses the manifest of an image that is a file, a SIF as `apptainer push` leaves it: which blob the file
+// is.
+Result<Descriptor> parse_file_manifest(std::string_view text);
 // The words of a registry's error in one line: "MANIFEST_UNKNOWN: manifest unknown".
 std::string error_words(std::string_view text);
 

@@ -29,20 +29,27 @@ TEST_CASE("image forms: folders have no colon in their name") {
     CAPTURE(image);
     CHECK(image_form(image) == ImageForm::folder);
     CHECK_FALSE(image_file_name(image).empty());
-    CHECK(matches(image_folder_pattern(), image));
-    CHECK_FALSE(matches(image_file_pattern(), image));
+    CHECK(matches(image_file_pattern(), image));
   }
   CHECK(image_file_name("/home/alice/app//") == "app");
 }
 
 TEST_CASE("image forms: what Apptainer fetches, what is in CVMFS, and names of registries") {
   for (const std::string image :
-       {"", "/", ".", "..", "a/..", "docker://x/app.sif", "oras://x/app.sif", "library://x/app.sif",
-        "shub://x/app.sif", "docker-daemon://x/app.sif", "/cvmfs/x/app.sif", "/cvmfs/x/app", "app.sif:1",
-        "python:3.12", "osdf:///x/app", "docker://x"}) {
+       {"", "docker://x/app.sif", "library://x/app.sif", "shub://x/app.sif", "docker-daemon://x/app.sif",
+        "/cvmfs/x/app.sif", "/cvmfs/x/app", "app.sif:1", "python:3.12", "osdf:///x/app", "docker://x"}) {
     CAPTURE(image);
     CHECK(image_form(image) == ImageForm::registry);
     CHECK_FALSE(matches(image_file_pattern(), image));
   }
-  CHECK(image_form(std::string_view("a\0.sif", 6)) == ImageForm::registry);
+  for (const std::string_view image : {std::string_view("a\0.sif", 6), std::string_view("/"),
+                                       std::string_view(".."), std::string_view("a/..")})
+    CHECK(image_form(image) == ImageForm::registry);
+}
+
+TEST_CASE("image forms: what a registry has as a file") {
+  for (const std::string image : {"oras://x/app:1", "oras://x/app.sif"}) {
+    CHECK(image_form(image) == ImageForm::artifact);
+    CHECK(matches(image_file_pattern(), image));
+  }
 }

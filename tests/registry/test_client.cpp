@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "lib/base/file.hpp"
 #include "tests/kube/fake_server.hpp"
@@ -342,4 +344,99 @@ TEST_CASE("registry: a question that is taken back is not answered") {
   for (int i = 0; i < 20; ++i) REQUIRE(f.loop.run_once(Milliseconds(5)).ok());
   CHECK(f.server.requests.size() == 1);
   CHECK_FALSE(answered);
+}
+
+namespace {
+
+const std::string k_file = "a SIF";
+std::string file_manifest(const std::string& kind = "application/vnd.sylabs.sif.layer.v1.sif") {
+  return fmt::format(
+      R"({{"schemaVersion":2,"config":{{"mediaType":"application/vnd.sylabs.sif.config.v1+json"}},)"
+      R"("layers":[{{"mediaType":"{}","digest":"{}","size":{}}}]}})",
+      kind, digest_of(k_file), k_file.size());
+}
+
+// What a registry has as a file; the content goes to a file in memory.
+struct FileFixture : Fixture {
+  Fd to{::memfd_create("file", MFD_CLOEXEC)};
+  std::optional<Result<Descriptor>> found;
+  std::optional<Result<void>> fetched;
+
+  FileFixture() {
+    replies["reg.test/v2/x/manifests/1"] = FakeServer::json(200, file_manifest());
+    replies["reg.test/v2/x/blobs/" + digest_of(k_file)] = FakeServer::json(200, k_file);
+    client = std::make_unique<Client>(
+        loop, Options{server.folder() + "/config.json", insecure, {"amd64", {}}, server.socket()});
+  }
+  template <typename Answer>
+  void wait_for(const std::optional<Answer>& given) {
+    for (int i = 0; i < 1000 && !given; ++i) REQUIRE(loop.run_once(Milliseconds(5'000)).ok());
+    REQUIRE(given.has_value());
+  }
+  void find() {
+    found.reset();
+    operation = client->find_file("reg.test/x:1", std::chrono::steady_clock::now() + std::chrono::seconds(20),
+                                  [this](Result<Descriptor> got) { found = std::move(got); });
+    wait_for(found);
+  }
+  void fetch(const Descriptor& blob) {
+    fetched.reset();
+    operation = client->fetch_file("reg.test/x:1", blob, to,
+                                   std::chrono::steady_clock::now() + std::chrono::seconds(20),
+                                   [this](Result<void> got) { fetched = std::move(got); });
+    wait_for(fetched);
+  }
+  std::string content() const {
+    ::lseek(to.get(), 0, SEEK_SET);
+    return read_all(to, "the file", 1 << 20).value();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("registry: a file is fetched whole, and is what was asked for, or nothing") {
+  FileFixture f;
+  f.find();
+  REQUIRE(f.found->ok());
+  const Descriptor blob = f.found->value();
+  CHECK(blob == Descriptor{digest_of(k_file), k_file.size()});
+  f.fetch(blob);
+  CHECK(f.fetched->ok());
+  CHECK(f.content() == k_file);
+  const auto fault = [&](const std::string& reply) {
+    f.replies["reg.test/v2/x/blobs/" + digest_of(k_file)] = FakeServer::json(200, reply);
+    f.fetch(blob);
+    REQUIRE_FALSE(f.fetched->ok());
+    CHECK(refused(f.fetched->error()));
+    return f.fetched->error().message();
+  };
+  CHECK(fault("b SIF").find("the registry sent the content sha256:") != std::string::npos);
+  CHECK(fault("a").find("the registry sent 1 bytes, not the 5 bytes") != std::string::npos);
+  CHECK(fault(std::string(100'000, 'a')).find("the image file could not be fetched: ") == 0);
+  CHECK(f.content().size() <= k_file.size());
+}
+
+TEST_CASE("registry: a file is behind a redirect, which gets no credentials") {
+  FileFixture f;
+  f.replies["reg.test/v2/x/blobs/" + digest_of(k_file)] = redirect("http://cdn.test/file");
+  f.replies["cdn.test/file"] = FakeServer::json(200, k_file);
+  f.fetch({digest_of(k_file), k_file.size()});
+  CHECK(f.fetched->ok());
+  CHECK(f.content() == k_file);
+}
+
+TEST_CASE("registry: what is no image file is refused with what it is") {
+  FileFixture f;
+  const auto fault = [&](const std::string& manifest) {
+    f.replies["reg.test/v2/x/manifests/1"] = FakeServer::json(200, manifest);
+    f.find();
+    REQUIRE_FALSE(f.found->ok());
+    CHECK(refused(f.found->error()));
+    return f.found->error().message();
+  };
+  CHECK(fault(file_manifest("text/plain")) ==
+        "the image file could not be fetched: it is no SIF but holds 'text/plain'");
+  CHECK(fault(manifest_of(k_config)) ==
+        "the image file could not be fetched: it is no SIF: it has not one layer");
+  CHECK(fault("{}") == "the image file could not be fetched: it is no SIF: it has not one layer");
 }

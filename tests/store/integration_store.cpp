@@ -12,6 +12,7 @@
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
 #include "store/layout.hpp"
+#include "tests/store/folder_writer.hpp"
 #include "tests/store/image_writer.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -92,6 +93,22 @@ TEST_CASE("image-store: an image as a folder that podman reads, the same each ti
     ++blobs;
   CHECK(blobs == 3);
   CHECK_FALSE(std::filesystem::exists(folder.path + "/once/layer.new"));
+}
+
+TEST_CASE("image-store: a folder is read by a process that can do no more") {
+  const TemporaryFolder folder;
+  const auto file = folder.path + "/app";
+  const std::string name(150, 'n');
+  const auto records = [](const std::string& text) {
+    const auto one = fmt::format(" path={}\n", text);
+    return "21 hdrcharset=BINARY\n" + std::to_string(one.size() + 3) + one;
+  };
+  write(file, tar({{'5', "bin"},
+                   {'x', "pax", records("bin/\xff" + name)},
+                   {'0', "bin/short", "content"},
+                   {'2', "l", "", "bin"}}));
+  const auto ran = convert(file, folder.path + "/out");
+  CHECK_MESSAGE(ran.status.success(), ran.err);
 }
 
 TEST_CASE("image-store: says whose fault it is, and leaves no image") {

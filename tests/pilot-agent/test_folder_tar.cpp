@@ -1,0 +1,129 @@
+#include "pilot-agent/folder_tar.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "lib/base/child.hpp"
+#include "lib/base/file.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace glidepod;
+using namespace glidepod::agent;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Written {
+  Result<void> result = error("nothing yet");
+  std::string bytes;
+};
+
+std::string text_of(const Fd& file) {
+  ::lseek(file.get(), 0, SEEK_SET);
+  return read_all(file, "a file", 64 << 20).value();
+}
+
+Written tar_of(const std::string& folder, const FolderRules& rules = {}) {
+  const Fd to(::memfd_create("tar", MFD_CLOEXEC));
+  Written written;
+  written.result = write_folder_tar(open_file(folder, O_PATH | O_DIRECTORY).value(), rules, to);
+  written.bytes = text_of(to);
+  return written;
+}
+
+std::string fault(const Written& written) {
+  return written.result ? "none" : written.result.error().message();
+}
+
+// As the machine's own tar lists it.
+std::string listing(const std::string& bytes) {
+  const Fd in(::memfd_create("in", MFD_CLOEXEC)), out(::memfd_create("out", MFD_CLOEXEC));
+  REQUIRE(write_all(in, bytes));
+  ::lseek(in.get(), 0, SEEK_SET);
+  auto child = Child::spawn({.argv = {"/bin/tar", "--utc", "-tvf", "-"},
+                             .environment = {"LC_ALL=C"},
+                             .stdin_fd = in.get(),
+                             .stdout_fd = out.get(),
+                             .stderr_fd = out.get()});
+  REQUIRE(child);
+  REQUIRE(child->wait());
+  return text_of(out);
+}
+
+void write(const std::string& path, const std::string& text, mode_t mode = 0644) {
+  REQUIRE(replace_file(path, text, mode, Durable::no));
+}
+
+}  // namespace
+
+TEST_CASE("folder tar: what a tar program reads of it") {
+  const TemporaryFolder folder;
+  const std::string deep = folder.path + "/" + std::string(90, 'd') + "/" + std::string(90, 'e');
+  fs::create_directories(deep);
+  write(deep + "/file", std::string(1000, 'x'), 0700);
+  write(folder.path + "/a", "one", 0600);
+  fs::create_hard_link(folder.path + "/a", folder.path + "/b");
+  fs::create_symlink("/etc/passwd", folder.path + "/link");
+  fs::create_symlink(std::string(150, 'l'), folder.path + "/longlink");
+  REQUIRE(::mkfifo((folder.path + "/pipe").c_str(), 0600) == 0);
+  REQUIRE(::chmod((folder.path + "/a").c_str(), 04600) == 0);
+  const auto written = tar_of(folder.path);
+  REQUIRE_MESSAGE(written.result, fault(written));
+  const std::string list = listing(written.bytes);
+  CAPTURE(list);
+  for (const std::string& line : {std::string("-rw-r--r-- 0/0               3 1980-01-01 00:00 a\n"),
+                                  std::string("0 1980-01-01 00:00 b link to a\n"),
+                                  std::string("-rwxr-xr-x 0/0            1000 1980-01-01 00:00 ") +
+                                      std::string(90, 'd') + "/" + std::string(90, 'e') + "/file\n",
+                                  std::string(" link -> /etc/passwd\n"),
+                                  " longlink -> " + std::string(150, 'l') + "\n", std::string("prw-r--r--")})
+    CHECK_MESSAGE(list.find(line) != std::string::npos, line);
+}
+
+TEST_CASE("folder tar: the same content gives the same bytes, whenever it was made") {
+  const TemporaryFolder one, two;
+  for (const std::string name : {"a", "b", "c"}) write(one.path + "/" + name, name);
+  for (const std::string name : {"c", "b", "a"}) write(two.path + "/" + name, name);
+  const timespec old[2] = {{1000, 0}, {1000, 0}};
+  REQUIRE(::utimensat(AT_FDCWD, (two.path + "/a").c_str(), old, 0) == 0);
+  CHECK(tar_of(one.path).bytes == tar_of(two.path).bytes);
+  CHECK(tar_of(one.path, {.times = true}).bytes != tar_of(two.path, {.times = true}).bytes);
+}
+
+TEST_CASE("folder tar: what is not this user's, too much or too deep is refused") {
+  const TemporaryFolder folder;
+  fs::create_directories(folder.path + "/a/b/c");
+  write(folder.path + "/a/f", "12345");
+  CHECK(fault(tar_of(folder.path, {.user = ::geteuid() + 1})).find("belongs to user") != std::string::npos);
+  CHECK(fault(tar_of(folder.path, {.user = ::geteuid()})) == "none");
+  CHECK(fault(tar_of(folder.path, {.content = 4})).find("MiB of content") != std::string::npos);
+  CHECK(fault(tar_of(folder.path, {.entries = 3})) == "the image has more than 3 files");
+  CHECK(fault(tar_of(folder.path, {.depth = 1})) == "the image has folders in each other, more than 1");
+}
+
+TEST_CASE("folder tar: a file with a hole as large as a disk is refused before it is read") {
+  const TemporaryFolder folder;
+  write(folder.path + "/f", "");
+  REQUIRE(::truncate((folder.path + "/f").c_str(), std::int64_t{1} << 40) == 0);
+  CHECK(fault(tar_of(folder.path)).find("more than 20480 MiB of content") != std::string::npos);
+}
+
+TEST_CASE("folder tar: a file that says more than it has is refused") {
+  // The kernel's say 4096 and have a few bytes.
+  const auto written = tar_of("/sys/kernel/mm/transparent_hugepage");
+  CHECK(fault(written).find("has changed while it was read") != std::string::npos);
+}
+
+TEST_CASE("folder tar: a full disk is not the image's fault") {
+  const TemporaryFolder folder;
+  write(folder.path + "/f", std::string(2 << 20, 'x'));
+  const Fd full = open_file("/dev/full", O_WRONLY).value();
+  const auto result = write_folder_tar(open_file(folder.path, O_PATH | O_DIRECTORY).value(), {}, full);
+  REQUIRE_FALSE(result);
+  CHECK(result.error().code() == ENOSPC);
+}

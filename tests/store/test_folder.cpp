@@ -1,0 +1,65 @@
+#include "store/folder.hpp"
+
+#include <doctest/doctest.h>
+
+#include "store/layer.hpp"
+#include "tests/store/folder_writer.hpp"
+#include "tests/store/image_writer.hpp"
+
+using namespace glidepod;
+using namespace glidepod::store;
+using written::tar;
+
+namespace {
+
+struct Seen : Visitor {
+  std::string list;
+  Result<void> entry(const Entry& entry) override {
+    list += (list.empty() ? "" : " ") + entry.path;
+    if (!entry.target.empty()) list += "->" + entry.target;
+    if (!entry.same_as.empty()) list += "=" + entry.same_as;
+    return {};
+  }
+  Result<void> content(std::string_view bytes) override {
+    list += ":" + std::string(bytes);
+    return {};
+  }
+};
+
+std::string read(const std::string& bytes, const Limits& limits = {}) {
+  Seen seen;
+  const auto result = read_folder(written::in_memory(bytes), limits, seen);
+  return result ? seen.list : result.error().message();
+}
+
+}  // namespace
+
+TEST_CASE("folder: what an agent makes of one") {
+  const auto bytes = tar(
+      {{'5', "bin"}, {'0', "bin/a", "one"}, {'1', "bin/b", "", "bin/a"}, {'2', "c", "", "/etc"}, {'6', "p"}});
+  CHECK(read(bytes) == "bin bin/a:one bin/b=bin/a c->/etc p");
+  CHECK(is_folder(bytes));
+  CHECK_FALSE(is_folder(bytes.substr(1024)));
+  const auto layer =
+      write_layer(written::in_memory(bytes), {}, [](std::string_view) -> Result<void> { return {}; });
+  REQUIRE(layer);
+  CHECK(layer->entries == 5);
+  CHECK(layer->content == 3);
+}
+
+TEST_CASE("folder: names that lead out of it are refused") {
+  for (const char* path : {"../a", "/a", "a/../../b", "..", "a//b", "./a", "a/."})
+    CHECK_MESSAGE(read(tar({{'0', path}})) == "the folder has a name that leads out of it", path);
+  CHECK(read(tar({{'0', "a"}, {'1', "b", "", "../../etc/passwd"}})) ==
+        "the folder has a name that leads out of it");
+}
+
+TEST_CASE("folder: devices and other kinds are refused, and so is what is too much, too deep or cut off") {
+  for (const char type : {'3', '4'})
+    CHECK(read(tar({{type, "a"}})).find("of a kind that is not read here") != std::string::npos);
+  CHECK(read(tar({{'0', "a", "12345"}}), {.content = 4}).find("MiB of content") != std::string::npos);
+  CHECK(read(tar({{'5', "a"}, {'5', "b"}}), {.entries = 1}) == "the image has more than 1 files");
+  CHECK(read(tar({{'5', "a/b/c/d"}}), {.depth = 2}) == "the image has folders in each other, more than 2");
+  CHECK(read(tar({{'0', "a", "123", "", std::uint64_t{1} << 32}})).find("folder") != std::string::npos);
+  CHECK(read(tar({{'0', "a", std::string(2000, 'x')}}).substr(0, 2000)).find("folder") != std::string::npos);
+}
