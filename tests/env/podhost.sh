@@ -290,3 +290,17 @@ env_remove_cgroup() {  # FOLDER
 env_owner_gone() {  # PID START
     [[ ! -e /proc/$1 || $(env_identity "$1") != "$1 $2" ]]
 }
+
+# image-store beside podhost, and what the pilot's pod needs of it: a filter for jq.
+env_start_image_store() {
+    mkdir -p "$GLIDEPOD_ENV/store" &&
+        env_start image-store "$GLIDEPOD_ENV/bin/image-store" serve --socket "$GLIDEPOD_ENV/store/socket" --folder "$GLIDEPOD_ENV/image-store" &&
+        wait_until 10 "image-store" grep -q event=ready "$GLIDEPOD_ENV/log/image-store.log"
+}
+env_image_store() {
+    cat <<'EOF_FILTER'
+.spec.volumes += [{name: "store", hostPath: {path: "/GLIDEPOD_ENV/store", type: "Directory"}}]
+    | .spec.containers[0].volumeMounts += [{name: "store", mountPath: "/run/image-store"}]
+    | .spec.containers[0].env += [{name: "GLIDEPOD_IMAGE_STORE", value: "/run/image-store/socket"}]
+EOF_FILTER
+}
