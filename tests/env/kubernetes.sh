@@ -13,7 +13,7 @@
 #   env_node_stop PROGRAM, env_node_start PROGRAM, env_node_kill PROGRAM [SIGNAL]
 
 env_kind=kubernetes
-env_images=("$env_pilot_image" "$env_pool_image" glidepod/provisioner:dev "${env_images[@]}")
+env_images=("$env_pilot_image" "$env_pool_image" glidepod/provisioner:dev glidepod/image-store:dev "${env_images[@]}")
 env_namespace=glidepod
 env_manifests=$env_tree/manifests
 env_not_found=": not found"  # of a registry's answer, as this environment passes it on
