@@ -74,6 +74,7 @@ store_process() { env_processes_of "$(store_pod .metadata.uid)" image-store | he
 kill_store() { in_env kill -KILL "$(store_process)"; }
 store_is_another() { local now; now=$(store_process) && [[ -n $now && $now != "$1" ]]; }  # PID
 store_is_ready() { [[ $(store_pod '.status.containerStatuses[0].ready') == true ]]; }
+store_kib() { in_env awk '/^VmHWM/ { print $2 }' "/proc/$(store_process)/status"; }  # the most memory that it had
 left_by_store() { in_env sh -c 'find /proc/"$1"/root/var/lib/image-store/spool /proc/"$1"/root/var/lib/image-store/making -mindepth 1' sh "$(store_process)"; }
 # The pilot's way to it, as docs/image-store.md has it; there is no cluster DNS.
 pilot_with_store() {
