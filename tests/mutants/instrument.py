@@ -11,6 +11,7 @@ with commas between:
   ignore   an operand of && or || left out, or an if that only returns a value
   compare  < and <=, > and >=, == and != exchanged
   drop     an expression that is a statement, break, continue, or a return without a value, left out
+  zero     a constant that is a time, where it is used
 
 What only tells people is left alone: calls of the names in TELLS, and what is given to them. So is what the compiler
 evaluates, and a break after which its switch has nothing more.
@@ -123,6 +124,12 @@ class File:
     def ends(self, cursor, end):
         return not self.text[cursor.extent.end.offset:end].strip()
 
+    def constant_time(self, cursor):
+        """Whether it names one. What is computed by the compiler cannot be changed at run time: nothing constant is looked into."""
+        named = cursor.referenced if cursor.kind == CursorKind.DECL_REF_EXPR else None
+        return (named is not None and named.kind == CursorKind.VAR_DECL and
+                named.type.get_canonical().spelling.startswith("const std::chrono::duration<"))
+
     def connective(self, cursor):
         """The operands of && and ||, each with that."""
         operands = [c for c in cursor.get_children() if c.kind.is_expression()]
@@ -185,6 +192,8 @@ class File:
                 self.add("ignore", *self.extent(operand), connective)
         if cursor.kind.is_expression():
             self.compare(cursor)
+        if self.constant_time(cursor):
+            self.add("zero", *self.extent(cursor))
         if cursor.kind in (CursorKind.COMPOUND_STMT, CursorKind.DEFAULT_STMT):
             for child in children:
                 self.statement(child)
@@ -222,7 +231,7 @@ class File:
                 del self.found[start, end, "compare"]
         told, inside = [], {}
         # Of those of one extent, whose text holds which.
-        ranges = sorted(self.found, key=lambda one: (one[0], -one[1], ("drop", "negate", "ignore", "compare").index(one[2])))
+        ranges = sorted(self.found, key=lambda one: (one[0], -one[1], ("drop", "negate", "ignore", "compare", "zero").index(one[2])))
         above = []
         for one in ranges:
             while above and above[-1][1] <= one[0]:
@@ -251,6 +260,8 @@ class File:
             if kind == "ignore":
                 inner = f"static_cast<bool>({between(one, start, end)})"
                 return f"({on} || {inner})" if self.found[one] == "&&" else f"(!{on} && {inner})"
+            if kind == "zero":
+                return f"({on} ? decltype(+{between(one, start, end)}){{}} : {between(one, start, end)})"
             if kind == "drop":
                 return f"{{ if (!{on}) {between(one, start, end)} }}"
             begin, after, operator = self.found[one]
