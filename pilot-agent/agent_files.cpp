@@ -1,7 +1,11 @@
 // The driver's part of images that are files: which file a job names, and what image-store makes of it.
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 
+#include "lib/base/beneath.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
 #include "lib/condor/image_forms.hpp"
@@ -28,6 +32,21 @@ std::string repository_of(const std::string& name) {
   return parsed ? parsed->full_repository() : name;
 }
 
+// Whoever may read CVMFS may read all of it.
+Result<ImageSource> cvmfs_source(const std::string& image) {
+  Fd held = TRY(open_cvmfs_image("/cvmfs", image).in("image " + image));
+  struct stat info {};
+  if (::fstat(held.get(), &info) != 0) return Error::system("image {}", image);
+  ImageSource source{.rules = {.times = true}};
+  if (S_ISDIR(info.st_mode))
+    source.folder = std::move(held);
+  else if (S_ISREG(info.st_mode))
+    source.file = TRY(reopen(held, O_RDONLY));
+  else
+    return error("image {}: it is neither a file nor a folder", image);
+  return source;
+}
+
 Result<Fd> copy_folder(const ImageSource& source, const std::string& spool) {
   Fd file = TRY(spool_file(spool));
   auto written = write_folder_tar(source.folder, source.rules, file);
@@ -47,14 +66,16 @@ Result<void> Agent::name_image(const wire::Bind& bind, Request& request) {
   // A path that a rule covers stands for an image of a registry.
   const bool ruled = std::ranges::any_of(
       rules_, [&bind](const ImageRule& rule) { return bind.image.starts_with(rule.prefix); });
-  const auto form =
-      settings_.image_store.empty() || ruled ? condor::ImageForm::registry : condor::image_form(bind.image);
+  const bool cvmfs = settings_.cvmfs_images && is_cvmfs_image(bind.image, ruled);
+  const auto form = settings_.image_store.empty() || (ruled && !cvmfs) ? condor::ImageForm::registry
+                    : cvmfs                                            ? condor::ImageForm::folder
+                                                                       : condor::image_form(bind.image);
   if (form == condor::ImageForm::registry) {
     request.image = TRY(pod_image(bind.image, rules_));
     return refuse_stored(request.image, settings_.image_store_repository);
   }
   const std::string name =
-      form == condor::ImageForm::artifact ? bind.image : condor::image_file_name(bind.image);
+      cvmfs || form == condor::ImageForm::artifact ? bind.image : condor::image_file_name(bind.image);
   // Apptainer's own: what such an image runs by itself is in it, and in no registry's words.
   request.runscript = link.launch->runscript = bind.verb == wire::Verb::run;
   if (request.runscript) link.launch->argv.insert(link.launch->argv.begin(), "runscript");
@@ -67,7 +88,9 @@ Result<void> Agent::name_image(const wire::Bind& bind, Request& request) {
     }
   }
   ImageSource source{.rules = {.user = link.peer.uid}};
-  if (form == condor::ImageForm::file)
+  if (cvmfs)
+    source = TRY(cvmfs_source(bind.image));
+  else if (form == condor::ImageForm::file)
     source.file = TRY(open_image_file(settings_.scratch, bind.work_directory, name, link.peer.uid)
                           .in("image " + bind.image));
   else if (form == condor::ImageForm::artifact)

@@ -107,7 +107,7 @@ class FolderTar {
   Result<void> contents(const Fd& folder, const std::string& path, std::size_t depth) {
     if (depth > rules_.depth) return error("the image has folders in each other, more than {}", rules_.depth);
     for (const auto& name : TRY(names(folder, path))) {
-      const std::string full = path.empty() ? name : path + "/" + name;
+      const std::string full = path.empty() ? name : fmt::format("{}/{}", path, name);
       if (full.size() > k_longest_path)
         return error("the image has a name of more than {} bytes", k_longest_path);
       TRY(one(folder, name, full, depth));

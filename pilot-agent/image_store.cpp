@@ -16,6 +16,9 @@
 namespace glidepod::agent {
 namespace {
 
+constexpr std::string_view k_cvmfs = "/cvmfs/";
+constexpr int k_most_links = 8;
+
 // What HTCondor has put into the job's folder by this name.
 Result<Fd> open_in_sandbox(const std::string& scratch, const std::string& sandbox, const std::string& name,
                            int flags) {
@@ -49,6 +52,38 @@ Result<Fd> open_image_folder(const std::string& scratch, const std::string& sand
   if (!S_ISDIR(info.st_mode)) return error("{} in the job's folder is no folder", name);
   if (info.st_uid != user) return error("{} in the job's folder belongs to user {}", name, info.st_uid);
   return folder;
+}
+
+bool is_cvmfs_image(std::string_view image, bool ruled) {
+  while (image.ends_with('/')) image.remove_suffix(1);
+  return image.starts_with(k_cvmfs) &&
+         (!ruled || image.find("/.images/") != std::string_view::npos || image.ends_with(".sif"));
+}
+
+Result<Fd> open_cvmfs_image(const std::string& cvmfs, std::string_view image) {
+  const Fd root = TRY(open_file(cvmfs, O_PATH | O_DIRECTORY));
+  std::string path(image);
+  for (int links = 0; links < k_most_links; ++links) {
+    path.erase(0, k_cvmfs.size());
+    while (path.ends_with('/')) path.pop_back();
+    const auto slash = path.find('/');
+    if (slash == std::string::npos || slash == 0) break;
+    // Each repository is a mount of its own.
+    const Fd repository = open_beneath(root, path.substr(0, slash), O_PATH | O_DIRECTORY, Through::mounts);
+    if (!repository) return Error::system("open {} in CVMFS", path.substr(0, slash));
+    const auto last = path.rfind('/');
+    const Fd folder = last == slash ? TRY(reopen(repository, O_PATH | O_DIRECTORY))
+                                    : open_beneath(repository, path.substr(slash + 1, last - slash - 1),
+                                                   O_PATH | O_DIRECTORY, Through::links);
+    if (!folder) return Error::system("open {} in CVMFS", path);
+    auto target = link_at(folder, path.substr(last + 1));
+    if (!target.starts_with(k_cvmfs)) {
+      Fd found = open_beneath(repository, path.substr(slash + 1), O_PATH, Through::links);
+      return found ? Result<Fd>(std::move(found)) : Error::system("open {} in CVMFS", path);
+    }
+    path = std::move(target);  // as singularity.opensciencegrid.org has them
+  }
+  return error("it leads to nothing in CVMFS");
 }
 
 Result<Fd> spool_file(const std::string& folder) {

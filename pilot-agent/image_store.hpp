@@ -24,6 +24,13 @@ Result<Fd> open_image_file(const std::string& scratch, const std::string& sandbo
 Result<Fd> open_image_folder(const std::string& scratch, const std::string& sandbox, const std::string& name,
                              uid_t user);
 
+// Whether an image is to be taken from a mounted CVMFS: no name of one that a rule covers, but a file there,
+// or the folder that such a name leads to.
+bool is_cvmfs_image(std::string_view image, bool ruled);
+// Opens it by O_PATH below cvmfs, "/cvmfs" but in tests. A link may lead from one path there to another, and
+// nowhere else. The Error is for the user.
+Result<Fd> open_cvmfs_image(const std::string& cvmfs, std::string_view image);
+
 // What a job's image is to be made of.
 struct ImageSource {
   Fd file;

@@ -70,6 +70,10 @@ void Settings::declare(Config& config) {
             "folder, on a disk, for what the image store gets of an image that is a folder, or an "
             "artifact of a registry; at most 20 GiB at a time, without a name")
       .from("0.2.0");
+  truth("cvmfs_images", &cvmfs_images,
+        "true: CVMFS is mounted in the pilot container; folders and image files in it that no image_rule "
+        "covers are given to the image store")
+      .from("0.2.0");
   config.list("shared_path", &shared_paths,
               "a path that is the same in payload containers; a bind of it is ignored");
   config.choice("reuse", &policy.reuse, {{"owner", Policy::Reuse::owner}, {"never", Policy::Reuse::never}},

@@ -27,6 +27,7 @@ struct Settings {
   std::string image_store_token = "/var/run/secrets/glidepod.io/image-store/token";
   std::string image_store_ca;
   std::string image_spool = "/glidepod/run";
+  bool cvmfs_images = false;
   std::vector<std::string> image_rules = {
       "/cvmfs/singularity.opensciencegrid.org/{path} -> docker.io/{path}",
       "/cvmfs/unpacked.cern.ch/registry.hub.docker.com/{path} -> docker.io/{path}",

@@ -46,7 +46,7 @@ class Kubernetes : public Backend {
   std::vector<JobClause> jobs_taken() const override {
     if (!maker_.has_payloads()) return {};
     return container_jobs(settings_.default_image, settings_.pilot_jobs, settings_.pod_lifetime,
-                          maker_.has_image_store() ? ImageFiles::taken : ImageFiles::refused);
+                          maker_.image_files());
   }
 
  private:

@@ -226,15 +226,20 @@ std::string PodMaker::payload_names(const Json& pod) const {
   return names;
 }
 
-bool PodMaker::has_image_store() const {
-  constexpr const char* k_variable = "GLIDEPOD_IMAGE_STORE";
-  if (const auto set = std::ranges::find(settings_.envs, k_variable, &Dict::value_type::first);
+// What its pilots' environment has by this name; empty: nothing.
+std::string PodMaker::pilot_variable(std::string_view name) const {
+  if (const auto set = std::ranges::find(settings_.envs, name, &Dict::value_type::first);
       set != settings_.envs.end())
-    return !set->second.empty();
+    return set->second;
   const auto& environment = member(member(template_, "spec")["containers"][pilot_], "env");
-  return std::ranges::any_of(environment, [&](const Json& each) {
-    return text_view(each, "name") == k_variable && !text_view(each, "value").empty();
-  });
+  const auto found =
+      std::ranges::find_if(environment, [&](const Json& each) { return text_view(each, "name") == name; });
+  return found == environment.end() ? std::string() : text_of(*found, "value");
+}
+
+ImageFiles PodMaker::image_files() const {
+  if (pilot_variable("GLIDEPOD_IMAGE_STORE").empty()) return ImageFiles::refused;
+  return pilot_variable("GLIDEPOD_CVMFS_IMAGES") == "true" ? ImageFiles::with_cvmfs : ImageFiles::taken;
 }
 
 void PodMaker::set_environment(Json& pod, const Group& group) const {

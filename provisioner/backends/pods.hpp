@@ -7,6 +7,7 @@
 #include <string>
 
 #include "provisioner/decide/decide.hpp"
+#include "provisioner/demand/contract.hpp"
 
 namespace glidepod::provisioner {
 
@@ -28,11 +29,13 @@ class PodMaker {
   std::set<std::string> devices() const;
   bool has_payloads() const { return !payloads_.empty(); }
   // The pilot is told of an image store, by the template or by envs_dict: jobs' images may be files.
-  bool has_image_store() const;
+  // Which image files its pilots take.
+  ImageFiles image_files() const;
   // The pod as JSON, ready to be created. Fails where a volume would have the name of one of the template's.
   Result<Json> make(const Group& group, const std::string& name) const;
 
  private:
+  std::string pilot_variable(std::string_view name) const;
   PodMaker(KubernetesSettings settings, Json pod, bool from_template)
       : settings_(std::move(settings)), template_(std::move(pod)), from_template_(from_template) {}
   Json& pilot(Json& pod) const { return pod["spec"]["containers"][pilot_]; }

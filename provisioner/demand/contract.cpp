@@ -68,8 +68,10 @@ std::vector<JobClause> container_jobs(const std::string& default_image, bool pil
   set(JobRule::no_pilot, "GlidepodPilotJobs", pilot_jobs ? "True" : "False");
   set(JobRule::image, "GlidepodDefaultImage",
       default_image.empty() ? "undefined" : condor::quote(default_image));
-  if (files == ImageFiles::taken)
-    set(JobRule::image, k_end_of_names, std::string(k_end_of_names) + "|" + condor::image_file_pattern());
+  if (files != ImageFiles::refused)
+    set(JobRule::image, k_end_of_names,
+        fmt::format("{}|{}{}", k_end_of_names, condor::image_file_pattern(),
+                    files == ImageFiles::with_cvmfs ? "|^/cvmfs/" : ""));
   if (pod_lifetime > std::chrono::seconds(0))
     jobs.push_back(in_time(std::max(pod_lifetime - k_to_join - k_to_start, std::chrono::seconds(0))));
   return jobs;

@@ -40,9 +40,9 @@ std::vector<JobClause> container_jobs();
 // The same of pilots with this image for jobs that name none (empty: they have none), that take jobs which
 // are pilots, or do not, and whose pods end after so long (0: never): a job may then declare no more time
 // than a new pod has for it, as GLIDEPOD_START_TIME says it of a pod of any age.
-// Whether jobs' images may be files that HTCondor transfers, as images/pilot/config.d/51-image-files.config
-// has it.
-enum class ImageFiles : std::uint8_t { refused, taken };
+// Whether jobs' images may be files that HTCondor transfers, and what lies in CVMFS, as
+// images/pilot/config.d/51-image-files.config has it.
+enum class ImageFiles : std::uint8_t { refused, taken, with_cvmfs };
 std::vector<JobClause> container_jobs(const std::string& default_image, bool pilot_jobs,
                                       std::chrono::seconds pod_lifetime = std::chrono::seconds(0),
                                       ImageFiles files = ImageFiles::refused);

@@ -59,6 +59,35 @@ struct SmallStore {
 
 }  // namespace
 
+TEST_CASE("image store: what is taken from a mounted CVMFS, and what a rule names instead") {
+  CHECK(is_cvmfs_image("/cvmfs/x.example/a", false));
+  CHECK_FALSE(is_cvmfs_image("/cvmfs/x.example/a", true));
+  CHECK(is_cvmfs_image("/cvmfs/x.example/.images/1/2", true));
+  CHECK(is_cvmfs_image("/cvmfs/x.example/a.sif/", true));
+  CHECK_FALSE(is_cvmfs_image("docker://cvmfs/x", false));
+}
+
+TEST_CASE("image store: a path in CVMFS leads through its links, and nowhere else") {
+  namespace fs = std::filesystem;
+  const TemporaryFolder cvmfs, elsewhere;
+  fs::create_directories(cvmfs.path + "/x.example/.images/7d/image");
+  fs::create_directories(cvmfs.path + "/x.example/htc");
+  write(cvmfs.path + "/x.example/a.sif");
+  write(elsewhere.path + "/secret");
+  fs::create_symlink("/cvmfs/x.example/.images/7d/image", cvmfs.path + "/x.example/htc/rocky:9");
+  fs::create_symlink("../.images/7d/image", cvmfs.path + "/x.example/htc/relative");
+  fs::create_symlink(elsewhere.path, cvmfs.path + "/x.example/out");
+  fs::create_symlink("/cvmfs/x.example/loop", cvmfs.path + "/x.example/loop");
+  const auto opens = [&](const std::string& path) { return open_cvmfs_image(cvmfs.path, path).ok(); };
+  for (const char* path : {"/cvmfs/x.example/.images/7d/image", "/cvmfs/x.example/htc/rocky:9",
+                           "/cvmfs/x.example/htc/relative/", "/cvmfs/x.example/a.sif"})
+    CHECK_MESSAGE(opens(path), path);
+  for (const char* path :
+       {"/cvmfs/", "/cvmfs/x.example", "/cvmfs//a", "/cvmfs/x.example/none", "/cvmfs/x.example/out/secret",
+        "/cvmfs/x.example/loop", "/cvmfs/../etc/passwd", "/cvmfs/x.example/../../etc/passwd"})
+    CHECK_FALSE_MESSAGE(opens(path), path);
+}
+
 TEST_CASE("image store: the file is a plain one of the job's user, in its folder") {
   const TemporaryFolder scratch, elsewhere;
   const std::string sandbox = scratch.path + "/dir_1";

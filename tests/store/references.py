@@ -331,6 +331,11 @@ case("folder-links", 1, "", "cat /usr/bin/up", form="folder", tree=links)
 case("folder-slash", "refused", "", NAME, form="folder/")
 case("oras", 3, NAMED, NAME, form="oras", short=True)
 case("oras-runscript", 6, "run a b\n", form="oras", tree=runscript('#!/bin/sh\necho run "$@"\nexit 6\n'), arguments="a b")
+case("cvmfs-folder", 3, NAMED, NAME, form="cvmfs", image="/cvmfs/site.example/{name}", short=True)
+case("cvmfs-images", 3, NAMED, NAME, form="cvmfs", image="/cvmfs/singularity.opensciencegrid.org/.images/7d/{name}")
+case("cvmfs-link", 4, "made of a file|\n", E, form="cvmfs", image="/cvmfs/site.example/link-{name}", tree=environment_of("export X=$(cat /etc/image-name)\n"))
+case("cvmfs-file", 3, NAMED, NAME, form="cvmfs file", image="/cvmfs/site.example/{name}.sif")
+case("cvmfs-missing", "refused", "", NAME, form="cvmfs", image="/cvmfs/site.example/nowhere/{name}")
 case("oras-missing", "refused", "", NAME, form="oras", image="oras://{registry}/files/nowhere:1")
 case("oras-container", "refused", "", NAME, form="oras", image="oras://{registry}/demo/busybox:1")
 
@@ -361,12 +366,27 @@ case("built-app", 0, "app\n", "/scif/apps/one/scif/runscript", build=True)
 
 # --- making them -----------------------------------------------------------------------------------------------------
 
+def in_cvmfs(folder, name, one, root):
+    place = folder + one["image"].format(name=name)
+    if "/link-" in place:  # as the OSPool's names lead to what it has unpacked
+        os.symlink(f"/cvmfs/site.example/{name}", place)
+        place = place.replace("/link-", "/")
+    elif "/nowhere/" in place:
+        return
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    os.rename(root, place)
+
+
 def make(folder, names):
+    os.makedirs(f"{folder}/cvmfs/site.example", exist_ok=True)
     for name in names:
         one, at = CASES[name], f"{folder}/{name}"
         shutil.rmtree(at, ignore_errors=True)
         os.makedirs(at)
         (one["tree"] or base)(f"{at}/root")
+        if one["form"] == "cvmfs":
+            in_cvmfs(folder, name, one, f"{at}/root")
+            continue
         if one["form"].startswith("folder"):
             os.rename(f"{at}/root", f"{at}/app")
             continue
@@ -379,6 +399,8 @@ def make(folder, names):
             file.write(WRAPS[one["wrap"]](squashfs.read()))
         shutil.rmtree(f"{at}/root")
         os.remove(f"{at}/squashfs")
+        if one["form"] == "cvmfs file":
+            shutil.copy(f"{at}/app.sif", f"{folder}/cvmfs/site.example/{name}.sif")
 
 
 def quoted(text):
@@ -416,7 +438,8 @@ def submit(folder, registry, machine, requirement, names):
     for name in names:
         one = CASES[name]
         image = (one["image"] or FORMS[one["form"]]).format(name=name, registry=registry)
-        lines = ["universe = container", f"container_image = {image}", f"requirements = {requirement}",
+        named = [f'+SingularityImage = "{image}"'] if one["form"].startswith("cvmfs") else ["universe = container", f"container_image = {image}"]
+        lines = [*named, f"requirements = {requirement}",
                  f"output = {machine}/{name}.out", f"error = {machine}/{name}.err", f"log = {machine}/{name}.log",
                  "should_transfer_files = yes", "when_to_transfer_output = on_exit", 'transfer_output_files = ""',
                  "request_cpus = 1", "request_memory = 64MB", "request_disk = 1GB", "transfer_executable = false",

@@ -360,6 +360,8 @@ TEST_CASE("kubernetes: its pilots' ads, and which jobs they take") {
   KubernetesSettings by_settings;
   by_settings.envs = {{"GLIDEPOD_IMAGE_STORE", "/s"}};
   CHECK(taken(by_settings, pod) == files);
+  by_settings.envs.emplace_back("GLIDEPOD_CVMFS_IMAGES", "true");
+  CHECK(taken(by_settings, pod) == container_jobs("", false, Seconds(0), ImageFiles::with_cvmfs));
   by_settings.envs = {{"GLIDEPOD_IMAGE_STORE", ""}};
   CHECK(taken(by_settings, with_store) == container_jobs("", false));
   CHECK(scene.kubernetes->slot_constraint() ==

@@ -236,14 +236,17 @@ TEST_CASE("demand: what is counted for pilots with payload containers is what th
   with_store.merge(read_macros(GLIDEPOD_PILOT_CONFIG "/51-image-files.config"));
   with_store["GLIDEPOD_START_IMAGE"] =
       read_macros(GLIDEPOD_PILOT_CONFIG "/51-image-files.config").at("GLIDEPOD_START_IMAGE");
-  auto image = macro(with_store, "GLIDEPOD_START_IMAGE");
-  for (const std::string scope : {"TARGET.", "MY."})
-    for (auto at = image.find(scope); at != std::string::npos; at = image.find(scope))
-      image.erase(at, scope.size());
-  const auto with_files =
-      joined(container_jobs("GlidepodDefaultImage", false, Seconds(0), ImageFiles::taken));
-  image.replace(image.rfind("GlidepodDefaultImage"), 20, R"("GlidepodDefaultImage")");
-  CHECK_MESSAGE(with_files.find(image) != std::string::npos, image);
+  // And, where it is mounted for that, what lies in CVMFS.
+  for (const auto files : {ImageFiles::with_cvmfs, ImageFiles::taken}) {
+    if (files == ImageFiles::taken) with_store["GLIDEPOD_CVMFS_PATTERN"] = "";
+    auto image = macro(with_store, "GLIDEPOD_START_IMAGE");
+    for (const std::string scope : {"TARGET.", "MY."})
+      for (auto at = image.find(scope); at != std::string::npos; at = image.find(scope))
+        image.erase(at, scope.size());
+    const auto with_files = joined(container_jobs("GlidepodDefaultImage", false, Seconds(0), files));
+    image.replace(image.rfind("GlidepodDefaultImage"), 20, R"("GlidepodDefaultImage")");
+    CHECK_MESSAGE(with_files.find(image) != std::string::npos, image);
+  }
   const auto jobs = joined(container_jobs("", false));
   CHECK(jobs.find("? ContainerImage : undefined)") != std::string::npos);
   const auto query = job_query({}, "ns", CondorDemand::Namespace::ignored, jobs).value();
