@@ -13,9 +13,9 @@
 namespace glidepod::store {
 namespace {
 
-constexpr std::size_t k_piece = std::size_t{256} << 10;
+constexpr std::size_t k_folder_piece = std::size_t{256} << 10;
 
-struct Release {
+struct EndArchive {
   void operator()(archive* object) const { archive_read_free(object); }
 };
 
@@ -136,8 +136,8 @@ class FolderReader {
   std::uint64_t at_ = 0;
   const Limits& limits_;
   Visitor& visitor_;
-  std::unique_ptr<archive, Release> tar_;
-  std::vector<char> buffer_ = std::vector<char>(k_piece);
+  std::unique_ptr<archive, EndArchive> tar_;
+  std::vector<char> buffer_ = std::vector<char>(k_folder_piece);
   std::uint64_t entries_ = 0, content_ = 0;
 };
 
