@@ -41,6 +41,13 @@ sized() {  # VERSION INDEX CPU_MILLI MEMORY_MIB
 version() { of_pod sized .metadata.resourceVersion; }
 shows() { container_comes_to 10 sized '.resources.limits | "\(.cpu) \(.memory)"' "$2 $3" "$1"; }  # CONTAINER CPU MEMORY
 json_patch=application/json-patch+json
+# Again where a status came in between, as the agent does.
+resize_now() {  # INDEX CPU_MILLI MEMORY_MIB
+    for _ in 1 2 3 4 5; do
+        call PATCH "$resize" "$(sized "$(version)" "$@")" "$json_patch"
+        [[ $code != 200 ]] || return 0
+    done
+}
 
 check "made with what its spec says" equal "$(in_kernel payload-0)" "1000 128"
 check "  as its status does" equal "$(of_container sized '[.resources.limits.memory, .allocatedResources.memory] | join(" ")' payload-0)" "128Mi 64Mi"
@@ -101,9 +108,9 @@ check "  without an end" equal "$(of_container hungry '"\(.restartCount) \(.stat
 call PATCH "$pods/sized" '{"spec": {"containers": [{"name": "payload-0", "image": "localhost/demo/busybox:2"}]}}' application/strategic-merge-patch+json
 check "another image" container_comes_to 15 sized '"\(.restartCount) \(.state | keys[0])"' "1 running" payload-0
 check "  with the same size" equal "$(in_kernel payload-0)" "250 48"
-call PATCH "$resize" "$(sized "$(version)" 2 100 16)" "$json_patch"
+resize_now 2 100 16
 check "what the other gives" shows payload-1 100m 16Mi
-call PATCH "$resize" "$(sized "$(version)" 1 900 112)" "$json_patch"
+resize_now 1 900 112
 check "  makes it more than twice what it was made with" shows payload-0 900m 112Mi
 check "  by the kernel's word" equal "$(in_kernel payload-0)" "900 112"
 call DELETE "$pods/sized?gracePeriodSeconds=0"
