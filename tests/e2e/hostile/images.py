@@ -100,9 +100,10 @@ def images(program):
                          "bin/capable": file(program, 0o755, **{"security.capability": CAPABILITIES})}),
         "workdir-closed": Image("another user's closed home is the WORKDIR", {"home": folder(), "home/app": folder(0o700, 65532)},
                                 {"User": "65532", "WorkingDir": "/home/app"}),
+        # Read by the image's own shell in the job's process, which is all that it ends.
         "singularity-env": Image("scripts that Apptainer would run", {".singularity.d": folder(), ".singularity.d/env": folder(),
                                  ".singularity.d/env/91-environment.sh": file("kill -9 $$\n", 0o755),
-                                 ".singularity.d/runscript": file("#!/bin/sh\nexit 3\n", 0o755)}),
+                                 ".singularity.d/runscript": file("#!/bin/sh\nexit 3\n", 0o755)}, end="signal 9"),
         "gpus-all": Image("asks for every GPU of the node, and for a driver that there is not", {},
                           {"Env": ["NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_REQUIRE_CUDA=cuda>=99", "NVIDIA_DISABLE_REQUIRE=0"]}),
         "user": Image("a USER without a name", {}, {"User": "12345:54321"}),
