@@ -29,8 +29,9 @@ works() {  # COMMANDS
 shown_in() {  # FILE COMMAND
     awk -v wanted="\$ $2" '/^```/ { inside = 0 } inside; $0 == wanted { inside = 1 }' "$env_tree/docs/$1"
 }
+# A digest that the node has not told yet is not in the event.
 without_names() {
-    sed -E 's/sha256:[0-9a-f]+/DIGEST/g; s/(([0-9]+\.){3}[0-9]+|registry\.example\.org)(:[0-9]+)?/HOST/g
+    sed -E 's/ sha256:[0-9a-f]+ \(/ (/; s/sha256:[0-9a-f]+/DIGEST/g; s/(([0-9]+\.){3}[0-9]+|registry\.example\.org)(:[0-9]+)?/HOST/g
         s/glidepod-[0-9a-f]+-[0-9a-f]+-[0-9]+/POD/g; s/<HOST[^>]*>/<HOST>/g; s/[0-9]+/N/g; s/N(\.N)? (ms|s|min|h)\b/TIME/g
         s/Nm?(Ns)?( \(xN over [^)]*\))?  /TIME  /; s/[[:space:]]+/ /g; s/^ //; s/ $//; /^$/d'
 }
