@@ -393,3 +393,14 @@ TEST_CASE("decide: a breaker that nobody needs is forgotten") {
   scene.plan();
   CHECK(scene.history.breakers.empty());
 }
+
+TEST_CASE("decide: a quota that takes nothing away has no say where an owner's cap has") {
+  Scene scene;
+  scene.jobs(1, 40);
+  scene.rules().max_pods_per_owner = 8;
+  scene.demand.priorities.group_of["alice"] = "group_physics";
+  scene.demand.priorities.quota_left["group_physics"] = 100;
+  CHECK(scene.one().reason().find("max_pods_per_owner") != std::string::npos);
+  scene.demand.priorities.quota_left["group_physics"] = 3;
+  CHECK(scene.one().reason().find("group_physics") != std::string::npos);
+}

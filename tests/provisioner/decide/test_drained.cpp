@@ -109,12 +109,49 @@ TEST_CASE("drained: pods that run are told once, or removed, where they are seen
   CHECK(names({of_node}) == "east/b:kill");
   pods[1].leaving = true;
   CHECK(names({of_node}).empty());
+  for (const auto state : {PodState::succeeded, PodState::failed}) {
+    auto over = pods;
+    over[3].state = state;
+    CHECK(drainings(over, {}, {of_place}).empty());
+  }
   pods[3].jobless = true;
   CHECK(names({of_place}).empty());
   pods[3].jobless = false;
   std::map<std::string, PlaceSupply> places;
+  places["west"];
+  CHECK(names({of_place}, places) == "west/b:drain");
   places["west"].unseen = "no answer";
   CHECK(names({of_place}, places).empty());
   mark_drained(pods, {of_group});
   CHECK(std::ranges::count(pods, SharedText("why"), &Pod::drained) == 2);
+  mark_drained(pods, {{Kind::group, group(2).hash(), Mode::drain, "again", k_now}});
+  CHECK(std::ranges::count(pods, SharedText("why"), &Pod::drained) == 2);
+}
+
+TEST_CASE("drained: of two entries the one that kills counts, and a node is no place of its name") {
+  const Drained kills{Kind::group, group(1).hash(), Mode::kill, "why", k_now},
+      drains{Kind::node, "n1", Mode::drain, "why", k_now};
+  const std::vector<Pod> pods = {{.name = "a",
+                                  .group = group(1),
+                                  .image = "img",
+                                  .state = PodState::unregistered,
+                                  .since = k_now,
+                                  .node = "n1"}};
+  const auto entries = entries_of(pods, {kills, drains});
+  REQUIRE(entries.at(0) != nullptr);
+  CHECK(entries[0]->mode == Mode::kill);
+  CHECK(drained({drains}, Kind::place, "n1") == nullptr);
+  CHECK(drained({drains}, Kind::node, "n1") != nullptr);
+}
+
+TEST_CASE("drained: of very many pods a thousand are told at a time") {
+  std::vector<Pod> pods;
+  for (int i = 0; i < 1001; ++i)
+    pods.push_back({.name = fmt::format("p{}", i),
+                    .group = group(1),
+                    .image = "img",
+                    .state = PodState::unregistered,
+                    .since = k_now,
+                    .node = "n"});
+  CHECK(drainings(pods, {}, {{Kind::node, "n", Mode::drain, "why", k_now}}).size() == 1000);
 }

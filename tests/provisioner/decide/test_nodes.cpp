@@ -237,3 +237,49 @@ TEST_CASE("nodes: status and metrics show what is avoided") {
   metrics.decided(seen, plan);
   CHECK(metrics.text().find("\nglidepod_provisioner_nodes_avoided 1\n") != std::string::npos);
 }
+
+TEST_CASE(
+    "nodes: one that was left alone for the longest pause is forgotten, and all where none is avoided") {
+  PolicySettings settings;
+  const Time now{Seconds(1'000'000)};
+  const auto left = [&](Time until) {
+    std::map<std::string, NodeMemory> nodes = {
+        {"bad", {.since = now - Seconds(9000), .until = until, .pause = {}}}};
+    judge_nodes(nodes, {}, settings, now);
+    return nodes.size();
+  };
+  CHECK(left(now - settings.breaker_longest_pause) == 1);
+  CHECK(left(now - settings.breaker_longest_pause - Seconds(1)) == 0);
+  CHECK(left(now + Seconds(60)) == 1);
+  settings.node_failures = 0;
+  CHECK(left(now + Seconds(60)) == 0);
+}
+
+TEST_CASE("nodes: what failed at the moment of a pause's end is of the pause, later of the node") {
+  PolicySettings settings;
+  const Time now{Seconds(1'000'000)};
+  for (const int later : {0, 1}) {
+    Supply supply;
+    auto& pods = supply.groups[Group{}];
+    pods.at_work = {"good"};
+    pods.failures = {Outcome(now - Seconds(10 - later), "p", "bad")};
+    std::map<std::string, NodeMemory> nodes = {
+        {"bad", {.since = now - Seconds(310), .until = now - Seconds(10), .pause = Seconds(300)}}};
+    judge_nodes(nodes, supply, settings, now);
+    CHECK((nodes.at("bad").until > now) == (later == 1));
+    CHECK((nodes.at("bad").since == now) == (later == 1));
+  }
+}
+
+TEST_CASE("nodes: what failed at the moment of a pause's end, or of a breaker's closing, is told apart") {
+  const Time now{Seconds(1'000'000)};
+  const std::map<std::string, NodeMemory> nodes = {
+      {"bad", {.since = now - Seconds(300), .until = now, .pause = {}}}};
+  GroupSupply supply;
+  supply.failures = {Outcome(now, "p", "bad"), Outcome(now - Seconds(1), "q", "bad")};
+  CHECK(without_nodes(supply, nodes, {}).failures.size() == 1);
+  // One of another node that failed before the breaker closed is no second one that fails.
+  supply.failures = {Outcome(now - Seconds(1), "p", "bad"), Outcome(now - Seconds(9), "q", "other")};
+  CHECK(without_nodes(supply, nodes, now - Seconds(9)).failures.size() == 1);
+  CHECK(without_nodes(supply, nodes, now - Seconds(10)).failures.size() == 2);
+}

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "provisioner/decide/breaker.hpp"
 #include "provisioner/decide/nodes.hpp"
 #include "tests/provisioner/decide/inputs.hpp"
 #include "tests/provisioner/group.hpp"
@@ -164,6 +165,7 @@ TEST_CASE("places: what none takes is not made, and says why") {
   CHECK(scene.one().verdict == Verdict::stopped);
   scene.now += Seconds(301);
   CHECK(scene.one().verdict == Verdict::canary);
+  CHECK_FALSE(scene.history.breakers.contains({group(1), scene.policy.image}));
 }
 
 TEST_CASE("places: what no place could ever run is unservable") {
@@ -277,4 +279,18 @@ TEST_CASE("places: that pilots work in another place says nothing of a node") {
   pods.at_work = {"west/n2"};
   judge_nodes(nodes, supply, {}, k_now);
   CHECK(nodes.contains("west/n1"));
+}
+
+TEST_CASE("places: where one place's API refuses a group, the other gets its pods") {
+  Scene scene;
+  scene.jobs(1, 40);
+  note_refusal(scene.history, group(1), "east", "422 Invalid", scene.policy.settings, scene.now);
+  CHECK(scene.split() == "0 11");
+}
+
+TEST_CASE("places: those that do not answer are told, and no others") {
+  Scene scene;
+  scene.jobs(1, 40);
+  scene.lose("east", Seconds(60));
+  CHECK(scene.plan().unseen == std::map<std::string, std::string>{{"east", "no answer"}});
 }
