@@ -146,6 +146,7 @@ TEST_CASE("drained: of two entries the one that kills counts, and a node is no p
 
 TEST_CASE("drained: of very many pods a thousand are told at a time") {
   std::vector<Pod> pods;
+  pods.reserve(1001);
   for (int i = 0; i < 1001; ++i)
     pods.push_back({.name = fmt::format("p{}", i),
                     .group = group(1),
