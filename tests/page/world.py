@@ -78,8 +78,9 @@ class World:
 
         class Api(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
-                # Without a version nothing is watched: each cycle lists.
-                items = world.pods if self.path.split("?")[0].endswith("/pods") else []
+                # Without a version nothing is watched: each cycle lists. No pod is a puller.
+                path, _, query = self.path.partition("?")
+                items = world.pods if path.endswith("/pods") and "glidepod-puller" not in query else []
                 body = json.dumps({"kind": "List", "metadata": {}, "items": items}).encode()
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(body)))
