@@ -77,7 +77,10 @@ Result<Fd> walk(const Lent& lent, const Visit& above) {
   for (const std::string& part : split(lent.folder.substr(lent.scratch.size()), '/')) {
     if (part.empty() || part == ".") continue;
     if (part == "..") return error("folder '{}' has a '..' in it", lent.folder);
-    if (path.size() >= lent.sandbox.size()) TRY(above({folder, TRY(look(folder))}));
+    if (path.size() >= lent.sandbox.size()) {
+      const auto info = TRY(look(folder));
+      TRY(above({folder, info}));
+    }
     folder = TRY(hold(folder, part).in(path));
     if (!S_ISDIR(TRY(look(folder)).st_mode)) return error("{} in {} is not a folder", part, path);
     path += "/" + part;

@@ -147,14 +147,8 @@ int drain(const Arguments& arguments) {
   return done ? (print(*done), k_done) : fail(done.error());
 }
 
-Result<std::vector<File>> texts_of(const List& files) {
-  std::vector<File> texts;
-  for (const auto& file : files) texts.push_back({file, TRY(read_file(file, std::size_t{1} << 20))});
-  return texts;
-}
-
 int check(const List& files) {
-  const auto texts = texts_of(files);
+  const auto texts = read_settings_files(files);
   if (!texts) return fail(texts.error());
   const auto checked = check_settings(*texts);
   for (const auto& problem : checked.problems) print(harmless(problem) + "\n");
@@ -170,7 +164,7 @@ int show_settings(const Arguments& arguments) {
   if (files.empty())
     for (auto& file : default_files(*arguments.service.backend))
       if (::access(file.c_str(), F_OK) == 0) files.push_back(std::move(file));
-  const auto texts = texts_of(files);
+  const auto texts = read_settings_files(files);
   if (!texts) return fail(texts.error());
   const auto shown = settings_in_force(*texts, arguments.keys);
   return shown ? (print(*shown), k_done) : fail(shown.error());

@@ -55,7 +55,10 @@ Result<PodmanShelf::Said> PodmanShelf::podman(const std::vector<std::string>& ar
     return error("{} {} took longer than {} minutes", command_[0], arguments[0], k_longest_command.count());
   if (ended->status.how == ExitStatus::How::signaled)
     return error("{} {} ended by {}", command_[0], arguments[0], ended->status.to_string());
-  return Said{ended->status.number, TRY(all_of(out)), TRY(all_of(err))};
+  Said said{ended->status.number, {}, {}};
+  said.out = TRY(all_of(out));
+  said.err = TRY(all_of(err));
+  return said;
 }
 
 Result<bool> PodmanShelf::has(const std::string& image) {

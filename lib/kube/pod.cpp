@@ -53,22 +53,32 @@ Result<Json> parse(std::string_view document) {
 
 Result<Amount> amount(const Json& resources, const char* key) {
   const Json& json = *TRY(part(resources, key, Json::value_t::object));
-  return Amount{TRY(quantity(json, "cpu", parse_milli)), TRY(quantity(json, "memory", parse_quantity))};
+  Amount amount;
+  amount.cpu = TRY(quantity(json, "cpu", parse_milli));
+  amount.memory = TRY(quantity(json, "memory", parse_quantity));
+  return amount;
 }
 
 Result<Size> size_of(const Json& container) {
   const Json& resources = *TRY(part(container, "resources", Json::value_t::object));
-  return Size{TRY(amount(resources, "requests")), TRY(amount(resources, "limits"))};
+  Size size;
+  size.request = TRY(amount(resources, "requests"));
+  size.limit = TRY(amount(resources, "limits"));
+  return size;
 }
 
 // The size of all payload containers together; nothing unless all four annotations are there.
 Result<std::optional<Size>> payload_size(const Json& annotations) {
   const auto of = [&annotations](const char* group) -> Result<Amount> {
     const std::string prefix = fmt::format("{}{}.", k_payload_size, group);
-    return Amount{TRY(quantity(annotations, (prefix + "cpu").c_str(), parse_milli)),
-                  TRY(quantity(annotations, (prefix + "memory").c_str(), parse_quantity))};
+    Amount amount;
+    amount.cpu = TRY(quantity(annotations, (prefix + "cpu").c_str(), parse_milli));
+    amount.memory = TRY(quantity(annotations, (prefix + "memory").c_str(), parse_quantity));
+    return amount;
   };
-  const Size size{TRY(of("requests")), TRY(of("limits"))};
+  Size size;
+  size.request = TRY(of("requests"));
+  size.limit = TRY(of("limits"));
   const bool whole =
       size.request.cpu > 0 && size.request.memory > 0 && size.limit.cpu > 0 && size.limit.memory > 0;
   return whole ? std::optional(size) : std::nullopt;
@@ -78,8 +88,10 @@ Result<std::optional<Pod::PendingResize>> pending_resize(const Json& status) {
   for (const Json& condition : *TRY(part(status, "conditions", Json::value_t::array))) {
     if (TRY(text(condition, "type")) != "PodResizePending" || TRY(text(condition, "status")) != "True")
       continue;
-    return std::optional(
-        Pod::PendingResize{TRY(text(condition, "reason")), TRY(integer(condition, "observedGeneration"))});
+    Pod::PendingResize pending;
+    pending.reason = TRY(text(condition, "reason"));
+    pending.generation = TRY(integer(condition, "observedGeneration"));
+    return std::optional(std::move(pending));
   }
   return std::optional<Pod::PendingResize>();
 }

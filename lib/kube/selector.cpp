@@ -67,8 +67,8 @@ Result<LabelSelector> LabelSelector::parse(std::string_view text) {
       const std::string_view rest = trim(part.substr(blank));
       const bool in = rest.starts_with("in");
       if (!in && !rest.starts_with("notin")) return error("unable to parse requirement: \"{}\"", part);
-      requirement = {std::string(part.substr(0, blank)), in ? Operator::in : Operator::not_in,
-                     TRY(values_of(rest.substr(in ? 2 : 5)))};
+      requirement = {std::string(part.substr(0, blank)), in ? Operator::in : Operator::not_in, {}};
+      requirement.values = TRY(values_of(rest.substr(in ? 2 : 5)));
     } else if (part.starts_with('!')) {
       requirement = {std::string(trim(part.substr(1))), Operator::missing, {}};
     } else {

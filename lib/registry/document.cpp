@@ -177,8 +177,10 @@ Result<ImageCommand> parse_config(std::string_view text) {
   const Json json = TRY(parse(text));
   const Json& config = member(json, "config");
   if (!config.is_null() && !config.is_object()) return error("its configuration is malformed");
-  return ImageCommand{TRY(words(member(config, "Entrypoint"), "ENTRYPOINT")),
-                      TRY(words(member(config, "Cmd"), "CMD"))};
+  ImageCommand command;
+  command.entrypoint = TRY(words(member(config, "Entrypoint"), "ENTRYPOINT"));
+  command.cmd = TRY(words(member(config, "Cmd"), "CMD"));
+  return command;
 }
 
 std::string error_words(std::string_view text) {

@@ -55,6 +55,7 @@ Result<std::unique_ptr<Backend>> make_places(const BackendParts& parts) {
   std::vector<Places::Place> places;
   for (auto& settings : parts.settings.places) {
     const auto section = fmt::format("[k8s:{}]", settings.place);
+    auto client = TRY(kube::Client::create(parts.loop, TRY(endpoint_of(parts, settings).in(section))));
     Places::Place place{
         .policy = {.name = settings.place,
                    .image = {},
@@ -64,7 +65,7 @@ Result<std::unique_ptr<Backend>> make_places(const BackendParts& parts) {
                    .max_pods = settings.max_pods},
         .name_space = {},
         .domain = settings.domain,
-        .client = TRY(kube::Client::create(parts.loop, TRY(endpoint_of(parts, settings).in(section)))),
+        .client = std::move(client),
         .backend = nullptr};
     if (parts.observer) place.client->observe(parts.observer);
     place.backend = TRY(make_place(parts, *place.client, settings).in(section));

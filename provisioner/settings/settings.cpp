@@ -277,10 +277,17 @@ Result<LoadedSettings> settings_of(const std::vector<File>& files) {
   return std::move(reading).loaded();
 }
 
-Result<LoadedSettings> load_settings(const List& files) {
+Result<std::vector<File>> read_settings_files(const List& files) {
   std::vector<File> texts;
-  for (const auto& file : files) texts.push_back({file, TRY(read_file(file, std::size_t{1} << 20))});
-  return settings_of(texts);
+  for (const auto& file : files) {
+    auto text = TRY(read_file(file, std::size_t{1} << 20));
+    texts.push_back({file, std::move(text)});
+  }
+  return texts;
+}
+
+Result<LoadedSettings> load_settings(const List& files) {
+  return settings_of(TRY(read_settings_files(files)));
 }
 
 Result<std::string> settings_in_force(const std::vector<File>& files, const List& names) {

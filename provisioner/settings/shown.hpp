@@ -11,6 +11,9 @@ struct File {
   std::string name, text;
 };
 
+// Each at most 1 MiB.
+Result<std::vector<File>> read_settings_files(const List& files);
+
 // As load_settings, of texts: what is wrong, and `written`, have FILE:LINE and never the value of a secret,
 // nor of a key that is not known.
 Result<LoadedSettings> settings_of(const std::vector<File>& files);
