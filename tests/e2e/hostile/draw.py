@@ -137,6 +137,8 @@ class Run:
         _, kind, output, end = self.verbs[job]
         if self.images[image].end and end != "refused":
             end, output = self.images[image].end, ""
+        elif job == "write-pilots" and self.images[image].owned and uid == made.SLOT:
+            output = output.replace("refused", f"BREACH {self.images[image].owned} closed ")
         environment = {"APPTAINERENV_HOSTILE_INNER_IMAGE": self.image("plain")} if job == "inner-pilots" else {}
         other, held = self.pod.start(f"neighbour-{lane}", beside, f"carol{lane}", self.image("plain"), neighbour, "held", uid)
         wrong = []

@@ -28,6 +28,7 @@ class Image:
     weight: int = 4  # 0: only by its name
     patience: int = 0  # more seconds with a job in it
     kubelet: str = ""  # its end where containerd starts it, if that is another
+    owned: str = ""  # a shared folder that is the user SLOT's by the image, who then may close it
 
 
 def folder(mode=0o755, uid=0):
@@ -67,7 +68,8 @@ def images(program):
         "tmp-closed": Image("/tmp is closed, /var/tmp is missing", {"tmp": folder(0), "var/tmp": GONE}),
         "tmp-owned": Image("/tmp is the slot's, and full of its files",
                            {"tmp": folder(0o700, SLOT), "tmp/a": folder(0, SLOT), "tmp/a/b": file("x", 0, SLOT),
-                            "var/tmp/sticky": folder(0o1777, SLOT + 1), "var/tmp/root": folder(0o1777)}),
+                            "var/tmp/sticky": folder(0o1777, SLOT + 1), "var/tmp/root": folder(0o1777)},
+                           owned="/tmp"),
         "shm-link": Image("/dev/shm is a link", {"dev/shm": link("/glidepod/run"), "dev/mqueue": link("/glidepod/scratch")}),
         "etc-link": Image("/etc is an absolute link", {"etc": link("/system/etc"), "system": folder(), "system/etc": folder(),
                                                        "system/etc/passwd": file(PASSWD), "system/etc/group": file(GROUP)}),
