@@ -126,8 +126,9 @@ class [[nodiscard]] Result<void> {
 }  // namespace glidepod
 
 // Gives the value of a Result, or returns its Error from the function around it. It is a statement
-// expression, which g++ and clang have. The counter lets one TRY stand inside another. In a braced list it may
-// only be the first element (tests/lint/includes): where it returns, g++ 12 and clang 14 leak those before it.
+// expression, which g++ and clang have. The counter lets one TRY stand inside another. In a braced list it
+// may only be the first element (tests/lint/includes): where it returns, g++ 12 and clang 14 leak those
+// before it.
 #define TRY(expression) GLIDEPOD_TRY(expression, __COUNTER__)
 #define GLIDEPOD_TRY(expression, n) GLIDEPOD_TRY_NAMED(expression, n)
 #define GLIDEPOD_TRY_NAMED(expression, n)                    \

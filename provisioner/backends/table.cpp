@@ -56,17 +56,16 @@ Result<std::unique_ptr<Backend>> make_places(const BackendParts& parts) {
   for (auto& settings : parts.settings.places) {
     const auto section = fmt::format("[k8s:{}]", settings.place);
     auto client = TRY(kube::Client::create(parts.loop, TRY(endpoint_of(parts, settings).in(section))));
-    Places::Place place{
-        .policy = {.name = settings.place,
-                   .image = {},
-                   .weight = settings.weight,
-                   .max_pods_per_cluster = settings.max_pods_per_cluster,
-                   .max_submit_pods_per_cluster = settings.max_submit_pods_per_cluster,
-                   .max_pods = settings.max_pods},
-        .name_space = {},
-        .domain = settings.domain,
-        .client = std::move(client),
-        .backend = nullptr};
+    Places::Place place{.policy = {.name = settings.place,
+                                   .image = {},
+                                   .weight = settings.weight,
+                                   .max_pods_per_cluster = settings.max_pods_per_cluster,
+                                   .max_submit_pods_per_cluster = settings.max_submit_pods_per_cluster,
+                                   .max_pods = settings.max_pods},
+                        .name_space = {},
+                        .domain = settings.domain,
+                        .client = std::move(client),
+                        .backend = nullptr};
     if (parts.observer) place.client->observe(parts.observer);
     place.backend = TRY(make_place(parts, *place.client, settings).in(section));
     place.name_space = settings.name_space;
