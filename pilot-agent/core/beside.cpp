@@ -9,7 +9,7 @@ namespace glidepod::agent {
 // a tag, which would mean nothing.
 bool Core::may_switch(const std::string& image, Time now) {
   if (image.empty()) return true;  // the pilot's own image
-  std::string name = exact_name(image);
+  std::string name = references_.exact_name(image);
   if (const auto reference = kube::ImageReference::parse(name); reference && !reference->digest.empty())
     name = reference->local_name();
   return pulls_.may_switch(image, name, now);
@@ -31,7 +31,7 @@ void Core::fail_unpulled(Time now) {
 
 // Why a request is still in the queue when its time is up.
 std::string Core::why_queued(const Request& request) const {
-  if (!pod_known_) return "the pilot has not reached the Kubernetes API yet";
+  if (!pod_.known) return "the pilot has not reached the Kubernetes API yet";
   const auto seconds = policy_.bind_deadline.count();
   const auto pull = pulls_.all().find(request.any_image ? std::string() : goal_of(request));
   if (pull == pulls_.all().end() || pull->second.state == PullState::silent)

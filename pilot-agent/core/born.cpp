@@ -30,7 +30,7 @@ void Core::born(Container& container, Time now) {
 bool Core::miscarried(Container& container, Time now) {
   const auto* absent = std::get_if<Absent>(&container.state);
   if (absent == nullptr || !absent->unborn || !container.status) return false;
-  const Trouble trouble = trouble_of(*container.status, credentials_);
+  const Trouble trouble = trouble_of(*container.status, pod_.credentials);
   if (trouble.kind == Trouble::Kind::none) return false;
   warn("event=not_born container={} image={} reason={}", container.name, word(container.told_image),
        quoted(trouble.message));

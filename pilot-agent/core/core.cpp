@@ -17,7 +17,7 @@ constexpr auto k_everybody = [](const Request&) { return true; };
 }  // namespace
 
 Core::Core(Policy policy, const std::vector<std::string>& containers)
-    : policy_(std::move(policy)), names_given_(!containers.empty()) {
+    : policy_(std::move(policy)), pod_{.names_given = !containers.empty()} {
   for (const std::string& name : containers) containers_.emplace_back().name = name;
 }
 
@@ -68,7 +68,7 @@ void Core::unsettle(Container& container, Time now) {
 
 // Runs after each event: serves the queue, and makes the test switch that a new pilot owes.
 void Core::settle(Time now) {
-  if (finishing_) return;
+  if (stage_ == Stage::finishing) return;
   check_first(now);
   clear_left(now);
   fail_unpulled(now);
@@ -76,22 +76,20 @@ void Core::settle(Time now) {
   dispatch(now);
   ask_for_pulls(now);
   renew(now);
-  if (policy_.give_up_after > 0 && failures_ >= policy_.give_up_after)
-    give_up(fmt::format("{} failures of the infrastructure in a row, the last one: {}", failures_,
-                        last_failure_));
+  if (auto why = health_.too_many_failures()) give_up(*std::move(why));
 }
 
 void Core::give_up(std::string why) {
-  if (std::exchange(given_up_, true)) return;
+  if (!health_.give_up()) return;
   act(GiveUp{std::move(why)});
   for (const Waiting& waiting : std::exchange(queue_, {}))
     fail(waiting.request, wire::Fault::infrastructure, std::string(k_given_up));
 }
 
 void Core::on_bind(Request request, Time now) {
-  if (draining_) return fail(request, wire::Fault::infrastructure, std::string(k_ending));
-  if (given_up_) return fail(request, wire::Fault::infrastructure, std::string(k_given_up));
-  if (withdrawn_ && request.outer == 0)
+  if (stage_ >= Stage::draining) return fail(request, wire::Fault::infrastructure, std::string(k_ending));
+  if (health_.given_up()) return fail(request, wire::Fault::infrastructure, std::string(k_given_up));
+  if (stage_ >= Stage::withdrawn && request.outer == 0)
     return fail(request, wire::Fault::infrastructure, std::string(k_withdrawn));
   if (request.outer != 0)
     if (const auto room = check_inner(request); !room)
@@ -153,16 +151,11 @@ void Core::fail(const Request& request, wire::Fault fault, std::string message) 
   // A job that has begun can only be given back by its starter. So a doubt counts as a fault of the
   // infrastructure.
   if (of_job && fault == wire::Fault::doubt) fault = wire::Fault::infrastructure;
-  if (!request.any_image) ++(fault == wire::Fault::infrastructure ? binds_.infrastructure : binds_.user);
+  if (!request.any_image)
+    ++(fault == wire::Fault::infrastructure ? health_.binds.infrastructure : health_.binds.user);
   warn("event=bind_failed job={} owner={} image={} fault={} reason={}", word(request.job),
        word(request.owner), word(request.image), name_of(fault), quoted(message));
   if (request.client != 0) act(Fail{request.client, of_job, fault, std::move(message)});
-}
-
-// Counts failures in a row; a job that starts sets the count back to 0.
-void Core::count_failure(const std::string& reason) {
-  ++failures_;
-  last_failure_ = reason;
 }
 
 void Core::take(Container& container, const kube::ContainerStatus& status) {
@@ -172,41 +165,42 @@ void Core::take(Container& container, const kube::ContainerStatus& status) {
   // for final, and reports nothing of this pod any more.
   const bool ended_well = status.state == kube::ContainerStatus::State::terminated && status.terminated &&
                           status.terminated->exit_code == 0 && status.terminated->signal == 0;
-  if (ended_well && !finishing_)
+  if (ended_well && stage_ != Stage::finishing)
     give_up(
         fmt::format("the node has lost container {}, and the kubelet reports nothing of this pod any more",
                     container.name));
 }
 
 void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
-  if (pod_known_ || pod.containers.empty()) return;
-  home_container_ = pod.pilot()->name;
-  credentials_ = pod.pull_secrets ? Credentials::some : Credentials::none;
-  pulls_.begin(pod.wanted_images, credentials_);
-  home_.image = pod.pilot()->image;
+  if (pod_.known || pod.containers.empty()) return;
+  pod_.own_container = pod.pilot()->name;
+  pod_.credentials = pod.pull_secrets ? Credentials::some : Credentials::none;
+  pulls_.begin(pod.wanted_images, pod_.credentials);
+  references_.set_home(pod.pilot()->image);
   queue_told(pod);
-  look_at_home(pod);
-  const kube::ContainerStatus* own = pod.status(home_container_);
+  see_home(pod);
+  const kube::ContainerStatus* own = pod.status(pod_.own_container);
   const bool fresh = agents == Earlier::none && (own == nullptr || own->restart_count == 0);
-  if (!names_given_) {
+  if (!pod_.names_given) {
     for (const kube::ContainerSpec& spec : pod.containers) {
       const bool payload = !spec.command.empty() && spec.command.front().ends_with("/glue");
-      if (payload && spec.name != home_container_ && find(spec.name) == nullptr)
+      if (payload && spec.name != pod_.own_container && find(spec.name) == nullptr)
         containers_.emplace_back().name = spec.name;
     }
   }
-  pod_known_ = true;
+  pod_.known = true;
   see_sizes(pod);
-  room_ = pod.payload_size;
-  if (!room_)
+  resizes_.room = pod.payload_size;
+  if (!resizes_.room)
     no_resizes("the pod lacks the annotations with the size of all its payload containers together");
   // An earlier agent may have asked for resizes.
-  if (policy_.resize && !fresh) sizes_settled_at_ = now + policy_.calm;
+  if (policy_.resize && !fresh) resizes_.settled_at = now + policy_.calm;
   note("event=pod containers={} restarted={}", containers_.size(), fresh ? "no" : "yes");
   for (Container& container : containers_) {
     if (const kube::ContainerSpec* spec = pod.container(container.name)) {
       container.told = container.admitted = spec->image;
-      if (!names_home(spec->image, home_)) container.told_image = kube::full_name_of(spec->image);
+      if (!names_home(spec->image, references_.home()))
+        container.told_image = kube::full_name_of(spec->image);
       container.memory_limit_kib = spec->size.limit.memory / 1024;
       if (fresh) container.made_memory = spec->size.limit.memory;
     }
@@ -220,8 +214,7 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
     if (container.kind() == State::idle || container.kind() == State::absent)
       begin(container, {}, std::nullopt, EventKind::pod, now);
   }
-  const auto clearing = [](const Left& left) { return left.user.clearing; };
-  if (std::ranges::any_of(left_, clearing)) earlier_cleared_at_ = now + k_cleared_within;
+  leftovers_.begin(now);
   settle(now);
 }
 
@@ -229,7 +222,7 @@ std::vector<std::string> Core::others(const kube::Pod& pod) const {
   std::vector<std::string> names;
   for (const kube::ContainerSpec& spec : pod.containers) {
     const bool payload = std::ranges::find(containers_, spec.name, &Container::name) != containers_.end();
-    if (!payload && spec.name != home_container_) names.push_back(spec.name);
+    if (!payload && spec.name != pod_.own_container) names.push_back(spec.name);
   }
   return names;
 }
@@ -237,9 +230,9 @@ std::vector<std::string> Core::others(const kube::Pod& pod) const {
 void Core::on_pod(const kube::Pod& pod, Time now) {
   // This API server may be behind the one that answered before.
   const std::int64_t version = kube::version_number(pod.resource_version);
-  if (version < version_) return;
-  version_ = version;
-  look_at_home(pod);
+  if (version < pod_.version) return;
+  pod_.version = version;
+  see_home(pod);
   see_sizes(pod);
   pulls_.told(pod.pulled_images, now);
   queue_told(pod);
@@ -285,13 +278,13 @@ void Core::on_patched(std::uint64_t attempt, const kube::Failure& failure, Time 
 }
 
 void Core::drain(Time now) {
-  draining_ = true;
+  stage_ = std::max(stage_, Stage::draining);
   refuse_waiting(k_everybody, std::string(k_ending));
   settle(now);
 }
 
 void Core::withdraw() {
-  withdrawn_ = true;
+  stage_ = std::max(stage_, Stage::withdrawn);
   refuse_waiting([](const Request& request) { return request.outer == 0; }, std::string(k_withdrawn));
 }
 
@@ -339,7 +332,7 @@ bool Core::ending() const {
 }
 
 void Core::finish(Time now) {
-  draining_ = finishing_ = true;
+  stage_ = Stage::finishing;
   refuse_waiting(k_everybody, std::string(k_ending));
   for (const LostJob& lost : std::exchange(lost_jobs_, {})) tell_end(lost.request, lost.end, {}, now);
   for (Container& container : containers_) {

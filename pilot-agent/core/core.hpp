@@ -15,11 +15,13 @@
 #include "lib/registry/document.hpp"
 #include "lib/wire/messages.hpp"
 #include "pilot-agent/core/actions.hpp"
-#include "pilot-agent/core/binds.hpp"
-#include "pilot-agent/core/doubts.hpp"
+#include "pilot-agent/core/health.hpp"
+#include "pilot-agent/core/leftovers.hpp"
 #include "pilot-agent/core/likely.hpp"
 #include "pilot-agent/core/proof.hpp"
 #include "pilot-agent/core/pulls.hpp"
+#include "pilot-agent/core/readiness.hpp"
+#include "pilot-agent/core/references.hpp"
 #include "pilot-agent/core/sizing.hpp"
 #include "pilot-agent/core/snapshot.hpp"
 #include "pilot-agent/core/state.hpp"
@@ -75,7 +77,7 @@ class Core {
   enum class Earlier : std::uint8_t { none, some };
   // To be called before on_first_pod(). users: the users() of earlier agents of this pod, which did not see
   // the jobs of these users end.
-  void on_earlier_users(const std::set<User>& users);
+  void on_earlier_users(const std::set<User>& users) { leftovers_.inherit(users); }
   void on_first_pod(const kube::Pod& pod, Earlier agents, Time now);
   void on_pod(const kube::Pod& pod, Time now);
   void on_patched(std::uint64_t attempt, const kube::Pod& pod, Time now);
@@ -138,9 +140,6 @@ class Core {
     Request request;
     EndFacts end;
   };
-  struct Known {
-    std::string repository, digest;
-  };
 
   // core.cpp
   void settle(Time now);
@@ -154,7 +153,6 @@ class Core {
   Container* find_client(ClientId client);
   void refuse_waiting(const std::function<bool(const Request&)>& which, const std::string& why);
   void fail(const Request& request, wire::Fault fault, std::string message);
-  void count_failure(const std::string& reason);
   void act(Action action) { actions_.push_back(std::move(action)); }
 
   // queue.cpp: requests and their containers
@@ -194,7 +192,6 @@ class Core {
   void see_sizes(const kube::Pod& pod);
   void check_sizing(EventKind event, Time now);
   void end_sizing(std::string_view trouble, EventKind event, Time now);
-  void leave_sizing(Time now);
   void no_resizes(const std::string& why);
 
   // spares.cpp: containers that are made ready while nobody waits
@@ -216,10 +213,8 @@ class Core {
   enum class Command : std::uint8_t { known, asked, failed };
   Command ask(Waiting& waiting, Time now);
   bool take_command(Waiting& waiting, const registry::ImageCommand& command);
-  const registry::ImageCommand* cached(std::string_view image) const;
   Waiting* find_waiting(ClientId client);
   void drop_waiting(ClientId client, EventKind event);
-  std::string exact_name(const std::string& image) const;
 
   // glues.cpp: glues that connect and go
   std::string stranger(const Container& container, const std::string& instance) const;
@@ -227,8 +222,8 @@ class Core {
   void part(Container& container, EventKind event, Time now);
   void look_at(Container& container, Time now);
   void await_digest(Container& container, Time now);
-  void learn(const std::string& image, const std::string& admitted_image,
-             const kube::ContainerStatus& status);
+  void learn(const std::string& image, const std::string& admitted, const kube::ContainerStatus& status);
+  void see_home(const kube::Pod& pod);
   void look_at_earlier(Container& container);
   bool owes_first() const;
   void check_first(Time now);
@@ -257,14 +252,6 @@ class Core {
   bool shows_instance(const Container& container, const kube::ContainerStatus& status, Time now) const;
   bool shows_wanted(const Container& container, const kube::ContainerStatus& status) const;
 
-  // references.cpp: the image names to patch
-  std::optional<std::string> reference_for(const Container& container, const std::string& image);
-  std::string home_reference();
-  bool may_be_home(const std::string& image) const;
-  std::string nonce();
-  void look_at_names(const Container& container, const std::string& reference, const std::string& admitted);
-  void look_at_home(const kube::Pod& pod);
-
   // jobs.cpp: running and draining
   static Verdict verdict_on(const Job& job, Time now);
   void conclude(const Job& job, Time now);
@@ -286,9 +273,6 @@ class Core {
   void check_lost(Time now);
 
   // left.cpp: what lost jobs have left in shared places
-  void leaves(const Container& container, const Request& request);
-  void forget_left(uid_t uid);
-  void has_ended(const Container& container);
   bool has_inherited() const;
   bool is_clearing(uid_t uid) const;
   void clear_left(Time now);
@@ -307,56 +291,36 @@ class Core {
     act(Note{Note::Level::warning, fmt::format(format, std::forward<Args>(args)...)});
   }
 
+  // What of the pod does not change, and the newest version seen of it.
+  struct OwnPod {
+    bool names_given = false;  // the containers are those that this agent was told at its start
+    bool known = false;
+    std::string own_container = {};               // the name of the pilot's own container
+    Credentials credentials = Credentials::none;  // whether the pod has any for registries
+    std::int64_t version = 0;                     // resourceVersion
+  };
+  // How far the pilot's end is, each stage after the one before.
+  enum class Stage : std::uint8_t { open, withdrawn, draining, finishing };
+
   Policy policy_;
+  OwnPod pod_;
+  Stage stage_ = Stage::open;
+  Health health_{policy_.give_up_after};
   Pulls pulls_{policy_};
-  Doubts doubts_;
-  bool names_given_ = false;
-  bool pod_known_ = false;
-  bool finishing_ = false;
-  bool proven_ = false;  // a switch has worked
-  bool given_up_ = false;
-  bool draining_ = false;
-  bool withdrawn_ = false;
-  bool tags_dropped_ = false;        // admission changes the tag of a name that has a digest
-  std::optional<Time> node_worked_;  // when the node last started a container as the pod said
-  int failures_ = 0;                 // of the infrastructure, since the last job that started
-  std::string last_failure_;
-  std::string shortage_;  // the last job that was held for memory or disk, and what it used
-  Binds binds_;
-  Lately lately_;
-  std::vector<kube::LikelyImage> queued_;  // the images of waiting jobs, by the pod's annotation
-  std::map<std::string, Time, std::less<>> not_renewed_;  // images that failed: no spare tries one until then
-  Time first_again_{};                                    // no test switch before this time
-  std::string home_container_;                            // the name of the pilot's own container
-  Credentials credentials_ = Credentials::none;           // whether the pod has any for registries
-  Home home_;
-  std::int64_t version_ = 0;              // the resourceVersion of the newest pod seen
-  std::optional<kube::Size> room_;        // the size of all payload containers together
-  bool no_resizes_ = false;               // the API does not serve or not allow them
-  std::optional<Sizing> sizing_;          // the resize under way
-  std::optional<Time> sizes_settled_at_;  // until then a resize that was asked for may still happen
-  bool sizes_can_show_ = false;           // the status may show earlier that none is pending
-  std::optional<kube::Pod::PendingResize> pending_resize_;
-  std::int64_t observed_generation_ = 0;
-  std::string size_trouble_;  // the last one; the log has it once
+  References references_{policy_.nonce_prefix};
+  Readiness readiness_;
+  Resizes resizes_;
   std::deque<Container> containers_;
   std::deque<Waiting> queue_;
   std::vector<LostJob> lost_jobs_;
-  std::vector<Left> left_;
-  // A glue ends its cleaning by itself within this time (glue/cleanup.hpp).
-  static constexpr std::chrono::seconds k_cleared_within{30};
-  std::optional<Time> earlier_cleared_at_;           // from then on no glue of an earlier agent's time cleans
-  std::set<std::string, std::less<>> like_home_;     // images that showed the pilot's own content
-  std::set<std::string, std::less<>> home_names_;    // proven names of the pilot's own content without digest
-  std::map<std::string, Known, std::less<>> known_;  // by image as jobs ask for it
-  std::deque<std::pair<std::string, registry::ImageCommand>> commands_;  // by digest, the oldest first
+  Leftovers leftovers_;
   std::vector<Action> actions_;
   Observer observer_;
-  std::uint64_t last_attempt_ = 0;
-  std::uint64_t last_nonce_ = 0;
-  std::uint64_t last_beat_ = 0;
-  JobId last_job_ = 0;
-  SessionId last_session_ = 0;
+  struct {
+    std::uint64_t attempt = 0, beat = 0;
+    JobId job = 0;
+    SessionId session = 0;
+  } numbers_;  // the last ones that were given
 };
 
 }  // namespace glidepod::agent

@@ -2,14 +2,12 @@
 
 #include <csignal>
 
-#include "lib/kube/image_reference.hpp"
 #include "pilot-agent/core/core.hpp"
 #include "pilot-agent/core/words.hpp"
 
 namespace glidepod::agent {
 
 using kube::ContainerStatus;
-using kube::ImageReference;
 
 namespace {
 constexpr std::chrono::seconds k_first_again{10};
@@ -17,7 +15,7 @@ constexpr std::chrono::seconds k_first_again{10};
 
 void Core::on_hello(GlueId glue, const std::string& name, const std::string& instance, Time now) {
   Container* container = find(name);
-  if (container == nullptr && !names_given_ && !pod_known_) {
+  if (container == nullptr && !pod_.names_given && !pod_.known) {
     container = &containers_.emplace_back();
     container->name = name;
   }
@@ -38,7 +36,7 @@ void Core::on_hello(GlueId glue, const std::string& name, const std::string& ins
   // This is not the container that the agent saw last.
   if (!instance.empty() && !container->last_instance.empty() && instance != container->last_instance)
     container->be_fresh();
-  has_ended(*container);
+  leftovers_.ended(container->name);
   container->glue = glue;
   container->instance = container->last_instance = instance;
   container->stopped = false;
@@ -47,7 +45,7 @@ void Core::on_hello(GlueId glue, const std::string& name, const std::string& ins
   container->earlier = std::exchange(container->shown, {});
   note("event=hello container={} state={} id={}", container->name, name_of(container->kind()),
        word(instance.substr(0, 12)));
-  if (finishing_) return act(FinishGlue{glue});
+  if (stage_ == Stage::finishing) return act(FinishGlue{glue});
   greet(*container, now);
   settle(now);
 }
@@ -81,7 +79,7 @@ void Core::greet(Container& container, Time now) {
   if (container.kind() == State::broken) return check_again(container, EventKind::hello, now);
   // No patch is on its way, or the pod is not known yet. So the container runs the same image again, on a
   // fresh file system.
-  if (container.settled() || !pod_known_) {
+  if (container.settled() || !pod_.known) {
     const auto* absent = std::get_if<Absent>(&container.state);
     const bool first = absent != nullptr && absent->unborn;
     container.be_fresh();
@@ -122,9 +120,10 @@ void Core::part(Container& container, EventKind event, Time now) {
   container.glue = 0;
   container.instance.clear();
   container.learning_until.reset();
-  if (sizing_)
-    std::erase_if(sizing_->questions, [&](const auto& asked) { return asked.second == container.name; });
-  if (finishing_) return;
+  if (resizes_.current)
+    std::erase_if(resizes_.current->questions,
+                  [&](const auto& asked) { return asked.second == container.name; });
+  if (stage_ == Stage::finishing) return;
   switch (container.kind()) {
     case State::absent:
     case State::broken:
@@ -136,7 +135,7 @@ void Core::part(Container& container, EventKind event, Time now) {
       auto& step = std::get<Switching>(container.state);
       step.unclear_until.reset();
       if (step.leg == Switching::Leg::size) {
-        leave_sizing(now);
+        resizes_.leave(now + policy_.calm);
         return next_step(container, step, now);
       }
       if (step.leg == Switching::Leg::calm) step.leg = Switching::Leg::check;
@@ -169,10 +168,8 @@ void Core::look_at(Container& container, Time now) {
   if (!shows_instance(container, status, now)) return;
   container.learning_until.reset();
   container.shown = status.image_id;
-  const auto known = known_.find(container.image);
-  if (known != known_.end() && known->second.digest == kube::digest_of(status.image_id)) return;
-  if (home_names_.contains(container.image) && shows_home(status, home_)) return;
-  switch (check(container, status, home_)) {
+  if (references_.fits(container.image, status)) return;
+  switch (check(container, status, references_.home())) {
     case Check::as_told:
       return learn(container.image, container.admitted, status);
     case Check::unknown:
@@ -182,7 +179,7 @@ void Core::look_at(Container& container, Time now) {
   }
   warn("event=doubtful container={} image={} shown={}", container.name, word(container.image),
        word(status.image_id));
-  if (shows_home(status, home_)) like_home_.insert(container.image);
+  if (shows_home(status, references_.home())) references_.looked_like_home(container.image);
   container.spoiled = true;
   unsettle(container, now);
   if (container.kind() == State::reserved) return become(container, Idle{}, EventKind::status);
@@ -205,19 +202,13 @@ void Core::await_digest(Container& container, Time now) {
   container.learning_until = now + until_told + 3 * policy_.status_patience;
 }
 
-void Core::learn(const std::string& image, const std::string& admitted_image, const ContainerStatus& status) {
-  const auto asked = ImageReference::parse(image);
-  const auto admitted = ImageReference::parse(admitted_image);
-  const auto shown = ImageReference::parse(kube::repository_of(status.image_id));
-  const std::string digest = kube::digest_of(status.image_id);
-  // The status may show another name that the node has for the image, and the registry may not know that
-  // name. An image that is named by its digest has no other name.
-  if (digest.empty() || !asked || !asked->digest.empty() || !admitted || !shown) return;
-  if (shown->full_repository() != admitted->full_repository() &&
-      shown->full_repository() != asked->full_repository())
-    return;
-  if (!known_.emplace(image, Known{asked->repository, digest}).second) return;
-  note("event=digest image={} digest={}", word(image), digest);
+void Core::learn(const std::string& image, const std::string& admitted, const ContainerStatus& status) {
+  const std::string digest = references_.learn(image, admitted, status);
+  if (!digest.empty()) note("event=digest image={} digest={}", word(image), digest);
+}
+
+void Core::see_home(const kube::Pod& pod) {
+  if (const ContainerStatus* status = pod.status(pod_.own_container)) references_.see_home(*status);
 }
 
 void Core::look_at_earlier(Container& container) {
@@ -228,20 +219,20 @@ void Core::look_at_earlier(Container& container) {
 }
 
 bool Core::owes_first() const {
-  return policy_.first == Policy::First::prove && !proven_ && pod_known_;
+  return policy_.first == Policy::First::prove && !health_.proven() && pod_.known;
 }
 
 // Makes the test switch before the pilot's first job. If the agent may not switch images, or the kubelet does
 // not, no job suffers from that.
 void Core::check_first(Time now) {
-  if (!owes_first() || now < first_again_) return;
+  if (!owes_first() || now < health_.no_test_before) return;
   // A young pod's status does not name the images yet, and a made-up tag needs the digest.
-  if (home_.image_id.empty()) return;
+  if (references_.home().image_id.empty()) return;
   for (const Container& container : containers_)
     if (container.kind() == State::switching) return;
   Container* container = for_first(now);
   if (container == nullptr) return;
-  first_again_ = now + k_first_again;
+  health_.no_test_before = now + k_first_again;
   begin(*container, {}, std::nullopt, EventKind::pod, now);
 }
 

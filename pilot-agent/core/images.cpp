@@ -4,31 +4,10 @@
 #include <algorithm>
 
 #include "lib/base/log.hpp"
-#include "lib/kube/image_reference.hpp"
 #include "pilot-agent/core/core.hpp"
 #include "pilot-agent/core/words.hpp"
 
 namespace glidepod::agent {
-
-namespace {
-constexpr std::size_t k_most_commands = 32;
-}
-
-// The image's name, with its digest if that is known. A digest means the content that the container has, and
-// the answer for it never changes.
-std::string Core::exact_name(const std::string& image) const {
-  if (image == home_.image && !home_.digest.empty()) return home_.repository + "@" + home_.digest;
-  const auto known = known_.find(image);
-  return known == known_.end() ? image : known->second.repository + "@" + known->second.digest;
-}
-
-const registry::ImageCommand* Core::cached(std::string_view image) const {
-  const auto at = image.find('@');
-  if (at == std::string_view::npos) return nullptr;
-  const auto found = std::ranges::find(commands_, image.substr(at + 1),
-                                       [](const auto& entry) { return std::string_view(entry.first); });
-  return found == commands_.end() ? nullptr : &found->second;
-}
 
 // Asks the registry once for each request. A request that is not a `run` needs no answer.
 Core::Command Core::ask(Waiting& waiting, Time now) {
@@ -36,8 +15,8 @@ Core::Command Core::ask(Waiting& waiting, Time now) {
   if (request.verb != wire::Verb::run || request.any_image || request.runscript || !waiting.argv.empty())
     return Command::known;
   if (!waiting.asked.empty()) return Command::asked;
-  waiting.asked = exact_name(request.image);
-  if (const auto* command = cached(waiting.asked))
+  waiting.asked = references_.exact_name(request.image);
+  if (const auto* command = references_.command_of(waiting.asked))
     return take_command(waiting, *command) ? Command::known : Command::failed;
   note("event=ask_image job={} image={}", word(request.job), word(waiting.asked));
   const Time deadline = std::min(now + policy_.pull_patience, waiting.arrived + policy_.bind_deadline);
@@ -83,11 +62,7 @@ void Core::drop_waiting(ClientId client, EventKind event) {
 void Core::on_image_known(ClientId client, const registry::ImageCommand& command, Time now) {
   Waiting* waiting = find_waiting(client);
   if (!waiting || waiting->asked.empty() || !waiting->argv.empty()) return;
-  const auto at = waiting->asked.find('@');
-  if (at != std::string::npos && !cached(waiting->asked)) {
-    commands_.emplace_back(waiting->asked.substr(at + 1), command);
-    if (commands_.size() > k_most_commands) commands_.pop_front();
-  }
+  references_.learn_command(waiting->asked, command);
   if (!take_command(*waiting, command)) {
     drop_waiting(client, EventKind::unknown);
     return settle(now);

@@ -16,8 +16,8 @@ constexpr std::chrono::seconds k_files_move{60};  // from a job's end until its 
 void Core::on_started(GlueId glue, JobId id, int pid, Time now) {
   const Container* container = find_job(glue, id);
   if (container == nullptr) return;
-  failures_ = 0;
-  forget_left(container->job()->request.uid);  // glue cleared this before the launch
+  health_.job_started();
+  leftovers_.forget(container->job()->request.uid);  // glue cleared this before the launch
   note("event=started job={} container={} pid={} ms={:.1f}", word(container->job()->request.job),
        container->name, pid, std::chrono::duration<double, std::milli>(now - container->last_used).count());
 }
@@ -84,14 +84,14 @@ void Core::on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now) {
         ended.files_removed, ended.clean ? "yes" : "no");
   if (!ended.clean) {
     container->spoiled = container->unclean = true;
-    leaves(*container, job.request);
+    leftovers_.add({job.request.uid, job.request.gid}, container->name);
   }
   container->last_used = now;
   end_visits(job);
   job.sessions.clear();
   job.end.ended_at = now;
   const Verdict verdict = verdict_on(job, now);
-  if (verdict.kind != Verdict::Kind::open || job.request.client == 0 || finishing_)
+  if (verdict.kind != Verdict::Kind::open || job.request.client == 0 || stage_ == Stage::finishing)
     finish_job(*container, EventKind::ended, now);
   else  // wait until it is known whether its container goes away
     become(*container, Draining{std::move(job), true, verdict.until, false}, EventKind::ended);
@@ -101,7 +101,8 @@ void Core::on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now) {
 // Finishes a job when nothing of it is left and its verdict is known.
 void Core::finish_job(Container& container, EventKind event, Time now) {
   const bool waited = std::get<Draining>(container.state).meant;
-  if (!waited && !container.job()->goodbye() && !finishing_ && has_inner(container.job()->id)) {
+  if (!waited && !container.job()->goodbye() && stage_ != Stage::finishing &&
+      has_inner(container.job()->id)) {
     // The pilot job has ended by itself. Its end is told when nothing of its own jobs is left.
     Draining draining{std::move(*container.job()), true, now + policy_.ending_patience, true};
     return become(container, std::move(draining), event);
@@ -148,7 +149,7 @@ void Core::tell_end(const Request& request, const EndFacts& facts, const wire::R
       const bool memory = verdict.kind == Verdict::Kind::out_of_memory;
       warn("event={} job={} owner={} reason={}", memory ? "out_of_memory" : "out_of_disk", word(request.job),
            word(request.owner), quoted(verdict.sentence));
-      shortage_ = fmt::format("job {}: {}", request.job, verdict.sentence);
+      health_.shortage = fmt::format("job {}: {}", request.job, verdict.sentence);
       return act(Hold{request.client, verdict.status, k_job_out_of_resources,
                       memory ? k_subcode_memory : k_subcode_disk, verdict.sentence});
     }
@@ -168,10 +169,10 @@ void Core::on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time 
   // In a fresh container glue may be able to clear up what it cannot clear up in this one.
   if (job.clears) {
     container->spoiled = container->unclean = true;
-    left_.push_back(*job.clears);
+    leftovers_.put_back(*job.clears);
   } else if (failed.fault == wire::Fault::infrastructure) {
     container->spoiled = true;
-    if (!failed.left) count_failure(failed.message);
+    if (!failed.left) health_.failed(failed.message);
   }
   become(*container, Idle{}, EventKind::no_launch);
   act(JobOver{job.id});
@@ -191,7 +192,7 @@ void Core::check_job(Container& container, Time now) {
   if (now < pulse.next) return;
   pulse.next = now + policy_.beat;
   if (pulse.until) return;
-  pulse.number = ++last_beat_;
+  pulse.number = ++numbers_.beat;
   pulse.until = now + policy_.beat_patience;
   act(SendBeat{container.glue, pulse.number});
 }

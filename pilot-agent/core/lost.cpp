@@ -21,7 +21,7 @@ void Core::lose_job(Container& container, EventKind event, Time now) {
   end_visits(job);
   end_inner(job.id, now);
   act(JobOver{job.id});
-  if (!clean) leaves(container, job.request);
+  if (!clean) leftovers_.add({job.request.uid, job.request.gid}, container.name);
   if (job.request.client != 0 && verdict_on(job, now).kind != Verdict::Kind::open) {
     conclude(job, now);
   } else if (job.request.client != 0) {

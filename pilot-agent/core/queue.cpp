@@ -58,8 +58,7 @@ void Core::free_reservations(const Request& request) {
 // The image that the request's container is to have, in the form of Container::image. A job that asks for the
 // pilot's own image gets the home image.
 std::string Core::goal_of(const Request& request) const {
-  const bool home = request.image == home_.image || home_names_.contains(request.image);
-  return request.any_image || home ? std::string() : request.image;
+  return request.any_image || references_.is_home(request.image) ? std::string() : request.image;
 }
 
 Container* Core::warm_for(const Request& request) {
@@ -114,7 +113,7 @@ Container* Core::for_probe() {
 bool Core::place(Waiting& waiting, Time now) {
   const Request& request = waiting.request;
   // Until the pod is known, an earlier agent may have had somebody's job in any container.
-  if (!pod_known_) return false;
+  if (!pod_.known) return false;
   if (is_clearing(request.uid)) return false;
   if (request.any_image) {
     if (Container* container = for_probe()) {
@@ -132,7 +131,7 @@ bool Core::place(Waiting& waiting, Time now) {
     }
   }
   // While a container is being resized, the idle ones are resized too.
-  if (sizing_) return false;
+  if (resizes_.current) return false;
   if (!request.any_image) {
     if (Container* container = warm_for(request)) {
       if (const auto placed = place_sized(*container, waiting, "warm", {}, now)) return *placed;
@@ -142,7 +141,7 @@ bool Core::place(Waiting& waiting, Time now) {
     if (join_renewal(waiting, now)) return true;
   }
   if (!request.any_image) {
-    if (const Doubts::Doubt* doubt = doubts_.waits(goal_of(request), now)) {
+    if (const Doubts::Doubt* doubt = health_.doubts.waits(goal_of(request), now)) {
       const auto seconds = std::chrono::ceil<std::chrono::seconds>(doubt->until - now).count();
       fail(
           request, wire::Fault::infrastructure,
@@ -206,7 +205,7 @@ void Core::launch(Container& container, const Waiting& waiting, std::string_view
   const Request& request = waiting.request;
   Running running;
   running.job.request = request;
-  running.job.id = ++last_job_;
+  running.job.id = ++numbers_.job;
   running.job.container = container.name;
   running.job.how = how;
   running.job.bound_in = bound_in;
@@ -215,12 +214,12 @@ void Core::launch(Container& container, const Waiting& waiting, std::string_view
   container.last_used = now;
   container.kept.reset();
   if (!request.any_image) {
-    binds_.bound(how, bound_in);
+    health_.binds.bound(how, bound_in);
     container.owner = request.owner;
-    lately_.ran(goal_of(request), request.owner);
+    readiness_.ran(goal_of(request), request.owner);
     if (policy_.reuse == Policy::Reuse::never) container.spoiled = true;
   }
-  act(Launch{container.glue, last_job_, request.client, waiting.argv});
+  act(Launch{container.glue, numbers_.job, request.client, waiting.argv});
   note("event=bound job={} owner={} image={} container={} how={} bind_ms={:.1f} uid={}", word(request.job),
        word(request.owner), word(request.image), container.name, how,
        static_cast<double>(bound_in.count()) / 1000, request.uid);

@@ -1,52 +1,29 @@
-// The image names that the agent patches: the kubelet must start them at once, and start the right image.
+#include "pilot-agent/core/references.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
 
 #include "lib/kube/image_reference.hpp"
-#include "pilot-agent/core/core.hpp"
-#include "pilot-agent/core/words.hpp"
 
 namespace glidepod::agent {
 
+using kube::ContainerStatus;
 using kube::ImageReference;
 
 namespace {
-// A name with a tag that was never used before. To the kubelet this is a new image string. So it restarts the
-// container without the pause that it makes for a string that it has seen fail or end. Only the digest
-// decides what runs.
-std::string with_nonce(std::string_view repository, std::string_view nonce, std::string_view digest) {
-  return fmt::format("{}:{}@{}", repository, nonce, digest);
-}
-}  // namespace
-
-std::string Core::nonce() {
-  return fmt::format("{}-{}", policy_.nonce_prefix, ++last_nonce_);
+constexpr std::size_t k_most_commands = 32;
 }
 
-// If admission leaves only the digest, all names of one content become the same. The next start by that name
-// then waits for the kubelet's back-off, which is no failure.
-void Core::look_at_names(const Container& container, const std::string& reference,
-                         const std::string& admitted) {
-  const auto asked = ImageReference::parse(reference), got = ImageReference::parse(admitted);
-  if (tags_dropped_ || !asked || !got || asked->digest.empty() || asked->tag.empty()) return;
-  if (got->digest != asked->digest || kube::keeps_tag(reference, admitted)) return;
-  tags_dropped_ = true;
-  warn(
-      "event=tags_dropped container={} asked={} got={} reason=\"admission changes the tag of an image that "
-      "has a digest: the kubelet may wait up to 300 seconds before it starts the same name again\"",
-      container.name, word(reference), word(admitted));
+void References::see_home(const ContainerStatus& status) {
+  if (status.image_id.empty()) return;
+  home_.image_id = status.image_id;
+  home_.repository = kube::repository_of(status.image_id);
+  home_.digest = kube::digest_of(status.image_id);
 }
 
-void Core::look_at_home(const kube::Pod& pod) {
-  const kube::ContainerStatus* status = pod.status(home_container_);
-  if (status == nullptr || status->image_id.empty()) return;
-  home_.image_id = status->image_id;
-  home_.repository = kube::repository_of(status->image_id);
-  home_.digest = kube::digest_of(status->image_id);
-}
-
-// Whether the image may be another name of the pilot's own content: it was seen to be, or it has the same
-// repository. The content of such a container does not tell whether the kubelet started it before or after it
-// heard of the patch.
-bool Core::may_be_home(const std::string& image) const {
+bool References::may_be_home(const std::string& image) const {
   if (like_home_.contains(image)) return true;
   const auto asked = ImageReference::parse(image);
   const auto own = ImageReference::parse(home_.repository);
@@ -54,20 +31,81 @@ bool Core::may_be_home(const std::string& image) const {
          asked->full_repository() == own->full_repository();
 }
 
-std::string Core::home_reference() {
-  if (home_.digest.empty()) return home_.image;
-  return with_nonce(home_.repository, nonce(), home_.digest);
+void References::proved_home(const std::string& image) {
+  // If the node's imageIDs name no repository, nothing more is known about the image.
+  if (home_.digest.empty())
+    home_names_.insert(image);
+  else
+    known_.emplace(image, Known{home_.repository, home_.digest});
+  like_home_.erase(image);
 }
 
-// The name to patch. None if the pod has the image's name already and no other name for it is known: then the
-// container must get another image in between.
-std::optional<std::string> Core::reference_for(const Container& container, const std::string& image) {
+std::string References::learn(const std::string& image, const std::string& admitted,
+                              const ContainerStatus& status) {
+  const auto asked = ImageReference::parse(image);
+  const auto got = ImageReference::parse(admitted);
+  const auto shown = ImageReference::parse(kube::repository_of(status.image_id));
+  std::string digest = kube::digest_of(status.image_id);
+  // The status may show another name that the node has for the image, and the registry may not know that
+  // name. An image that is named by its digest has no other name.
+  if (digest.empty() || !asked || !asked->digest.empty() || !got || !shown) return {};
+  if (shown->full_repository() != got->full_repository() &&
+      shown->full_repository() != asked->full_repository())
+    return {};
+  const bool news = known_.emplace(image, Known{asked->repository, digest}).second;
+  return news ? digest : std::string();
+}
+
+bool References::fits(const std::string& image, const ContainerStatus& status) const {
   const auto known = known_.find(image);
-  if (known != known_.end()) return with_nonce(known->second.repository, nonce(), known->second.digest);
+  if (known != known_.end() && known->second.digest == kube::digest_of(status.image_id)) return true;
+  return home_names_.contains(image) && shows_home(status, home_);
+}
+
+std::string References::exact_name(const std::string& image) const {
+  if (image == home_.image && !home_.digest.empty()) return home_.repository + "@" + home_.digest;
+  const auto known = known_.find(image);
+  return known == known_.end() ? image : known->second.repository + "@" + known->second.digest;
+}
+
+const registry::ImageCommand* References::command_of(std::string_view exact_name) const {
+  const auto found = std::ranges::find(commands_, kube::digest_of(exact_name),
+                                       &std::pair<std::string, registry::ImageCommand>::first);
+  return found == commands_.end() ? nullptr : &found->second;
+}
+
+void References::learn_command(std::string_view exact_name, const registry::ImageCommand& command) {
+  std::string digest = kube::digest_of(exact_name);
+  if (digest.empty() || command_of(exact_name) != nullptr) return;
+  commands_.emplace_back(std::move(digest), command);
+  if (commands_.size() > k_most_commands) commands_.pop_front();
+}
+
+// A name with a tag that was never used before. To the kubelet this is a new image string. So it restarts the
+// container without the pause that it makes for a string that it has seen fail or end. Only the digest
+// decides what runs.
+References::Reference References::made_up(const Known& content) {
+  return {fmt::format("{}:{}-{}@{}", content.repository, nonce_prefix_, ++last_nonce_, content.digest), true};
+}
+
+References::Reference References::home_reference() {
+  if (home_.digest.empty()) return {home_.image};
+  return made_up({home_.repository, home_.digest});
+}
+
+std::optional<References::Reference> References::reference_for(const std::string& image,
+                                                               const std::string& told) {
+  if (const auto known = known_.find(image); known != known_.end()) return made_up(known->second);
   const auto reference = ImageReference::parse(image);
-  if (reference && !reference->digest.empty())
-    return with_nonce(reference->repository, nonce(), reference->digest);
-  return container.told == image ? std::nullopt : std::optional(image);
+  if (reference && !reference->digest.empty()) return made_up({reference->repository, reference->digest});
+  return told == image ? std::nullopt : std::optional(Reference{image});
+}
+
+bool References::see_admitted(const std::string& asked, const std::string& admitted) {
+  const auto wanted = ImageReference::parse(asked), got = ImageReference::parse(admitted);
+  if (tags_dropped_ || !wanted || !got || wanted->digest.empty() || wanted->tag.empty()) return false;
+  if (got->digest != wanted->digest || kube::keeps_tag(asked, admitted)) return false;
+  return tags_dropped_ = true;
 }
 
 }  // namespace glidepod::agent

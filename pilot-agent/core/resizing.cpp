@@ -23,7 +23,7 @@ bool known(const Amount& amount) {
 }  // namespace
 
 void Core::no_resizes(const std::string& why) {
-  if (!policy_.resize || std::exchange(no_resizes_, true)) return;
+  if (!policy_.resize || std::exchange(resizes_.off, true)) return;
   warn("event=resize_off reason={}", quoted(why));
 }
 
@@ -56,10 +56,10 @@ Core::Fit Core::fit_of(const Container& container, const Request& request) {
   const Amount& slot = request.slot_size;
   if (container.asked_memory == 0 && in_force({container.name, {container.size.request, slot}}))
     return Fit::fits;
-  if (!no_resizes_ && room_) {
-    if (sizing_) return Fit::wait;
-    if (sizes_settled_at_) return too_small(container, request) ? Fit::wait : Fit::fits;
-    if (plan_sizes(*room_, sizeables(), container.name, slot)) return Fit::resize;
+  if (resizes_.served()) {
+    if (resizes_.current) return Fit::wait;
+    if (resizes_.settled_at) return too_small(container, request) ? Fit::wait : Fit::fits;
+    if (plan_sizes(*resizes_.room, sizeables(), container.name, slot)) return Fit::resize;
   }
   return too_small(container, request) ? Fit::too_small : Fit::fits;
 }
@@ -93,7 +93,7 @@ std::optional<bool> Core::place_sized(Container& container, Waiting& waiting, co
 }
 
 void Core::fail_too_small(const Request& request) {
-  count_failure(std::string(k_too_small));
+  health_.failed(std::string(k_too_small));
   fail(request, wire::Fault::infrastructure, std::string(k_too_small));
 }
 
@@ -105,80 +105,81 @@ void Core::begin_sizing(Container& container, Time now) {
   step.unclear_until.reset();
   step.mute_until.reset();
   const Amount slot = step.waiting->request.slot_size;
-  sizing_ = Sizing{container.name, slot, now + policy_.resize_patience / 3, now + policy_.resize_patience};
+  resizes_.current =
+      Sizing{container.name, slot, now + policy_.resize_patience / 3, now + policy_.resize_patience};
   container.last_used = now;
   // If a limit were below the memory in use, the kernel would kill processes.
   for (const Container& one : containers_) {
     const bool is_it = one.name == container.name;
     if (one.glue == 0 || (!is_it && one.kind() != State::idle)) continue;
-    sizing_->questions[++last_beat_] = one.name;
-    act(SendBeat{one.glue, last_beat_});
+    resizes_.current->questions[++numbers_.beat] = one.name;
+    act(SendBeat{one.glue, numbers_.beat});
   }
 }
 
 // Whether the beat was the answer to one of the questions.
 bool Core::take_used(const Container& container, const wire::Beat& beat, Time now) {
-  if (!sizing_) return false;
-  const auto question = sizing_->questions.find(beat.number);
-  if (question == sizing_->questions.end() || question->second != container.name) return false;
-  sizing_->questions.erase(question);
-  sizing_->used_kib[container.name] = beat.memory_kib;
+  if (!resizes_.current) return false;
+  const auto question = resizes_.current->questions.find(beat.number);
+  if (question == resizes_.current->questions.end() || question->second != container.name) return false;
+  resizes_.current->questions.erase(question);
+  resizes_.current->used_kib[container.name] = beat.memory_kib;
   settle(now);
   return true;
 }
 
 // Goes on once all glues have answered or are gone.
 void Core::ask_sizes(Time now) {
-  if (!sizing_ || sizing_->attempt != 0 || !sizing_->questions.empty()) return;
+  if (!resizes_.current || resizes_.current->attempt != 0 || !resizes_.current->questions.empty()) return;
   std::vector<Sizeable> all = sizeables();
   for (Sizeable& one : all) {
-    const auto used = sizing_->used_kib.find(one.name);
-    if (used != sizing_->used_kib.end()) one.used_kib = used->second;
+    const auto used = resizes_.current->used_kib.find(one.name);
+    if (used != resizes_.current->used_kib.end()) one.used_kib = used->second;
     // If the container's memory in use is not known, its limit is not lowered.
     if (one.used_kib == 0) one.idle = false;
-    if (one.used_kib == 0 && one.name == sizing_->container)
+    if (one.used_kib == 0 && one.name == resizes_.current->container)
       return end_sizing("glue cannot tell how much memory is in use", EventKind::answered, now);
   }
-  auto plan = plan_sizes(*room_, all, sizing_->container, sizing_->slot);
+  auto plan = plan_sizes(*resizes_.room, all, resizes_.current->container, resizes_.current->slot);
   if (!plan)
     return end_sizing("the sizes of all containers together do not fit into the pod", EventKind::answered,
                       now);
-  sizing_->grow = std::move(plan->grow);
+  resizes_.current->grow = std::move(plan->grow);
   ask_round(std::move(plan->shrink), EventKind::answered, now);
 }
 
 void Core::ask_round(std::vector<SizeChange> changes, EventKind event, Time now) {
-  if (changes.empty()) changes = std::exchange(sizing_->grow, {});
-  sizing_->attempt = ++last_attempt_;
-  sizing_->answered = sizing_->doubtful = false;
+  if (changes.empty()) changes = std::exchange(resizes_.current->grow, {});
+  resizes_.current->attempt = ++numbers_.attempt;
+  resizes_.current->answered = resizes_.current->doubtful = false;
   if (changes.empty()) {
-    const SizeChange own{sizing_->container, {{}, sizing_->slot}};
+    const SizeChange own{resizes_.current->container, {{}, resizes_.current->slot}};
     if (in_force(own)) return end_sizing({}, event, now);
     // This resize was asked for before, and the kubelet may do it any moment.
-    sizing_->answered = true;
-    sizing_->asked = {own};
+    resizes_.current->answered = true;
+    resizes_.current->asked = {own};
     return;
   }
-  sizing_->asked = std::move(changes);
-  for (const SizeChange& change : sizing_->asked) {
+  resizes_.current->asked = std::move(changes);
+  for (const SizeChange& change : resizes_.current->asked) {
     Container& own = *find(change.container);
     const std::int64_t before = own.size.limit.memory, next = change.size.limit.memory;
     own.asked_memory = before > 0 ? std::min(before, next) : next;
-    sizing_->before[own.name] = own.size.limit;
+    resizes_.current->before[own.name] = own.size.limit;
     note("event=resize container={} cpu_m={} memory_mib={}", change.container, change.size.limit.cpu,
          change.size.limit.memory >> 20);
   }
-  act(Resize{sizing_->attempt, sizing_->asked, sizing_->until});
+  act(Resize{resizes_.current->attempt, resizes_.current->asked, resizes_.current->until});
 }
 
 void Core::on_resized(std::uint64_t attempt, const kube::Pod& pod, Time now) {
-  if (sizing_ && sizing_->attempt == attempt) {
-    sizing_->answered = true;
-    sizing_->generation = pod.generation;
-    for (const SizeChange& change : sizing_->asked) {
+  if (resizes_.current && resizes_.current->attempt == attempt) {
+    resizes_.current->answered = true;
+    resizes_.current->generation = pod.generation;
+    for (const SizeChange& change : resizes_.current->asked) {
       const auto* status = pod.status(change.container);
       const bool shown = status != nullptr && status->size.limit == change.size.limit;
-      sizing_->doubtful |= shown && sizing_->before[change.container] != change.size.limit;
+      resizes_.current->doubtful |= shown && resizes_.current->before[change.container] != change.size.limit;
     }
   }
   on_pod(pod, now);
@@ -188,10 +189,10 @@ void Core::on_resized(std::uint64_t attempt, const kube::Pod& pod, Time now) {
 }
 
 void Core::on_resized(std::uint64_t attempt, const kube::Failure& failure, Time now) {
-  if (!sizing_ || sizing_->attempt != attempt) return;
+  if (!resizes_.current || resizes_.current->attempt != attempt) return;
   if (failure.rejected()) {
     // All sizes stay as they were.
-    for (const SizeChange& change : std::exchange(sizing_->asked, {}))
+    for (const SizeChange& change : std::exchange(resizes_.current->asked, {}))
       find(change.container)->asked_memory = 0;
     if (!failure.retriable()) no_resizes(failure.to_string());
   }
@@ -208,8 +209,8 @@ bool Core::in_force(const SizeChange& change) const {
 
 // Takes the sizes of a newly seen pod, before the core looks at the containers' statuses.
 void Core::see_sizes(const kube::Pod& pod) {
-  pending_resize_ = pod.pending_resize;
-  observed_generation_ = pod.observed_generation;
+  resizes_.pending = pod.pending_resize;
+  resizes_.observed_generation = pod.observed_generation;
   for (Container& container : containers_) {
     if (const auto* spec = pod.container(container.name)) container.size = spec->size;
     const auto* status = pod.status(container.name);
@@ -219,54 +220,48 @@ void Core::see_sizes(const kube::Pod& pod) {
 }
 
 void Core::check_sizing(EventKind event, Time now) {
-  if (sizing_ && sizing_->attempt == 0 && now >= sizing_->answers_by) {
+  if (resizes_.current && resizes_.current->attempt == 0 && now >= resizes_.current->answers_by) {
     // The limit of a container whose glue does not answer is not lowered.
-    const bool deaf = std::ranges::any_of(
-        sizing_->questions, [this](const auto& asked) { return asked.second == sizing_->container; });
+    const bool deaf = std::ranges::any_of(resizes_.current->questions, [this](const auto& asked) {
+      return asked.second == resizes_.current->container;
+    });
     if (deaf) return end_sizing(k_deaf, event, now);
-    sizing_->questions.clear();  // settle() goes on
-  } else if (sizing_ && now >= sizing_->until) {
+    resizes_.current->questions.clear();  // settle() goes on
+  } else if (resizes_.current && now >= resizes_.current->until) {
     end_sizing(fmt::format("the kubelet has not resized the containers within {} seconds",
                            policy_.resize_patience.count()),
                event, now);
-  } else if (sizing_ && sizing_->answered) {
+  } else if (resizes_.current && resizes_.current->answered) {
     const auto so = [this](const SizeChange& change) { return in_force(change); };
     const bool seen =
-        !sizing_->doubtful || (sizing_->generation != 0 && observed_generation_ >= sizing_->generation);
-    if (seen && std::ranges::all_of(sizing_->asked, so)) {
-      for (const SizeChange& change : sizing_->asked) find(change.container)->asked_memory = 0;
+        !resizes_.current->doubtful ||
+        (resizes_.current->generation != 0 && resizes_.observed_generation >= resizes_.current->generation);
+    if (seen && std::ranges::all_of(resizes_.current->asked, so)) {
+      for (const SizeChange& change : resizes_.current->asked) find(change.container)->asked_memory = 0;
       ask_round({}, event, now);
-    } else if (pending_resize_ && sizing_->generation != 0 &&
-               pending_resize_->generation == sizing_->generation) {
-      end_sizing("the kubelet says that the resize is " + pending_resize_->reason, event, now);
+    } else if (resizes_.pending && resizes_.current->generation != 0 &&
+               resizes_.pending->generation == resizes_.current->generation) {
+      end_sizing("the kubelet says that the resize is " + resizes_.pending->reason, event, now);
     }
   }
-  if (!sizes_settled_at_) return;
-  const bool shown = sizes_can_show_ && std::ranges::all_of(containers_, [](const Container& container) {
+  if (!resizes_.settled_at) return;
+  const bool shown = resizes_.can_show && std::ranges::all_of(containers_, [](const Container& container) {
                        return container.status && container.status->size.limit == container.size.limit;
                      });
-  if (!shown && now < *sizes_settled_at_) return;
-  sizes_settled_at_.reset();
+  if (!shown && now < *resizes_.settled_at) return;
+  resizes_.settled_at.reset();
   for (Container& container : containers_) container.asked_memory = 0;
-}
-
-// Leaves the resize. If it was asked for and is not in force, it may still happen.
-void Core::leave_sizing(Time now) {
-  const Sizing left = *std::exchange(sizing_, std::nullopt);
-  if (left.attempt == 0 || left.asked.empty()) return;
-  sizes_settled_at_ = now + policy_.calm;
-  sizes_can_show_ = left.answered && !left.doubtful;
 }
 
 // Ends the resize. The container goes on to the request that it was found for.
 void Core::end_sizing(std::string_view trouble, EventKind event, Time now) {
-  Container& container = *find(sizing_->container);
+  Container& container = *find(resizes_.current->container);
   if (trouble.empty())
-    sizing_.reset();
+    resizes_.current.reset();
   else
-    leave_sizing(now);
-  if (!trouble.empty() && !no_resizes_ && trouble != size_trouble_) {
-    size_trouble_ = trouble;
+    resizes_.leave(now + policy_.calm);
+  if (!trouble.empty() && !resizes_.off && trouble != resizes_.trouble) {
+    resizes_.trouble = trouble;
     warn("event=not_resized container={} reason={}", container.name, quoted(std::string(trouble)));
   }
   auto& step = std::get<Switching>(container.state);

@@ -13,7 +13,7 @@ void Core::on_enter(const Visit& visit) {
     note("event=visit_refused uid={} sandbox={} reason={}", visit.uid, word(visit.sandbox), quoted(why));
     act(Refuse{visit.client, wire::Fault::infrastructure, std::string(why)});
   };
-  if (finishing_) return refuse("the pilot is ending");
+  if (stage_ == Stage::finishing) return refuse("the pilot is ending");
   // The user decides about access. The sandbox only tells this user's jobs apart.
   const auto may_enter = [&](const Container& container) {
     const auto* running = std::get_if<Running>(&container.state);
@@ -25,11 +25,11 @@ void Core::on_enter(const Visit& visit) {
   const auto found = std::ranges::find_if(containers_, may_enter);
   if (found == containers_.end()) return refuse("no job of this user runs in that folder");
   Job& job = *found->job();
-  job.sessions.push_back({++last_session_, visit.client, visit.what});
+  job.sessions.push_back({++numbers_.session, visit.client, visit.what});
   if (visit.what == wire::Enter::What::watch) return;
   note("event=session job={} owner={} container={} session={}", word(job.request.job),
-       word(job.request.owner), found->name, last_session_);
-  act(OpenSession{found->glue, job.id, last_session_, visit.client});
+       word(job.request.owner), found->name, numbers_.session);
+  act(OpenSession{found->glue, job.id, numbers_.session, visit.client});
 }
 
 ClientId Core::on_session_started(GlueId glue, JobId job, SessionId id) {

@@ -49,12 +49,12 @@ Snapshot Core::snapshot() const {
   }
   for (const auto& [image, pull] : pulls_.all())
     result.pulls.push_back({image, std::string(name_of(pull.state)), pull.trouble});
-  for (const Doubts::Doubt& doubt : doubts_.all())
+  for (const Doubts::Doubt& doubt : health_.doubts.all())
     for (const std::string& named : doubt.names) result.doubts.push_back({named, doubt.until});
-  result.binds = binds_;
-  result.failures = failures_;
-  result.given_up = given_up_;
-  result.shortage = shortage_;
+  result.binds = health_.binds;
+  result.failures = health_.failures();
+  result.given_up = health_.given_up();
+  result.shortage = health_.shortage;
   return result;
 }
 

@@ -20,9 +20,10 @@ Free Core::as_free(const Container& container) const {
 
 // Takes the images of waiting jobs from the pod's annotation. A job may also name the pilot's own image.
 void Core::queue_told(const kube::Pod& pod) {
-  queued_ = kube::read_likely(pod.likely_images);
-  for (auto& one : queued_)
-    if (one.image == home_.image) one.image.clear();
+  auto queued = kube::read_likely(pod.likely_images);
+  for (auto& one : queued)
+    if (one.image == references_.home().image) one.image.clear();
+  readiness_.told(std::move(queued));
 }
 
 // A container that is already being made ready for this request's image.
@@ -46,14 +47,15 @@ Container* Core::least_wanted_idle(Time now) {
   std::vector<Free> free(idle.size());
   std::ranges::transform(idle, free.begin(),
                          [this](const Container* container) { return as_free(*container); });
-  return idle[least_wanted(with_queued(lately_.all(), queued_), free)];
+  return idle[least_wanted(readiness_.weights(), free)];
 }
 
 // Makes containers ready, but only while no job waits for anything, since the kubelet changes the containers
 // of a pod one after the other. A few are changed together: the kubelet looks at the pod about once a second,
 // and then makes all changes that it has heard of.
 void Core::renew(Time now) {
-  if (policy_.spares == 0 || draining_ || withdrawn_ || given_up_ || !pod_known_ || !queue_.empty()) return;
+  if (policy_.spares == 0 || stage_ != Stage::open || health_.given_up() || !pod_.known || !queue_.empty())
+    return;
   while (renew_one(now)) {
   }
 }
@@ -80,9 +82,9 @@ bool Core::renew_one(Time now) {
   if (static_cast<int>(idle.size()) <= can_come || coming.size() >= k_together) return false;
   free.insert(free.end(), coming.begin(), coming.end());
   const auto may_have = [this](const std::string& image) {
-    return known_.contains(image) && !not_renewed_.contains(image);
+    return references_.knows(image) && readiness_.may_try(image);
   };
-  const auto renewal = likeliest(with_queued(lately_.all(), queued_), free, may_have);
+  const auto renewal = likeliest(readiness_.weights(), free, may_have);
   if (!renewal) return false;
   Container& container = containers_[idle[renewal->free]];
   if (!container.settled()) return false;

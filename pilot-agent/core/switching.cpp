@@ -48,13 +48,14 @@ void Core::check_again(Container& container, EventKind event, Time now) {
 
 void Core::next_step(Container& container, Switching& step, Time now) {
   step.proof = proof_for(container);
-  std::optional<std::string> reference;
-  const auto nonces = last_nonce_;
+  std::optional<References::Reference> reference;
   const bool provable = step.proof == Proof::goodbye || !step.goodbye_needed;
-  if (!step.target.empty() && provable) reference = reference_for(container, step.target);
+  if (!step.target.empty() && provable) reference = references_.reference_for(step.target, container.told);
   step.leg = reference ? Leg::target : Leg::home;
-  step.reference = reference ? *std::move(reference) : home_reference();
-  if (step.leg == Leg::target && !step.goodbye_needed && may_be_home(step.target)) step.proof = Proof::status;
+  if (!reference) reference = references_.home_reference();
+  step.reference = reference->name;
+  if (step.leg == Leg::target && !step.goodbye_needed && references_.may_be_home(step.target))
+    step.proof = Proof::status;
   step.answered = step.alike = false;
   step.pull_deadline.reset();
   step.trouble_since.reset();
@@ -62,7 +63,7 @@ void Core::next_step(Container& container, Switching& step, Time now) {
   step.trouble = {};
   step.connected = container.glue;
   step.last_instance = container.last_instance;
-  step.attempt = ++last_attempt_;
+  step.attempt = ++numbers_.attempt;
   // Remembers what ran before. If the status shows that again, the job did not get its image.
   if (container.status && is_of(*container.status, container.instance))
     container.shown = container.status->image_id;
@@ -78,7 +79,7 @@ void Core::next_step(Container& container, Switching& step, Time now) {
         "event=name_again container={} image={} reason=\"no digest of this image is known, so its name comes "
         "again: the kubelet may wait up to 300 seconds before it starts it\"",
         container.name, word(step.reference));
-  act(Patch{step.attempt, container.name, step.reference, last_nonce_ != nonces, step.deadline});
+  act(Patch{step.attempt, container.name, step.reference, reference->once, step.deadline});
 }
 
 namespace {
@@ -94,10 +95,9 @@ void Core::step_done(Container& container, EventKind event, Time now) {
   container.be_fresh();
   if (step.leg != Leg::check && is_plain(step.reference)) container.ran.insert(step.reference);
   container.image = container.told_image;
-  proven_ |= step.attempt != 0;
-  if (step.attempt != 0) node_worked_ = now;
+  if (step.attempt != 0) health_.switched(now);
   if (!container.image.empty()) pulls_.seen(container.image);
-  if (!container.image.empty()) doubts_.drop(container.image);
+  if (!container.image.empty()) health_.doubts.drop(container.image);
   if (step.same_image || step.leg == Leg::check) container.earlier.clear();
   if (step.leg == Leg::home) note("event=home container={}", container.name);
   if (container.image != step.target) {  // the switch is half-way: it leads over the pilot's own image
@@ -129,7 +129,8 @@ void Core::step_done(Container& container, EventKind event, Time now) {
 void Core::fail_switch(Container& container, wire::Fault fault, const std::string& message, State next,
                        EventKind event, Time now) {
   const Switching step = std::move(std::get<Switching>(container.state));
-  if (step.leg == Leg::size && sizing_ && sizing_->container == container.name) leave_sizing(now);
+  if (step.leg == Leg::size && resizes_.current && resizes_.current->container == container.name)
+    resizes_.leave(now + policy_.calm);
   become(container, next == State::idle ? AnyState(Idle{}) : AnyState(Broken{}), event);
   if (next == State::broken) unsettle(container, now);
   // The image could not be pulled or started. The switch home will tell whether the image or the pilot is at
@@ -137,12 +138,12 @@ void Core::fail_switch(Container& container, wire::Fault fault, const std::strin
   const bool in_doubt = fault == wire::Fault::infrastructure && step.leg == Leg::target &&
                         next == State::broken && step.trouble.kind != Trouble::Kind::none;
   if (step.spare) {
-    not_renewed_[step.target] = now + policy_.renewal_pause;
+    readiness_.failed(step.target, now + policy_.renewal_pause);
   } else if (fault == wire::Fault::infrastructure && !in_doubt) {
-    count_failure(message);
+    health_.failed(message);
   }
   // The pilot's own image did not start either.
-  if (!step.accused.empty()) doubts_.drop(step.accused);
+  if (!step.accused.empty()) health_.doubts.drop(step.accused);
   const bool accused = in_doubt && !step.spare && step.trouble.kind != Trouble::Kind::busy;
   if (step.waiting && accused)
     fail_in_doubt(step.waiting->request, step.target, message, step.trouble.counts, now);
@@ -163,7 +164,7 @@ void Core::fail_switch(Container& container, wire::Fault fault, const std::strin
 // was tried.
 void Core::fail_in_doubt(const Request& request, const std::string& image, const std::string& message,
                          bool counts, Time now) {
-  const Doubts::Doubt& doubt = doubts_.add(image, request.named, message, counts, now);
+  const Doubts::Doubt& doubt = health_.doubts.add(image, request.named, message, counts, now);
   if (!counts) return fail(request, wire::Fault::infrastructure, message);
   if (doubt.counted < Doubts::k_enough) return fail(request, wire::Fault::doubt, message);
   const auto minutes = std::chrono::ceil<std::chrono::minutes>(now - doubt.first).count();
@@ -178,7 +179,11 @@ void Core::patched(Container& container, const kube::Pod& pod, Time now) {
   // The pilot's own image has its plain name here, since no other name is known. The pod had that name
   // before, so nothing is started.
   const bool unchanged = container.admitted == admitted && container.glue != 0;
-  look_at_names(container, step.reference, admitted);
+  if (references_.see_admitted(step.reference, admitted))
+    warn(
+        "event=tags_dropped container={} asked={} got={} reason=\"admission changes the tag of an image that "
+        "has a digest: the kubelet may wait up to 300 seconds before it starts the same name again\"",
+        container.name, word(step.reference), word(admitted));
   step.answered = true;
   step.answered_at = now;
   container.told = step.reference;
@@ -218,7 +223,7 @@ bool Core::shows_instance(const Container& container, const ContainerStatus& sta
 }
 
 bool Core::shows_wanted(const Container& container, const ContainerStatus& status) const {
-  if (container.told_image.empty() && shows_home(status, home_)) return true;
+  if (container.told_image.empty() && shows_home(status, references_.home())) return true;
   return shows_image(status, container.admitted);
 }
 
@@ -288,22 +293,18 @@ void Core::judge(Container& container, EventKind event, Time now) {
     if (shows_wanted(container, status)) return step_done(container, event, now);
     // The kubelet may be one image behind. If it leaves the container alone, the image is another name of the
     // pilot's own content.
-    step.alike = step.leg == Leg::target && shows_home(status, home_) && may_be_home(step.target);
+    step.alike = step.leg == Leg::target && shows_home(status, references_.home()) &&
+                 references_.may_be_home(step.target);
     if (step.alike && !container.settled()) return;
     if (step.alike) {
-      // If the node's imageIDs name no repository, nothing more is known about the image.
-      if (home_.digest.empty())
-        home_names_.insert(step.target);
-      else
-        known_.emplace(step.target, Known{home_.repository, home_.digest});
-      like_home_.erase(step.target);
+      references_.proved_home(step.target);
       return step_done(container, event, now);
     }
     if (step.leg != Leg::home && !step.unclear_until) step.unclear_until = now + policy_.status_patience;
     return;
   }
   // The rest is about a container that does not start.
-  const Trouble trouble = trouble_of(status, credentials_);
+  const Trouble trouble = trouble_of(status, pod_.credentials);
   if (trouble.kind == Trouble::Kind::none || !step.answered) return;
   // While the kubelet waits before its next try, the trouble of the last try stays known.
   const bool says_why = !trouble.back_off || step.trouble.kind == Trouble::Kind::none;
@@ -324,7 +325,7 @@ void Core::judge(Container& container, EventKind event, Time now) {
     // before its next try. Until then nothing is blamed on this image.
   }
   // A name that comes again: the kubelet makes its pause, which is nobody's fault.
-  const bool comes_again = tags_dropped_ || container.ran.contains(step.reference);
+  const bool comes_again = references_.tags_dropped() || container.ran.contains(step.reference);
   const bool same_name =
       comes_again && step.trouble.back_off && kube::waiting_of(status.reason) == kube::Waiting::back_off;
   if (step.trouble.kind == Trouble::Kind::busy || same_name) return step.pull_deadline.reset();
@@ -350,7 +351,7 @@ void Core::check_switch(Container& container, Time now) {
     // says nothing. (podman opens an image's /etc/passwd, and waits there for ever if that is a FIFO.) No job
     // is held for this, since a large image may just take that long.
     if (silent && container.glue == 0 && step.leg == Leg::target && step.answered &&
-        node_worked_ > step.answered_at)
+        health_.switched_since(step.answered_at))
       step.trouble = {Trouble::Kind::unknown, why, false, false};
     const bool untouched = (step.leg == Leg::calm || step.leg == Leg::size) && container.glue != 0;
     return fail_switch(container, wire::Fault::infrastructure,

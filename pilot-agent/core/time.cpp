@@ -7,7 +7,7 @@
 namespace glidepod::agent {
 
 void Core::on_time(Time now) {
-  if (finishing_) return;
+  if (stage_ == Stage::finishing) return;
   pulls_.on_time(now);
   fail_unpulled(now);
   for (auto waiting = queue_.begin(); waiting != queue_.end();) {
@@ -23,7 +23,7 @@ void Core::on_time(Time now) {
     // The container's glue does not connect: the kubelet waits before it starts the same image string again,
     // or the image cannot start. So the container is sent home.
     if (const auto* absent = std::get_if<Absent>(&container.state);
-        absent && pod_known_ && absent->until && now >= *absent->until)
+        absent && pod_.known && absent->until && now >= *absent->until)
       begin(container, {}, std::nullopt, EventKind::time, now);
     if (const auto* reserved = std::get_if<Reserved>(&container.state); reserved && now >= reserved->until)
       become(container, Idle{}, EventKind::time);
@@ -45,16 +45,16 @@ void Core::on_time(Time now) {
     const bool known = container.glue != 0 && container.kind() != State::broken;
     if (known && container.calm_at && now >= *container.calm_at) container.calm_at.reset();
   }
-  if (earlier_cleared_at_ && now >= *earlier_cleared_at_) earlier_cleared_at_.reset();
+  leftovers_.on_time(now);
   check_sizing(EventKind::time, now);
   check_lost(now);
-  std::erase_if(not_renewed_, [now](const auto& failed) { return now >= failed.second; });
+  readiness_.on_time(now);
   settle(now);
 }
 
 bool Core::watching() const {
-  if ((owes_first() && home_.image_id.empty()) || pulls_.waiting()) return true;
-  if ((sizing_ && sizing_->answered) || sizes_settled_at_) return true;
+  if ((owes_first() && references_.home().image_id.empty()) || pulls_.waiting()) return true;
+  if (resizes_.awaits_status()) return true;
   return !lost_jobs_.empty() || std::ranges::any_of(containers_, [](const Container& container) {
     // Only the status tells why a container is absent, and whether it will come.
     if (container.learning_until || container.kind() == State::absent) return true;
@@ -65,8 +65,8 @@ bool Core::watching() const {
 
 bool Core::usable() const {
   const auto connected = [](const Container& container) { return container.glue != 0; };
-  return pod_known_ && std::ranges::any_of(containers_, connected) &&
-         (proven_ || policy_.first == Policy::First::use);
+  return pod_.known && std::ranges::any_of(containers_, connected) &&
+         (health_.proven() || policy_.first == Policy::First::use);
 }
 
 bool Core::busy() const {
@@ -78,22 +78,22 @@ std::optional<Time> Core::next_deadline() const {
   const auto consider = [&first](std::optional<Time> time) {
     if (time) first = std::min(first.value_or(*time), *time);
   };
-  if (finishing_) return first;
+  if (stage_ == Stage::finishing) return first;
   for (const Waiting& waiting : queue_) consider(waiting.arrived + policy_.bind_deadline);
   for (const LostJob& lost : lost_jobs_) consider(lost.end.container_by);
   consider(pulls_.next_deadline());
-  for (const auto& failed : not_renewed_) consider(failed.second);
-  if (sizing_) consider(sizing_->attempt == 0 ? sizing_->answers_by : sizing_->until);
-  consider(sizes_settled_at_);
-  consider(earlier_cleared_at_);
+  consider(readiness_.next_deadline());
+  consider(resizes_.next_deadline());
+  consider(leftovers_.next_deadline());
   const bool switching = std::ranges::any_of(
       containers_, [](const Container& container) { return container.kind() == State::switching; });
   const bool resting = std::ranges::any_of(containers_, [](const Container& container) {
     return container.kind() == State::idle || container.kind() == State::broken;
   });
-  if (owes_first() && !home_.image_id.empty() && resting && !switching) consider(first_again_);
+  if (owes_first() && !references_.home().image_id.empty() && resting && !switching)
+    consider(health_.no_test_before);
   for (const Container& container : containers_) {
-    if (const auto* absent = std::get_if<Absent>(&container.state); absent && pod_known_)
+    if (const auto* absent = std::get_if<Absent>(&container.state); absent && pod_.known)
       consider(absent->until);
     if (const auto* reserved = std::get_if<Reserved>(&container.state)) consider(reserved->until);
     if (const auto* asking = std::get_if<Asking>(&container.state))

@@ -1,0 +1,57 @@
+#include "pilot-agent/core/leftovers.hpp"
+
+#include <algorithm>
+
+namespace glidepod::agent {
+
+namespace {
+// A glue ends its cleaning by itself within this time (glue/cleanup.hpp).
+constexpr std::chrono::seconds k_cleared_within{30};
+}  // namespace
+
+void Leftovers::inherit(const std::set<User>& users) {
+  for (const User& user : users) left_.push_back({user, {}, false});
+}
+
+void Leftovers::begin(Time now) {
+  const auto clearing = [](const Left& left) { return left.user.clearing; };
+  if (std::ranges::any_of(left_, clearing)) earlier_cleared_at_ = now + k_cleared_within;
+}
+
+void Leftovers::add(const User& user, const std::string& container) {
+  std::erase_if(left_, [&](const Left& left) {
+    return left.user.uid == user.uid && (left.ended || left.container == container);
+  });
+  left_.push_back({user, container, false});
+}
+
+void Leftovers::ended(const std::string& container) {
+  for (Left& left : left_)
+    if (left.container == container) left.ended = true;
+}
+
+void Leftovers::forget(uid_t uid) {
+  std::erase_if(left_, [uid](const Left& left) { return left.user.uid == uid && left.ended; });
+}
+
+std::optional<Left> Leftovers::take(const std::function<bool(uid_t)>& has_job) {
+  const auto found =
+      std::ranges::find_if(left_, [&](const Left& left) { return left.ended && !has_job(left.user.uid); });
+  if (found == left_.end()) return std::nullopt;
+  Left left = std::move(*found);
+  left_.erase(found);
+  return left;
+}
+
+// The user counts until that glue's container has ended, or has had enough time.
+bool Leftovers::earlier_clears(uid_t uid) const {
+  return earlier_cleared_at_ && std::ranges::any_of(left_, [uid](const Left& left) {
+           return left.user.uid == uid && left.user.clearing && left.container.empty() && !left.ended;
+         });
+}
+
+void Leftovers::on_time(Time now) {
+  if (earlier_cleared_at_ && now >= *earlier_cleared_at_) earlier_cleared_at_.reset();
+}
+
+}  // namespace glidepod::agent

@@ -1,0 +1,135 @@
+// What is known of images' names, by itself; test_core_home.cpp and test_core_proof.cpp have what the core
+// makes of it.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "pilot-agent/core/references.hpp"
+
+using namespace glidepod;
+using namespace glidepod::agent;
+
+namespace {
+
+const std::string k_own = "reg.example/pilot:1";
+const std::string k_job = "reg.example/job:1";
+
+std::string digest_with(char digit) {
+  return "sha256:" + std::string(64, digit);
+}
+
+kube::ContainerStatus shows(const std::string& image_id) {
+  kube::ContainerStatus status;
+  status.image_id = image_id;
+  return status;
+}
+
+References with_home() {
+  References references("n");
+  references.set_home(k_own);
+  references.see_home(shows("reg.example/pilot@" + digest_with('a')));
+  return references;
+}
+
+}  // namespace
+
+TEST_CASE("references: home has a made-up name as soon as its digest is known, and never the same twice") {
+  References references("n");
+  references.set_home(k_own);
+  CHECK(references.home_reference().name == k_own);
+  CHECK_FALSE(references.home_reference().once);
+  references.see_home(shows(""));
+  CHECK(references.home_reference().name == k_own);
+  references.see_home(shows("reg.example/pilot@" + digest_with('a')));
+  CHECK(references.home_reference().name == "reg.example/pilot:n-1@" + digest_with('a'));
+  CHECK(references.home_reference().name == "reg.example/pilot:n-2@" + digest_with('a'));
+  CHECK(references.home_reference().once);
+}
+
+TEST_CASE("references: an image is patched by its name until its digest is known, and not twice in a row") {
+  References references = with_home();
+  REQUIRE(references.reference_for(k_job, k_own));
+  CHECK(references.reference_for(k_job, k_own)->name == k_job);
+  CHECK_FALSE(references.reference_for(k_job, k_own)->once);
+  CHECK_FALSE(references.reference_for(k_job, k_job));
+  CHECK_FALSE(references.knows(k_job));
+  CHECK(references.exact_name(k_job) == k_job);
+  CHECK(references.learn(k_job, k_job, shows("reg.example/job@" + digest_with('b'))) == digest_with('b'));
+  CHECK(references.knows(k_job));
+  CHECK(references.reference_for(k_job, k_job)->name == "reg.example/job:n-1@" + digest_with('b'));
+  CHECK(references.reference_for(k_job, k_job)->once);
+  CHECK(references.exact_name(k_job) == "reg.example/job@" + digest_with('b'));
+}
+
+TEST_CASE("references: an image that is named by its digest needs nothing learnt") {
+  References references = with_home();
+  const std::string image = "reg.example/job@" + digest_with('c');
+  CHECK(references.reference_for(image, image)->name == "reg.example/job:n-1@" + digest_with('c'));
+  CHECK(references.learn(image, image, shows(image)).empty());
+}
+
+TEST_CASE("references: a digest is learnt from the job's or admission's repository alone, and once") {
+  References references = with_home();
+  CHECK(references.learn(k_job, k_job, shows("other.example/job@" + digest_with('b'))).empty());
+  CHECK(references.learn(k_job, k_job, shows("reg.example/job")).empty());
+  CHECK_FALSE(references.knows(k_job));
+  const std::string mirrored = "mirror.example/job:1";
+  CHECK(references.learn(k_job, mirrored, shows("mirror.example/job@" + digest_with('b'))) ==
+        digest_with('b'));
+  // By the name that jobs use: admission sends it to the mirror again.
+  CHECK(references.exact_name(k_job) == "reg.example/job@" + digest_with('b'));
+  CHECK(references.learn(k_job, k_job, shows("reg.example/job@" + digest_with('d'))).empty());
+  CHECK(references.fits(k_job, shows("reg.example/job@" + digest_with('b'))));
+  CHECK_FALSE(references.fits(k_job, shows("reg.example/job@" + digest_with('d'))));
+}
+
+TEST_CASE("references: another tag of the pilot's own repository may be home, and is once that is proven") {
+  References references = with_home();
+  const std::string second = "reg.example/pilot:latest";
+  CHECK(references.is_home(k_own));
+  CHECK_FALSE(references.is_home(second));
+  CHECK(references.may_be_home(second));
+  CHECK_FALSE(references.may_be_home(k_job));
+  references.looked_like_home(k_job);
+  CHECK(references.may_be_home(k_job));
+  references.proved_home(second);
+  CHECK(references.exact_name(second) == "reg.example/pilot@" + digest_with('a'));
+  CHECK_FALSE(references.may_be_home(second));
+}
+
+TEST_CASE("references: where the node names no digests, what was proven to be home is home by its name") {
+  References references("n");
+  references.set_home(k_own);
+  references.see_home(shows(digest_with('a')));
+  references.looked_like_home(k_job);
+  references.proved_home(k_job);
+  CHECK(references.is_home(k_job));
+  CHECK_FALSE(references.may_be_home(k_job));
+  CHECK(references.fits(k_job, shows(digest_with('a'))));
+  CHECK_FALSE(references.fits(k_job, shows(digest_with('b'))));
+}
+
+TEST_CASE("references: that admission drops tags is told once, by a name that had both") {
+  References references = with_home();
+  const std::string asked = "reg.example/job:n-1@" + digest_with('b');
+  CHECK_FALSE(references.see_admitted(asked, asked));
+  CHECK_FALSE(references.see_admitted(asked, "mirror.example/job:n-1@" + digest_with('b')));
+  CHECK_FALSE(references.see_admitted(k_job, "reg.example/job@" + digest_with('b')));
+  CHECK_FALSE(references.tags_dropped());
+  CHECK(references.see_admitted(asked, "reg.example/job@" + digest_with('b')));
+  CHECK(references.tags_dropped());
+  CHECK_FALSE(references.see_admitted(asked, "reg.example/job@" + digest_with('b')));
+}
+
+TEST_CASE("references: what an image runs is known by its digest, for the last 32") {
+  References references = with_home();
+  const auto name = [](int n) { return "reg.example/job@sha256:" + std::to_string(n); };
+  references.learn_command(k_job, {{"tag"}, {}});
+  CHECK(references.command_of(k_job) == nullptr);
+  for (int n = 0; n < 33; ++n) references.learn_command(name(n), {{std::to_string(n)}, {}});
+  references.learn_command(name(32), {{"another"}, {}});
+  CHECK(references.command_of(name(0)) == nullptr);
+  REQUIRE(references.command_of(name(1)) != nullptr);
+  REQUIRE(references.command_of("mirror.example/job@sha256:32") != nullptr);
+  CHECK(references.command_of("mirror.example/job@sha256:32")->entrypoint == std::vector<std::string>{"32"});
+}
