@@ -20,11 +20,11 @@ constexpr unsigned k_first_other = 3;  // descriptor
 
 constexpr std::array k_allowed = {
     "read", "pread64", "write", "writev", "lseek", "close", "fstat", "newfstatat",
-    // Memory; mapping and protecting it have a rule of their own below.
+    // Memory; mapping and protecting it have a rule of their own below, and so has tgkill.
     "brk", "munmap", "mremap", "madvise",
     // What the C library does by itself.
     "futex", "rt_sigreturn", "rt_sigprocmask", "clock_gettime", "gettimeofday", "getrandom", "sched_yield",
-    "restart_syscall", "getpid", "gettid", "tgkill", "exit", "exit_group"};
+    "restart_syscall", "getpid", "gettid", "exit", "exit_group"};
 
 Result<void> limit(int resource, std::uint64_t value) {
   const rlimit both{value, value};
@@ -54,6 +54,9 @@ Result<void> allow_little() {
   for (const char* name : {"mmap", "mprotect"})
     check(seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, seccomp_syscall_resolve_name(name), 1,
                            SCMP_A2_64(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)));
+  // abort() needs a signal, but others may have the same user.
+  check(seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, seccomp_syscall_resolve_name("tgkill"), 1,
+                         SCMP_A0_64(SCMP_CMP_EQ, static_cast<scmp_datum_t>(::getpid()))));
   check(seccomp_load(filter.get()));
   if (failure != 0) return Error("load a filter of system calls", failure);
   return {};

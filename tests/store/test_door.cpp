@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <future>
 #include <thread>
 
 #include "lib/base/child.hpp"
@@ -30,12 +31,14 @@ const std::vector<std::string> k_reader = {
 struct SmallShelf : Shelf {
   std::atomic<int> puts = 0;
   Result<void> fails = {};
+  std::shared_future<void> gate;  // nothing is put before it is open
   Result<bool> has(const std::string&) override { return true; }
   Result<std::optional<std::string>> find(const std::string&) override {
     return std::optional<std::string>();
   }
   Result<void> put(const std::string&, const std::string&) override {
     ++puts;
+    if (gate.valid()) gate.wait();
     return fails;
   }
   Result<std::vector<std::string>> tags() override { return std::vector<std::string>(); }
@@ -260,11 +263,21 @@ TEST_CASE("attack: an upload that ends early leaves nothing, and holds up nobody
 }
 
 TEST_CASE("attack: one pod has so many requests at a time, and the others go on") {
-  const Scene scene(0);
-  const auto refused = scene.bring("one");
+  Scene scene(1);
+  std::promise<void> open;
+  scene.shelf.gate = open.get_future();
+  std::atomic<int> first = 0;
+  std::thread slow([&] { first = scene.bring("one").status; });
+  while (scene.shelf.puts == 0) std::this_thread::yield();
+  const auto refused = scene.bring("two");
   CHECK(refused.status == 429);
-  CHECK(refused.body.find("pod glidepod/a has 0 requests under way") != std::string::npos);
-  CHECK(scene.status("GET", "/v1/images/" + key_of("one")) == 429);
+  CHECK(refused.body.find("pod glidepod/a has 1 requests under way") != std::string::npos);
+  CHECK(scene.status("GET", "/v1/images/" + key_of("two")) == 429);
+  CHECK(scene.status("GET", "/v1/images/" + key_of("two"), "b") == 404);
+  open.set_value();
+  slow.join();
+  CHECK(first == 200);
+  CHECK(scene.bring("two").status == 200);
 }
 
 TEST_CASE("attack: what is no TLS is no request") {

@@ -192,6 +192,63 @@ TEST_CASE("attack: an owner has a quota, and no way around it") {
   CHECK_FALSE(next.image_of(of_size(2, 'e'), "alice"));
 }
 
+namespace {
+
+// Reads once a byte comes by this pipe.
+std::vector<std::string> reader_at(const std::string& pipe) {
+  return {"/bin/sh", "-c", "head -c 1 " + pipe + " >/dev/null; " + k_reader[2]};
+}
+
+}  // namespace
+
+TEST_CASE("attack: an owner has no more by bringing files at the same time") {
+  Scene scene;
+  const std::string pipe = scene.folder.path + "/go";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const Fd go = open_file(pipe, O_RDWR).value();
+  Keeper keeper({.folder = scene.folder.path + "/store",
+                 .repository = "localhost/files",
+                 .reader = reader_at(pipe),
+                 .quota = 5 * k_mib},
+                scene.shelf);
+  REQUIRE(keeper.prepare());
+  std::atomic<int> good = 0, refused = 0;
+  std::vector<std::thread> threads;
+  for (const char letter : {'a', 'b'})
+    threads.emplace_back([&, letter] {
+      const auto image = keeper.image_of(of_size(3, letter), "alice");
+      if (image) ++good;
+      if (!image && image.error().fact<BadImage>() != nullptr) ++refused;
+    });
+  while (refused == 0 && scene.left("making") < 2) std::this_thread::yield();
+  REQUIRE(write_all(go, "12"));
+  for (auto& thread : threads) thread.join();
+  CHECK(good == 1);
+  CHECK(refused == 1);
+  CHECK(keeper.used_by("alice") / k_mib == 3);
+}
+
+TEST_CASE("attack: a file that changes while it is converted is what it was when its hash was made") {
+  Scene scene;
+  const std::string file = scene.folder.path + "/app.sif";
+  REQUIRE(replace_file(file, "one", 0600, Durable::no));
+  struct LayerShelf : SmallShelf {
+    bool is_the_file = false;  // the layer that this reader makes
+    Result<void> put(const std::string& layout, const std::string& tag) override {
+      is_the_file = std::filesystem::exists(layout + "/blobs/sha256/" + tag);
+      return SmallShelf::put(layout, tag);
+    }
+  } shelf;
+  Keeper keeper({.folder = scene.folder.path + "/store",
+                 .repository = "localhost/files",
+                 .reader = {"/bin/sh", "-c", "printf two >" + file + "; " + k_reader[2]}},
+                shelf);
+  REQUIRE(keeper.image_of(open_file(file, O_RDONLY).value(), "alice"));
+  CHECK(read_file(file).value() == "two");
+  CHECK(shelf.put_as.contains("7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"));
+  CHECK(shelf.is_the_file);
+}
+
 TEST_CASE("attack: a small file that becomes a large layer is measured by the layer") {
   Scene scene;
   Keeper keeper({.folder = scene.folder.path + "/store",
