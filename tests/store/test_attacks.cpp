@@ -88,20 +88,26 @@ TEST_CASE("attack: cut off at every place it is refused, or is what it was") {
   }
 }
 
-TEST_CASE("attack: attributes that a file system obeys are not in the layer") {
+TEST_CASE("attack: attributes that a file system obeys are not in the layer, and many are refused") {
   const TemporaryFolder folder;
   const std::string root = folder.path + "/root", image = folder.path + "/image";
   std::filesystem::create_directory(root);
   REQUIRE(replace_file(root + "/f", "x", 0644, Durable::no));
   bool set = true;
-  for (const char* name :
-       {"user.kept", "user.overlay.opaque", "user.containers.override_stat", "trusted.overlay.opaque"})
+  for (const char* name : {"user.kept", "user.overlay.opaque", "user.fuseoverlayfs.opaque",
+                           "user.containers.override_stat", "trusted.overlay.opaque"})
     set = set && ::setxattr((root + "/f").c_str(), name, "y", 1, 0) == 0;
   if (!set || !runs({"/usr/bin/mksquashfs", root, image, "-quiet", "-no-progress"})) {
     MESSAGE("skipped: this needs root, a file system with attributes, and mksquashfs");
     return;
   }
-  const auto written = layer_of(open_file(image, O_RDONLY).value());
+  const Fd file = open_file(image, O_RDONLY).value();
+  Limits small;
+  small.attributes = 20;
+  const auto too_many = layer_of(file, small);
+  REQUIRE_FALSE(too_many.layer);
+  CHECK(too_many.layer.error().message() == "the image has a file with more than 20 bytes of attributes");
+  const auto written = layer_of(file);
   REQUIRE(written.layer);
   archive* reader = archive_read_new();
   archive_read_support_filter_zstd(reader);

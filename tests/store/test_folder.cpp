@@ -59,6 +59,8 @@ TEST_CASE("folder: devices and other kinds are refused, and so is what is too mu
     CHECK(read(tar({{type, "a"}})).find("of a kind that is not read here") != std::string::npos);
   CHECK(read(tar({{'0', "a", "12345"}}), {.content = 4}).find("MiB of content") != std::string::npos);
   CHECK(read(tar({{'5', "a"}, {'5', "b"}}), {.entries = 1}) == "the image has more than 1 files");
+  CHECK(read(tar({{'2', "a", "", "bcdef"}}), {.path = 4}) == "the link '/a' leads nowhere");
+  CHECK(read(tar({{'5', "abcde"}}), {.path = 4}) == "the image has a name of more than 4 bytes");
   CHECK(read(tar({{'5', "a/b/c/d"}}), {.depth = 2}) == "the image has folders in each other, more than 2");
   CHECK(read(tar({{'0', "a", "123", "", std::uint64_t{1} << 32}})).find("folder") != std::string::npos);
   CHECK(read(tar({{'0', "a", std::string(2000, 'x')}}).substr(0, 2000)).find("folder") != std::string::npos);

@@ -72,4 +72,14 @@ TEST_CASE("sif: numbers that lead out of the file are refused") {
     CHECK_FALSE(root_of(Sif{.offset = number}.around(k_squashfs)));
   }
   CHECK(fault_of(Sif{.size = k_squashfs.size() + 1}.around(k_squashfs)).find("cut off") != std::string::npos);
+  // So many that their bytes, counted in 64 bits, are one.
+  CHECK(fault_of(Sif{.descriptors = 10374322735470841849ULL}.around(k_squashfs)).find("damaged") !=
+        std::string::npos);
+}
+
+TEST_CASE("sif: a file that becomes shorter while it is read is refused") {
+  const auto bytes = Sif{.descriptors = 100}.around(k_squashfs);
+  const auto root = find_root(written::in_memory(bytes), 1'000'000);
+  REQUIRE_FALSE(root);
+  CHECK(root.error().message() == "the image file is damaged: its table of descriptors is cut off");
 }

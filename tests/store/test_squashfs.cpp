@@ -133,6 +133,8 @@ TEST_CASE("squashfs: content beyond its limits is refused before it is read") {
 TEST_CASE("squashfs: a link that leads nowhere is damage") {
   CHECK(damaged(fault_of(a_folder({{"l", a_link("")}}))));
   CHECK(damaged(fault_of(a_folder({{"l", a_link(std::string("a\0b", 3))}}))));
+  CHECK(damaged(fault_of(a_folder({{"l", a_link(std::string(4096, 'a'))}}))));
+  CHECK(fault_of(a_folder({{"l", a_link(std::string(4095, 'a'))}})) == "");
 }
 
 TEST_CASE("squashfs: another compression is named, and what is cut off is damage") {
@@ -144,6 +146,9 @@ TEST_CASE("squashfs: another compression is named, and what is cut off is damage
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     CAPTURE(size);
     CHECK(fault_of_bytes(bytes.substr(0, size)) != "");
+    // Nor is what stands behind it in the file a part of it.
+    Seen seen;
+    CHECK_FALSE(read_squashfs(in_memory(bytes), {0, size, false, {}}, {}, seen));
   }
 }
 
