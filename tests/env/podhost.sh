@@ -292,9 +292,9 @@ env_owner_gone() {  # PID START
 }
 
 # image-store beside podhost, and what the pilot's pod needs of it: a filter for jq.
-env_start_image_store() {
+env_start_image_store() {  # [OPTION...]
     mkdir -p "$GLIDEPOD_ENV/store" &&
-        env_start image-store "$GLIDEPOD_ENV/bin/image-store" serve --socket "$GLIDEPOD_ENV/store/socket" --folder "$GLIDEPOD_ENV/image-store" &&
+        env_start image-store "$GLIDEPOD_ENV/bin/image-store" serve --socket "$GLIDEPOD_ENV/store/socket" --folder "$GLIDEPOD_ENV/image-store" "$@" &&
         wait_until 10 "image-store" grep -q event=ready "$GLIDEPOD_ENV/log/image-store.log"
 }
 env_image_store() {
