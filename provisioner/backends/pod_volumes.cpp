@@ -54,6 +54,19 @@ PodVolume token_volume(const std::string& secret) {
           false};
 }
 
+PodVolume image_store_volume() {
+  const char* name = "image-store";
+  constexpr int k_roots_alone = 0400;
+  const nlohmann::json token = {{"path", "token"}, {"audience", name}, {"expirationSeconds", 3600}};
+  return {{{"name", name},
+           {"projected",
+            {{"defaultMode", k_roots_alone},
+             {"sources",
+              {{{"serviceAccountToken", token}}, {{"configMap", {{"name", "glidepod-image-store-ca"}}}}}}}}},
+          {{"name", name}, {"mountPath", k_image_store_folder}, {"readOnly", true}},
+          false};
+}
+
 Result<void> give_own_shm(nlohmann::json& spec, nlohmann::json& container) {
   const std::string own = container["name"];
   const nlohmann::json memory = {{"medium", "Memory"},

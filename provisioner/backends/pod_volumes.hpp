@@ -20,6 +20,10 @@ PodVolume claim_volume(const std::string& claim, std::string_view path);
 PodVolume config_volume(const std::string& config_map, const std::string& path);
 // The pool's token, where HTCondor looks for it, for the pilot alone.
 PodVolume token_volume(const std::string& secret);
+// The pilot's token for the image store and nothing else, where the agent looks for it, and the authority of
+// the store's certificate, ca.crt; for the pilot alone.
+inline constexpr const char* k_image_store_folder = "/var/run/secrets/glidepod.io/image-store";
+PodVolume image_store_volume();
 
 // Gives a payload container a /dev/shm of its own, of as much as its limit of memory: the one that the
 // template has, or another volume. Jobs would share the pod's, and what is in it, with their neighbours.

@@ -17,6 +17,8 @@ constexpr const char* k_default_image = "sfiligoi/prp-portal-wn";
 constexpr const char* k_group_label = "glidepod.io/group";
 constexpr const char* k_gpus = "nvidia.com/gpu";
 constexpr const char* k_visible_devices = "NVIDIA_VISIBLE_DEVICES";
+constexpr const char* k_image_store = "GLIDEPOD_IMAGE_STORE";
+
 // Adds or replaces the element with this name.
 void set_named(Json& list, Json element) {
   if (!list.is_array()) list = Json::array();
@@ -79,6 +81,8 @@ Result<PodMaker> PodMaker::create(KubernetesSettings settings, const Json* pod_t
   Json pod = {{"apiVersion", "v1"},
               {"kind", "Pod"},
               {"spec", {{"restartPolicy", "Never"}, {"containers", {{{"name", "htcondor"}}}}}}};
+  if (settings.image_store.empty() != settings.image_store_repository.empty())
+    return error("image_store and image_store_repository are given together, or neither");
   if (pod_template) {
     TRY(check_template(*pod_template).in("pod template"));
     pod = *pod_template;
@@ -231,6 +235,7 @@ std::string PodMaker::pilot_variable(std::string_view name) const {
   if (const auto set = std::ranges::find(settings_.envs, name, &Dict::value_type::first);
       set != settings_.envs.end())
     return set->second;
+  if (name == k_image_store && !settings_.image_store.empty()) return settings_.image_store;
   const auto& environment = member(member(template_, "spec")["containers"][pilot_], "env");
   const auto found =
       std::ranges::find_if(environment, [&](const Json& each) { return text_view(each, "name") == name; });
@@ -238,7 +243,7 @@ std::string PodMaker::pilot_variable(std::string_view name) const {
 }
 
 ImageFiles PodMaker::image_files() const {
-  if (pilot_variable("GLIDEPOD_IMAGE_STORE").empty()) return ImageFiles::refused;
+  if (pilot_variable(k_image_store).empty()) return ImageFiles::refused;
   return pilot_variable("GLIDEPOD_CVMFS_IMAGES") == "true" ? ImageFiles::with_cvmfs : ImageFiles::taken;
 }
 
@@ -257,6 +262,11 @@ void PodMaker::set_environment(Json& pod, const Group& group) const {
   if (!payloads_.empty()) all.emplace_back("GLIDEPOD_PAYLOAD_CONTAINERS", payload_names(pod));
   if (s.pullers) all.emplace_back("GLIDEPOD_PULLERS", "true");
   if (!s.default_image.empty()) all.emplace_back("GLIDEPOD_DEFAULT_IMAGE", s.default_image);
+  if (!s.image_store.empty()) {
+    all.emplace_back(k_image_store, s.image_store);
+    all.emplace_back("GLIDEPOD_IMAGE_STORE_REPOSITORY", s.image_store_repository);
+    all.emplace_back("GLIDEPOD_IMAGE_STORE_CA", std::string(k_image_store_folder) + "/ca.crt");
+  }
   if (s.pilot_jobs) all.emplace_back("GLIDEPOD_PILOT_JOBS", "true");
   if (!s.gpu_jobs_only) all.emplace_back("GLIDEPOD_GPU_JOBS_ONLY", "no");
   if (s.least_fill > 0) all.emplace_back("GLIDEPOD_LEAST_FILL", std::to_string(s.least_fill));
@@ -399,6 +409,7 @@ Result<void> PodMaker::set_volumes(Json& pod, const Group& group) const {
   for (const auto& [config, path] : settings_.config_volumes) volumes.push_back(config_volume(config, path));
   const auto token = settings_.token_secret.value_or(from_template_ ? "" : "prp-htcondor-wn-secret");
   if (!token.empty()) volumes.push_back(token_volume(token));
+  if (!settings_.image_store.empty()) volumes.push_back(image_store_volume());
 
   auto& spec = pod["spec"];
   for (auto& volume : volumes) {

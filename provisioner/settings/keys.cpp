@@ -248,6 +248,20 @@ class Table {
                return {};
              })
         .from("0.2.0");
+    config_
+        .add("image_store", "", "https://HOST:PORT, or empty",
+             "image store for jobs whose image is a file: pilots get its address and a token for it; empty: "
+             "what the template says",
+             [&s](std::string_view value) -> Result<void> {
+               const auto url = TRY(Pattern::compile("https://[^/@]+/?"));
+               if (!value.empty() && !TRY(url.matches(value)))
+                 return error("must be https://HOST:PORT, or empty");
+               s.image_store = value;
+               return {};
+             })
+        .from("0.2.0");
+    text("image_store_repository", &s.image_store_repository, "what it calls its images: its --repository")
+        .from("0.2.0");
     flag("pilot_jobs", &s.pilot_jobs, "pilots take jobs that are pilots themselves").from("0.2.0");
     flag("gpus_on_nodes", &s.gpus_on_nodes,
          "no: nodes do not list GPUs, as with DRA, so that how many a node has is not asked")

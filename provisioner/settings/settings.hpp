@@ -81,7 +81,9 @@ struct KubernetesSettings : PilotSettings {
   Dict gpu_resources;       // the resource that GPUs of a kind are; "*": of all others, else nvidia.com/gpu
   Seconds pod_lifetime{0};  // activeDeadlineSeconds; 0: none
   List image_pull_secrets;
-  std::string default_image;    // of jobs that name none; empty: these are no demand
+  std::string default_image;  // of jobs that name none; empty: these are no demand
+  std::string image_store,
+      image_store_repository;   // its URL, what it calls its images; empty: the template's
   bool pilot_jobs = false;      // pilots take jobs that are pilots themselves
   bool gpu_jobs_only = true;    // pilots with GPUs take only jobs that ask for GPUs
   bool gpus_on_nodes = true;    // nodes list their GPUs, which those of a DRA driver are not

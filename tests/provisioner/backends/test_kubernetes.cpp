@@ -262,6 +262,10 @@ TEST_CASE("kubernetes: its pilots' ads, and which jobs they take") {
   CHECK(taken(by_settings, pod) == container_jobs("", false, Seconds(0), ImageFiles::with_cvmfs));
   by_settings.envs = {{"GLIDEPOD_IMAGE_STORE", ""}};
   CHECK(taken(by_settings, with_store) == container_jobs("", false));
+  by_settings.envs.clear();
+  by_settings.image_store = "https://s:1";
+  by_settings.image_store_repository = "r/f";
+  CHECK(taken(by_settings, pod) == files);
   CHECK(scene.kubernetes->slot_constraint() ==
         "(K8SProvisionerType =?= \"PRPHTCondorProvisioner\") && (K8SProvisionerName =?= \"wn\") && "
         "(K8SNamespace =?= \"ns\") && (K8SDomain =?= \"optiputer.net\")");

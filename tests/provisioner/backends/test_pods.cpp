@@ -228,6 +228,49 @@ TEST_CASE("pods: a template keeps what it has and gets the rest, jobs' resources
 }
 
 TEST_CASE(
+    "pods: the pilot gets a token for the image store, its authority and its names, and the jobs do not") {
+  const std::string text =
+      "[k8s]\nimage_store=https://image-store.glidepod-system.svc:8443\nimage_store_repository=reg/files\n";
+  const auto from = pilot_pod();
+  const auto made = pod(text, {}, &from);
+  REQUIRE(made.ok());
+  const auto& spec = made->at("spec");
+  const auto& volumes = spec["volumes"];
+  const auto volume = std::ranges::find_if(volumes, [](const Json& v) { return v["name"] == "image-store"; });
+  REQUIRE(volume != volumes.end());
+  // Root's alone: whoever else is in the pod's containers has no use for it.
+  CHECK(*volume == Json::parse(R"({"name": "image-store", "projected": {"defaultMode": 256, "sources": [
+    {"serviceAccountToken": {"path": "token", "audience": "image-store", "expirationSeconds": 3600}},
+    {"configMap": {"name": "glidepod-image-store-ca"}}]}})"));
+  for (const auto& container : spec["containers"]) {
+    const auto mounts = container.value("volumeMounts", Json::array());
+    const Json mount = {{"name", "image-store"},
+                        {"mountPath", "/var/run/secrets/glidepod.io/image-store"},
+                        {"readOnly", true}};
+    CHECK(std::ranges::count(mounts, mount) == (container["name"] == "pilot" ? 1 : 0));
+  }
+  const auto value = [&](const std::string& name) {
+    for (const auto& each : spec["containers"][0]["env"])
+      if (each["name"] == name) return each["value"].get<std::string>();
+    return std::string();
+  };
+  CHECK(value("GLIDEPOD_IMAGE_STORE") == "https://image-store.glidepod-system.svc:8443");
+  CHECK(value("GLIDEPOD_IMAGE_STORE_REPOSITORY") == "reg/files");
+  CHECK(value("GLIDEPOD_IMAGE_STORE_CA") == "/var/run/secrets/glidepod.io/image-store/ca.crt");
+}
+
+TEST_CASE("pods: an image store needs the name of its images, and a template that knows one has no other") {
+  CHECK(pod("[k8s]\nimage_store=https://s:1\n", {}).error().message() ==
+        "image_store and image_store_repository are given together, or neither");
+  CHECK_FALSE(pod("[k8s]\nimage_store_repository=reg/files\n", {}));
+  auto from = pilot_pod();
+  from["spec"]["volumes"].push_back({{"name", "image-store"}, {"emptyDir", Json::object()}});
+  CHECK(pod("[k8s]\nimage_store=https://s:1\nimage_store_repository=reg/files\n", {}, &from)
+            .error()
+            .message() == "the pod has two volumes with the name 'image-store'");
+}
+
+TEST_CASE(
     "pods: the pilot is told the group's sizes, and the pod may have as much on disk and 500 MiB more") {
   const auto from_template = pilot_pod();
   PolicySettings policy;

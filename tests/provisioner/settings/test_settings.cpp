@@ -175,6 +175,11 @@ TEST_CASE("settings: a wrong value names the key, the value and what is allowed"
               "/cvmfs/unpacked.cern.ch/, or empty");
   CHECK(load("[k8s]\ndefault_image = docker://r.example:5000/a/b:1@sha256:00\n").ok());
   CHECK(load("[k8s]\ndefault_image =\n").ok());
+  for (const std::string url :
+       {"http://s:1", "s:1", "https://", "https://user@s:1", "/run/image-store/socket"})
+    CHECK(failure("[k8s]\nimage_store = " + url + "\n") ==
+          "[k8s] image_store = '" + url + "': must be https://HOST:PORT, or empty");
+  CHECK(load("[k8s]\nimage_store = https://s.example:8443\n").ok());
   CHECK(failure("[k8s]\nrequest_fuse = maybe\n") == "[k8s] request_fuse = 'maybe': must be one of: yes, no");
   CHECK(failure("[htcondor]\ndemand = negotiator\n") ==
         "[htcondor] demand = 'negotiator': must be one of: query, offline, both");
