@@ -221,6 +221,7 @@ TEST_CASE("attack: an owner has no more by bringing files at the same time") {
       if (!image && image.error().fact<BadImage>() != nullptr) ++refused;
     });
   while (refused == 0 && scene.left("making") < 2) std::this_thread::yield();
+  CHECK(refused == 1);  // before it is converted
   REQUIRE(write_all(go, "12"));
   for (auto& thread : threads) thread.join();
   CHECK(good == 1);
