@@ -137,7 +137,8 @@ TEST_CASE("drained: of two entries the one that kills counts, and a node is no p
                                   .state = PodState::unregistered,
                                   .since = k_now,
                                   .node = "n1"}};
-  const auto entries = entries_of(pods, {kills, drains});
+  const std::vector<Drained> list = {kills, drains};  // the entries point into it
+  const auto entries = entries_of(pods, list);
   REQUIRE(entries.at(0) != nullptr);
   CHECK(entries[0]->mode == Mode::kill);
   CHECK(drained({drains}, Kind::place, "n1") == nullptr);
