@@ -51,12 +51,16 @@ Result<Json> parse(std::string_view document) {
   return json;
 }
 
-Result<Amount> amount(const Json& resources, const char* key) {
-  const Json& json = *TRY(part(resources, key, Json::value_t::object));
+// Of the keys PREFIXcpu and PREFIXmemory.
+Result<Amount> amount_in(const Json& json, const std::string& prefix = {}) {
   Amount amount;
-  amount.cpu = TRY(quantity(json, "cpu", parse_milli));
-  amount.memory = TRY(quantity(json, "memory", parse_quantity));
+  amount.cpu = TRY(quantity(json, (prefix + "cpu").c_str(), parse_milli));
+  amount.memory = TRY(quantity(json, (prefix + "memory").c_str(), parse_quantity));
   return amount;
+}
+
+Result<Amount> amount(const Json& resources, const char* key) {
+  return amount_in(*TRY(part(resources, key, Json::value_t::object)));
 }
 
 Result<Size> size_of(const Json& container) {
@@ -70,11 +74,7 @@ Result<Size> size_of(const Json& container) {
 // The size of all payload containers together; nothing unless all four annotations are there.
 Result<std::optional<Size>> payload_size(const Json& annotations) {
   const auto of = [&annotations](const char* group) -> Result<Amount> {
-    const std::string prefix = fmt::format("{}{}.", k_payload_size, group);
-    Amount amount;
-    amount.cpu = TRY(quantity(annotations, (prefix + "cpu").c_str(), parse_milli));
-    amount.memory = TRY(quantity(annotations, (prefix + "memory").c_str(), parse_quantity));
-    return amount;
+    return amount_in(annotations, fmt::format("{}{}.", k_payload_size, group));
   };
   Size size;
   size.request = TRY(of("requests"));
