@@ -24,7 +24,8 @@ CASES = {}
 def case(name, end, says, script=None, tree=None, wrap="sif", squash=(), arguments=None, environment="", image=None, short=False,
          differs=None, form="file", **more):
     """end: an exit code, "signal N" or "refused". says: the job's whole standard output. script: what /bin/sh runs; None: the
-    image runs by itself. differs: (end, says) of Apptainer where that is another one, with the reason beside it."""
+    image runs by itself. differs: (end, says) of Apptainer where that is another one, with the reason beside it. short: also in
+    CI, on both backends: one kind of each way that a file, its environment or its program takes."""
     CASES[name] = dict(end=str(end), says=says, script=script, tree=tree, wrap=wrap, squash=list(squash), arguments=arguments,
                        environment=environment, image=image, short=short, differs=differs, form=form, **more)
 
@@ -135,8 +136,7 @@ case("text-launcher", "refused", "", NAME, wrap="text launcher")
 # --- environment
 E = 'echo "$X|$Y"; exit 4'
 case("environment", 4, "one|two words\n", E, tree=environment_of('export X=one\nexport Y="two words"\n'), short=True)
-case("environment-computed", 4, "made of a file|2\n", E, tree=environment_of('export X=$(cat /etc/image-name)\nY=$((1 + 1))\nexport Y\n'),
-     short=True)
+case("environment-computed", 4, "made of a file|2\n", E, tree=environment_of('export X=$(cat /etc/image-name)\nY=$((1 + 1))\nexport Y\n'))
 case("environment-if", 4, "yes|\n", E, tree=environment_of('if [ -d /etc ]; then\n    export X=yes\nelse\n    export X=no\nfi\n'))
 case("environment-sources", 4, "sourced|\n", E,
      tree=with_files({".singularity.d/env/90-environment.sh": ". /opt/settings\n", "opt/settings": "export X=sourced\n"}))
@@ -163,7 +163,7 @@ case("runscript-missing", 7, "one\n", arguments="-c 'echo $1; exit 7' sh one")
 case("runscript-closed", 7, "shell\n", tree=with_files({".singularity.d/runscript.txt": ""}), arguments="-c 'echo shell; exit 7'")
 case("runscript-no-interpreter", 0, "plain\n", tree=with_files({".singularity.d/runscript": "echo plain\n"}))
 case("apprun", 0, "app\n", tree=with_files({".singularity.d/runscript": "#!/bin/sh\necho whole\n", "scif/apps/one/scif/runscript": "#!/bin/sh\necho app\n"}),
-     environment="APPTAINER_APPNAME=one", short=True)
+     environment="APPTAINER_APPNAME=one")
 case("apprun-older-name", 0, "app\n", tree=with_files({".singularity.d/runscript": "#!/bin/sh\necho whole\n", "scif/apps/one/scif/runscript": "#!/bin/sh\necho app\n"}),
      environment="SINGULARITY_APPNAME=one")
 case("apprun-missing", "refused", "", tree=runscript("#!/bin/sh\necho whole\n"), environment="APPTAINER_APPNAME=none", differs=("1", "", "its own code for it"))
@@ -313,8 +313,7 @@ case("modes", 0, "444 777 1777\n", "echo $(stat -c %a /readable /all /sticky)", 
 
 # --- how a job finds itself
 case("user", 0, "named in-folder home\n",
-     'id -un >/dev/null && named=named; [ "$(pwd)" = "$_CONDOR_SCRATCH_DIR" ] && in=in-folder; [ "$HOME" = "$(pwd)" ] && home=home; echo $named $in $home',
-     short=True)
+     'id -un >/dev/null && named=named; [ "$(pwd)" = "$_CONDOR_SCRATCH_DIR" ] && in=in-folder; [ "$HOME" = "$(pwd)" ] && home=home; echo $named $in $home')
 case("codes", 137, "", "exit 137")
 case("signal", "signal 11", "before\n", "echo before; kill -11 $$", differs=("139", "before\n", "it tells the shell's code for a signal"))
 case("container-variables", 0, "app.sif app.sif\n", 'echo "$APPTAINER_NAME ${APPTAINER_CONTAINER##*/}"',
@@ -337,6 +336,8 @@ case("cvmfs-link", 4, "made of a file|\n", E, form="cvmfs", image="/cvmfs/site.e
 case("cvmfs-file", 3, NAMED, NAME, form="cvmfs file", image="/cvmfs/site.example/{name}.sif")
 case("cvmfs-missing", "refused", "", NAME, form="cvmfs", image="/cvmfs/site.example/nowhere/{name}")
 case("oras-missing", "refused", "", NAME, form="oras", image="oras://{registry}/files/nowhere:1")
+# A SIF is no container image, whoever asks for it as one.
+case("docker-sif", "refused", "", NAME, form="docker")
 case("oras-container", "refused", "", NAME, form="oras", image="oras://{registry}/demo/busybox:1")
 
 # --- as Apptainer itself builds them
@@ -416,7 +417,7 @@ def put(url, content, kind, method="PUT"):
 def push(folder, registry, names):
     """As `apptainer push` does it."""
     for name in names:
-        if CASES[name]["form"] != "oras" or CASES[name]["image"]:
+        if CASES[name]["form"] not in ("oras", "docker") or CASES[name]["image"]:
             continue
         base_url, layers = f"http://{registry}/v2/files/{name}", []
         with open(f"{folder}/{name}/app.sif", "rb") as file:
@@ -431,7 +432,8 @@ def push(folder, registry, names):
         put(f"{base_url}/manifests/1", json.dumps(manifest).encode(), manifest["mediaType"])
 
 
-FORMS = {"file": "{name}/app.sif", "folder": "{name}/app", "folder/": "{name}/app/", "oras": "oras://{registry}/files/{name}:1"}
+FORMS = {"file": "{name}/app.sif", "folder": "{name}/app", "folder/": "{name}/app/", "oras": "oras://{registry}/files/{name}:1",
+         "docker": "docker://{registry}/files/{name}:1"}
 
 
 def submit(folder, registry, machine, requirement, names):
