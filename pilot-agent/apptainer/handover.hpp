@@ -22,7 +22,7 @@ struct HandoverOptions {
   Milliseconds stay_without_agent = std::chrono::seconds(30);
   // This process's end is taken for the job's: it stays also where no agent has ever heard of the request.
   bool stands_for_job = false;
-  Milliseconds tell_limit = std::chrono::milliseconds(500);  // for telling the starter where the job ran
+  Milliseconds tell_limit = std::chrono::seconds(2);  // for telling the starter where the job ran
 };
 
 // Those of the shipped program, for this socket. Nothing of them can be set from outside: a job's environment

@@ -137,11 +137,16 @@ TEST_CASE("hostile queues: one job costs no more than its bytes allow") {
 
 TEST_CASE("hostile queues: many such jobs of one owner take nothing from another's") {
   Pool pool;
-  for (int i = 0; i < 20; ++i) pool.answers["a"] += endless();
+  pool.answers["a"] = endless();
+  auto before = processor_seconds();
+  pool.fetch();
+  const auto one = processor_seconds() - before;
+  for (int i = 1; i < 20; ++i) pool.answers["a"] += endless();
   pool.answers["a"] += good("alice", 1);
-  const auto before = processor_seconds();
+  before = processor_seconds();
   const auto demand = pool.fetch();
-  CHECK(processor_seconds() - before < 2);
+  // The owner's second, what the last ad takes above it, and to read the others' text.
+  CHECK(processor_seconds() - before < 1.5 + 2 * one);
   CHECK(others(demand) == std::map<std::string, std::int64_t>{{"1;4096;8000000;;0;; alice", 100}});
   CHECK(demand.bad_ads == 20);
 }
