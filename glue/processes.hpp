@@ -46,6 +46,7 @@ void signal_child(pid_t pid, int number);
 
 // Opens a process, if it is certainly still the one that was listed; else an invalid Fd.
 Fd open_process(const ProcessStat& process);
+// False: it has ended, or there is no descriptor.
 bool send_signal(const Fd& process, int number);
 
 // Called for every process that was reaped, with wait(2)'s status.

@@ -45,7 +45,7 @@ bool Pursuit::pass() {
     found_new_ |= is_new;
     at_rest = at_rest && !is_new && !must_stop;
     if (!is_new && !must_stop) continue;
-    if (const Fd fd = open_process(process)) send_signal(fd, number_);
+    send_signal(open_process(process), number_);
   }
   return at_rest;
 }
@@ -74,8 +74,7 @@ Milliseconds Ending::stop(SteadyTime now) {
 
 void Ending::kill_found() {
   for (const auto& process : stopping_->found()) {
-    const Fd fd = open_process(process);
-    if (!fd || !send_signal(fd, SIGKILL)) continue;
+    if (!send_signal(open_process(process), SIGKILL)) continue;
     if (process.ended() || process.pid == uncounted_) continue;
     if (counted_.insert(process.pid).second) ++killed_;
   }

@@ -82,6 +82,7 @@ Fd open_process(const ProcessStat& stat) {
 bool send_signal(const Fd& fd, int number) {
   World& world = World::current();
   world.pass_call();
+  if (!fd) return false;
   const auto found = world.opened.find(fd.get());
   world.check(found != world.opened.end(), "the process is open");
   Process* process = world.tree.find(found->second.first, found->second.second);
