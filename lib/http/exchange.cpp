@@ -28,7 +28,7 @@ void Exchange::attempt() {
   if (attempts_ > 0 && std::chrono::steady_clock::now() >= plan_.deadline) return finish(last_.to_error());
   ++attempts_;
   Request request = plan_.request();
-  if (plan_.redirects > 0) request.wanted_headers.emplace_back("Location");
+  request.wanted_headers.emplace_back("Location");
   send(std::move(request));
 }
 
@@ -53,7 +53,7 @@ void Exchange::answered(Result<Response> response) {
   std::optional<Failure> failure;
   if (plan_.judge)
     failure = plan_.judge(*response);
-  else if (response->status < 200 || response->status > 299)
+  else if (response->status / 100 != 2)
     failure = Failure{Failure::Kind::status, response->status, {}, {}, response->retry_after};
   if (failure) return failed(std::move(*failure));
   finish(std::move(response));

@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/kube/fake_server.hpp"
 
@@ -29,11 +32,25 @@ struct Scene {
     plan.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
     plan.attempted = [this](const std::string&, int, std::chrono::duration<double>) { ++attempts; };
   }
-  void run() {
+  void start() {
     exchange = std::make_unique<Exchange>(
         *transport, plan, [this](Result<Response> got, const std::string&) { answer = std::move(got); });
-    for (int i = 0; i < 1000 && !answer; ++i) REQUIRE(loop.run_once(Milliseconds(5'000)).ok());
-    REQUIRE(answer.has_value());
+  }
+  template <typename Condition>
+  void run_until(Condition condition) {
+    for (int i = 0; i < 1000 && !condition(); ++i) REQUIRE(loop.run_once(Milliseconds(5'000)).ok());
+    REQUIRE(condition());
+  }
+  void run() {
+    start();
+    run_until([this] { return answer.has_value(); });
+  }
+  // One answer after the other, and the last for ever.
+  void answers(std::vector<FakeServer::Reply> replies) {
+    server.on_request = [replies = std::move(replies),
+                         next = std::size_t{0}](const FakeServer::Request&) mutable {
+      return replies[std::min(next++, replies.size() - 1)];
+    };
   }
   Failure failure() const { return Failure::of(answer->error()); }
 };
@@ -122,4 +139,178 @@ TEST_CASE("exchange: an answer that is too long is lost, and worth no second att
   scene.run();
   CHECK(scene.attempts == 1);
   CHECK(scene.failure().lost.why == Lost::Why::too_long);
+}
+
+TEST_CASE("exchange: which answers lead elsewhere") {
+  struct Row {
+    int status;
+    bool leads;
+  };
+  for (const auto& row : {Row{299, false}, Row{300, true}, Row{302, true}, Row{304, false}, Row{308, true},
+                          Row{399, true}, Row{400, false}}) {
+    CAPTURE(row.status);
+    Scene scene;
+    scene.plan.redirects = 1;
+    scene.server.on_request = [status = row.status](const FakeServer::Request& request) {
+      return request.target == "/b" ? FakeServer::json(200, "{}")
+                                    : FakeServer::json(status, "", "Location: /b\r\n");
+    };
+    scene.run();
+    CHECK(scene.server.requests.size() == (row.leads ? 2 : 1));
+    CHECK(scene.answer->ok() == (row.leads || row.status == 299));
+  }
+}
+
+TEST_CASE("exchange: a redirect that is not followed, or leads nowhere, is the answer") {
+  Scene scene;
+  SUBCASE("none is followed") {
+    scene.answers({redirect("/b")});
+  }
+  SUBCASE("without a Location") {
+    scene.plan.redirects = 1;
+    scene.answers({FakeServer::json(307, "{}")});
+  }
+  scene.run();
+  CHECK(scene.failure().status == 307);
+}
+
+TEST_CASE("exchange: each attempt follows as many redirects") {
+  Scene scene;
+  scene.plan.redirects = 1;
+  scene.answers({redirect("/b"), FakeServer::json(503, "{}"), redirect("/b"), FakeServer::json(200, "{}")});
+  scene.run();
+  CHECK(scene.answer->ok());
+}
+
+TEST_CASE("exchange: a token that has expired is asked for anew once, and nothing else that is refused") {
+  Scene scene;
+  SUBCASE("once is enough") {
+    scene.answers({FakeServer::json(401, "{}"), FakeServer::json(200, "{}")});
+    scene.run();
+    CHECK(scene.answer->ok());
+  }
+  SUBCASE("once is not") {
+    scene.answers({FakeServer::json(401, "{}")});
+    scene.run();
+    CHECK(scene.attempts == 2);
+    CHECK(scene.failure().status == 401);
+  }
+  SUBCASE("refused") {
+    scene.answers({FakeServer::json(403, "{}")});
+    scene.run();
+    CHECK(scene.attempts == 1);
+  }
+}
+
+TEST_CASE("exchange: an earlier attempt may have had an effect, which a later refusal does not undo") {
+  Scene scene;
+  scene.request.method = "PATCH";
+  SUBCASE("cut off") {
+    scene.answers({{"", true}, FakeServer::json(403, "{}")});
+    scene.run();
+    CHECK_FALSE(scene.failure().rejected());
+  }
+  SUBCASE("refused, too") {
+    scene.answers({FakeServer::json(429, "{}"), FakeServer::json(403, "{}")});
+    scene.run();
+    CHECK(scene.failure().rejected());
+  }
+  CHECK(scene.attempts == 2);
+}
+
+TEST_CASE("exchange: what is tried is told, with the time that it took") {
+  Scene scene;
+  scene.request.method = "PATCH";
+  std::vector<std::pair<std::string, int>> told;
+  scene.plan.attempted = [&](const std::string& method, int status, std::chrono::duration<double> took) {
+    told.emplace_back(method, status);
+    CHECK(took.count() >= 0);
+    CHECK(took.count() < 5);
+  };
+  scene.plan.hopeless = [](const Failure&) { return false; };
+  scene.answers({{"", true}, FakeServer::json(503, "{}"), FakeServer::json(201, "{}")});
+  scene.run();
+  CHECK(scene.answer->ok());
+  CHECK(told == std::vector<std::pair<std::string, int>>{{"PATCH", 0}, {"PATCH", 503}, {"PATCH", 201}});
+}
+
+TEST_CASE("exchange: a good answer is what its judge takes for one") {
+  Scene scene;
+  scene.plan.judge = [](const Response& response) -> std::optional<Failure> {
+    if (response.status == 404) return std::nullopt;
+    return Failure{.kind = Failure::Kind::nonsense};
+  };
+  scene.answers({FakeServer::json(200, "{}"), FakeServer::json(404, "{}")});
+  scene.run();
+  CHECK(scene.attempts == 2);
+  CHECK(scene.answer->ok());
+}
+
+TEST_CASE("exchange: a pause that would outlast the deadline is not waited for") {
+  Scene scene;
+  scene.answers({FakeServer::json(503, "{}", "Retry-After: 30\r\n")});
+  const auto began = std::chrono::steady_clock::now();
+  scene.run();
+  CHECK(scene.attempts == 1);
+  CHECK(scene.failure().status == 503);
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(5));
+}
+
+TEST_CASE("exchange: there is one attempt after the deadline, and no second one") {
+  Scene scene;
+  scene.answers({FakeServer::json(503, "{}")});
+  SUBCASE("it was over before the first") {
+    scene.plan.deadline = std::chrono::steady_clock::now() - std::chrono::seconds(1);
+    scene.run();
+    CHECK(scene.attempts == 1);
+  }
+  SUBCASE("the process stood still before the second") {
+    scene.plan.deadline = std::chrono::steady_clock::now() + Milliseconds(400);
+    scene.start();
+    scene.run_until([&] { return scene.attempts == 1; });
+    while (std::chrono::steady_clock::now() < scene.plan.deadline) {
+    }
+    scene.run_until([&] { return scene.answer.has_value(); });
+    CHECK(scene.attempts == 1);
+    CHECK(scene.failure().status == 503);
+  }
+}
+
+TEST_CASE("exchange: wound up between attempts it ends at once, with what it knows") {
+  Scene scene;
+  scene.answers({FakeServer::json(503, "{}", "Retry-After: 3\r\n")});
+  scene.start();
+  scene.run_until([&] { return scene.attempts == 1; });
+  scene.exchange->wind_up();
+  const auto began = std::chrono::steady_clock::now();
+  scene.run_until([&] { return scene.answer.has_value(); });
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(2));
+  CHECK(scene.attempts == 1);
+  CHECK(scene.failure().status == 503);
+  // And again it changes nothing.
+  scene.exchange->wind_up();
+  REQUIRE(scene.loop.run_once(Milliseconds(0)).ok());
+}
+
+TEST_CASE("exchange: wound up in its second attempt it takes the answer of that") {
+  Scene scene;
+  scene.server.on_request = [&](const FakeServer::Request&) {
+    if (scene.server.requests.size() == 1) return FakeServer::json(503, "{}");
+    scene.exchange->wind_up();
+    return FakeServer::json(200, "{}");
+  };
+  scene.run();
+  CHECK(scene.answer->ok());
+}
+
+TEST_CASE("exchange: dropped while it waits, it is never heard of again") {
+  Scene scene;
+  scene.answers({FakeServer::json(503, "{}")});
+  scene.start();
+  scene.run_until([&] { return scene.attempts == 1; });
+  scene.exchange.reset();
+  const auto until = std::chrono::steady_clock::now() + Milliseconds(150);  // longer than the pause
+  while (std::chrono::steady_clock::now() < until) REQUIRE(scene.loop.run_once(Milliseconds(10)).ok());
+  CHECK(scene.server.requests.size() == 1);
+  CHECK_FALSE(scene.answer.has_value());
 }
