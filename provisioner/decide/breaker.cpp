@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 #include <vector>
+
+#include "lib/base/found.hpp"
 
 namespace glidepod::provisioner {
 
@@ -43,9 +46,9 @@ BreakerSays consult(Breaker& breaker, const GroupSupply& supply, const PolicySet
 }
 
 BreakerSays refused(const History& history, const Group& group, const std::string& place, Time now) {
-  const auto found = history.refusals.find({group, place});
-  if (found == history.refusals.end()) return {};
-  const auto& [until, pause, by_quota, words] = found->second;
+  const auto* refusal = found_in(history.refusals, std::pair(group, place));
+  if (!refusal) return {};
+  const auto& [until, pause, by_quota, words] = *refusal;
   const auto rule = by_quota ? Rule::quota_refused : Rule::refused;
   if (now < until) return {0, {rule, {(until - now).count()}, words}};
   return {1, {rule, {}, words}};
@@ -67,12 +70,16 @@ void note_refusal(History& history, const Group& group, const std::string& place
   // A quota has room again as soon as a pod ends.
   refusal.pause = refusal.by_quota              ? k_quota_pause
                   : refusal.pause == Seconds(0) ? settings.breaker_first_pause
-                                                : std::min(refusal.pause * 2, settings.breaker_longest_pause);
+                                                : next_pause(refusal.pause, settings);
   refusal.until = now + refusal.pause;
 }
 
+Seconds next_pause(Seconds pause, const PolicySettings& settings) {
+  return std::min(std::max(pause * 2, Seconds(1)), settings.breaker_longest_pause);
+}
+
 void canary_sent(Breaker& breaker, const PolicySettings& settings, Time now) {
-  breaker.pause = std::min(std::max(breaker.pause * 2, Seconds(1)), settings.breaker_longest_pause);
+  breaker.pause = next_pause(breaker.pause, settings);
   breaker.next_canary = now + breaker.pause;
 }
 

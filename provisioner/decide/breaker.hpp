@@ -27,6 +27,9 @@ bool names_quota(std::string_view words);
 void note_refusal(History& history, const Group& group, const std::string& place,
                   const std::optional<std::string>& words, const PolicySettings& settings, Time now);
 
+// The pause after one of this length: twice as long, up to breaker_longest_pause.
+Seconds next_pause(Seconds pause, const PolicySettings& settings);
+
 // A canary goes out: the next one waits twice as long.
 void canary_sent(Breaker& breaker, const PolicySettings& settings, Time now);
 

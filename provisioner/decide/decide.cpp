@@ -4,6 +4,7 @@
 #include <iterator>
 #include <optional>
 
+#include "lib/base/found.hpp"
 #include "provisioner/decide/breaker.hpp"
 #include "provisioner/decide/nodes.hpp"
 #include "provisioner/decide/places.hpp"
@@ -44,16 +45,16 @@ Counted counted_jobs(const Demand& demand, const Supply& supply, std::int64_t ca
     if (cap == 0) {
       for (const auto& [owner, idle] : wanted.owners) counted -= idle - within_quota(group, owner, idle);
       counted += wanted.idle + (counted < 0 ? 0 : wanted.unmaterialized);
-      continue;
-    }
-    for (const auto& [owner, idle] : wanted.owners) {
-      const auto claimed = supply.claimed_by_owner.find(owner);
-      const auto used = claimed == supply.claimed_by_owner.end() ? 0 : claimed->second;
-      auto& budget = left.try_emplace(owner, std::max<std::int64_t>(cap - used, 0)).first->second;
-      const auto taken = std::min(idle, budget);
-      const auto counts = within_quota(group, owner, taken);
-      budget -= counts;
-      counted += counts;
+    } else {
+      for (const auto& [owner, idle] : wanted.owners) {
+        const auto* claimed = found_in(supply.claimed_by_owner, owner);
+        const auto used = claimed ? *claimed : 0;
+        auto& budget = left.try_emplace(owner, std::max<std::int64_t>(cap - used, 0)).first->second;
+        const auto taken = std::min(idle, budget);
+        const auto counts = within_quota(group, owner, taken);
+        budget -= counts;
+        counted += counts;
+      }
     }
   }
   return result;
@@ -67,13 +68,15 @@ std::int64_t target_of(std::int64_t jobs, const GroupSupply& supply, const Polic
   };
   auto target = jobs == 0 ? 0 : pressure(jobs, policy.max_pods_per_cluster);
   say({Rule::law, {jobs, target}});
-  if (policy.settings.waste_feedback && supply.wasted > 0 && target > 1) {
+  if (policy.settings.waste_feedback) {
     const auto good = supply.used + supply.claimed + 1;
     // Rounded to the nearest: one wasted pilot among many takes nothing from a small target.
     const auto all = good + supply.wasted;
     const auto lowered = std::max<std::int64_t>((2 * target * good + all) / (2 * all), 1);
-    if (lowered < target) say({Rule::waste, {supply.wasted, supply.used + supply.claimed, target, lowered}});
-    target = lowered;
+    if (lowered < target) {
+      say({Rule::waste, {supply.wasted, supply.used + supply.claimed, target, lowered}});
+      target = lowered;
+    }
   }
   // One pod shows when there is room again; more would only take what others may wait for.
   if (no_node && target > 1) {
@@ -198,9 +201,9 @@ void lower(Decision& decision, std::int64_t limit, Rule rule) {
 std::optional<Step> why_unservable(const Group& group, const Capacity& capacity) {
   if (const auto told = capacity.unservable.find(group); told != capacity.unservable.end())
     return Step{Rule::not_made, {}, told->second};
-  const auto need = capacity.needs.find(group);
-  if (need == capacity.needs.end()) return std::nullopt;
-  const auto fits = [&need](const Resources& room) { return room.holds(need->second, 1) > 0; };
+  const auto* need = found_in(capacity.needs, group);
+  if (!need) return std::nullopt;
+  const auto fits = [need](const Resources& room) { return room.holds(*need, 1) > 0; };
   if (!capacity.nodes.empty() && std::none_of(capacity.nodes.begin(), capacity.nodes.end(), fits))
     return Step{Rule::node_size};
   if (capacity.quota && !fits(*capacity.quota)) return Step{Rule::quota_size};
@@ -208,9 +211,8 @@ std::optional<Step> why_unservable(const Group& group, const Capacity& capacity)
 }
 
 std::int64_t pressure(std::int64_t idle, std::int64_t max_pods_per_cluster) {
-  auto pods = 1 + idle / 4;
-  if (pods > 20) pods = 20 + (pods - 20) / 4;
-  return std::min(pods, max_pods_per_cluster);
+  const auto pods = 1 + idle / 4;
+  return std::min(std::min(pods, 20 + (pods - 20) / 4), max_pods_per_cluster);
 }
 
 std::string_view to_string(Decision::Verdict verdict) {
@@ -240,9 +242,8 @@ std::string Decision::reason() const {
 }
 
 bool Plan::breaker_open(const Decision& decision) const {
-  const auto breaker = history.breakers.find({decision.group, decision.image});
-  return std::ranges::any_of(decision.places, &Decision::InPlace::stopped) ||
-         (breaker != history.breakers.end() && breaker->second.open);
+  const auto* breaker = found_in(history.breakers, std::pair(decision.group, decision.image));
+  return std::ranges::any_of(decision.places, &Decision::InPlace::stopped) || (breaker && breaker->open);
 }
 
 std::int64_t Plan::submissions() const {
@@ -266,9 +267,8 @@ Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity
   plan.drained = policy.drained;
   const auto off = drained_nodes(policy.drained);
   for (const auto& [group, pods] : supply.groups) {
-    const auto breaker = plan.history.breakers.find({group, policy.image});
-    const auto closed = breaker == plan.history.breakers.end() ? Time{} : breaker->second.closed;
-    decisions[group].supply = without_nodes(pods, plan.history.nodes, closed);
+    const auto* breaker = found_in(plan.history.breakers, std::pair(group, policy.image));
+    decisions[group].supply = without_nodes(pods, plan.history.nodes, breaker ? breaker->closed : Time{});
   }
   for (const auto& [group, jobs] : demand.groups) decisions[group].demand = jobs;
   const auto counted = counted_jobs(demand, supply, policy.settings.max_pods_per_owner);
@@ -289,11 +289,10 @@ Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity
       continue;
     decision.group = group;
     decision.image = policy.image;
-    if (const auto found = counted.jobs.find(group); found != counted.jobs.end())
-      decision.counted = found->second;
-    if (const auto found = left.find(group); found != left.end()) {
-      decision.fit = found->second.jobs;
-      decision.steps.push_back(found->second.step);
+    if (const auto* jobs = found_in(counted.jobs, group)) decision.counted = *jobs;
+    if (const auto* jobs = found_in(left, group)) {
+      decision.fit = jobs->jobs;
+      decision.steps.push_back(jobs->step);
     }
     decide_group(decision, counted, view, plan.history, places);
     plan.decisions.push_back(std::move(decision));

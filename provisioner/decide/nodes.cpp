@@ -1,7 +1,11 @@
 #include "provisioner/decide/nodes.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
+#include "lib/base/found.hpp"
+#include "provisioner/decide/breaker.hpp"
 #include "provisioner/supply/place.hpp"
 
 namespace glidepod::provisioner {
@@ -20,12 +24,12 @@ std::map<std::string, OnNode> all_fared(const Supply& supply) {
   std::map<std::string, OnNode> result;
   for (const auto& [key, group] : supply.groups) {
     for (const auto& good : group.registrations)
-      if (!good.node.empty()) result[good.node].try_emplace(good.pod, Fared{good.at, false, &group});
+      result[good.node].try_emplace(good.pod, Fared{good.at, false, &group});
     // Of a pilot that failed, it says nothing any more that it had joined the pool.
     for (const auto* list : {&group.failures, &group.crashes, &group.refusals})
-      for (const auto& bad : *list)
-        if (!bad.node.empty()) result[bad.node].insert_or_assign(bad.pod, Fared{bad.at, true, &group});
+      for (const auto& bad : *list) result[bad.node].insert_or_assign(bad.pod, Fared{bad.at, true, &group});
   }
+  result.erase(std::string());  // pods of some backends have no node
   return result;
 }
 
@@ -41,8 +45,8 @@ bool works_elsewhere(const GroupSupply& group, const std::string& node,
 std::vector<Fared> in_order(const OnNode& pilots) {
   std::vector<Fared> result;
   for (const auto& [pod, fared] : pilots) result.push_back(fared);
-  std::sort(result.begin(), result.end(),
-            [](const Fared& a, const Fared& b) { return a.at != b.at ? a.at > b.at : a.failed < b.failed; });
+  std::ranges::sort(result, std::greater{},
+                    [](const Fared& fared) { return std::pair(fared.at, !fared.failed); });
   return result;
 }
 
@@ -59,24 +63,23 @@ void judge_nodes(std::map<std::string, NodeMemory>& nodes, const Supply& supply,
   std::set<std::string> pausing(list.begin(), list.end());
   for (const auto& [node, pilots] : all_fared(supply)) {
     const auto order = in_order(pilots);
-    auto known = nodes.find(node);
-    if (known != nodes.end() && !order.front().failed && order.front().at > known->second.since) {
-      nodes.erase(known);
+    const auto* known = found_in(nodes, node);
+    if (known && !order.front().failed && order.front().at > known->since) {
+      nodes.erase(node);
       pausing.erase(node);
       continue;
     }
-    const bool again = known != nodes.end();
     std::int64_t failed = 0;
     for (const auto& fared : order) {
-      if (!fared.failed || (again && fared.at <= known->second.until)) break;
+      if (!fared.failed || (known && fared.at <= known->until)) break;
       // A group that works nowhere shows nothing about a node.
       if (works_elsewhere(*fared.group, node, pausing)) ++failed;
     }
     const auto most = static_cast<std::size_t>(settings.nodes_avoided);
-    if (failed < (again ? 1 : settings.node_failures) || pausing.size() >= most) continue;
+    if (failed < (known ? 1 : settings.node_failures) || pausing.size() >= most) continue;
+    const auto pause = known ? next_pause(known->pause, settings) : settings.breaker_first_pause;
     auto& memory = nodes[node];
-    memory.pause = again ? std::min(std::max(memory.pause * 2, Seconds(1)), settings.breaker_longest_pause)
-                         : settings.breaker_first_pause;
+    memory.pause = pause;
     memory.since = now;
     memory.until = now + memory.pause;
     memory.failed += failed;
@@ -92,10 +95,9 @@ std::vector<std::string> avoided(const std::map<std::string, NodeMemory>& nodes,
 }
 
 GroupSupply without_nodes(GroupSupply supply, const std::map<std::string, NodeMemory>& nodes, Time closed) {
-  if (nodes.empty()) return supply;
   const auto by_node = [&nodes](const Outcome& outcome) {
-    const auto found = nodes.find(outcome.node);
-    return found != nodes.end() && outcome.at < found->second.until;
+    const auto* memory = found_in(nodes, outcome.node);
+    return memory && outcome.at < memory->until;
   };
   const auto after = [closed](const Outcome& outcome) { return outcome.at > closed; };
   supply.wasted -= std::count_if(supply.crashes.begin(), supply.crashes.end(), by_node);

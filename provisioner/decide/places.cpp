@@ -1,7 +1,9 @@
 #include "provisioner/decide/places.hpp"
 
 #include <algorithm>
+#include <tuple>
 
+#include "lib/base/found.hpp"
 #include "provisioner/decide/breaker.hpp"
 #include "provisioner/decide/nodes.hpp"
 #include "provisioner/decide/share.hpp"
@@ -12,8 +14,8 @@ namespace {
 
 const GroupSupply& pods_of(const PlaceSupply& place, const Group& group) {
   static const GroupSupply none;
-  const auto found = place.groups.find(group);
-  return found == place.groups.end() ? none : found->second;
+  const auto* found = found_in(place.groups, group);
+  return found ? *found : none;
 }
 
 }  // namespace
@@ -34,10 +36,9 @@ Placing::Placing(const Supply& supply, const Capacity& capacity, const Policy& p
   static const PlaceSupply no_pods;
   static const Capacity not_known;
   for (const auto& place : policy.places) {
-    const auto pods = supply.places.find(place.name);
-    const auto room = capacity.places.find(place.name);
-    auto& added = places_.emplace_back(Place{&place, pods == supply.places.end() ? &no_pods : &pods->second,
-                                             room == capacity.places.end() ? &not_known : &room->second});
+    const auto* pods = found_in(supply.places, place.name);
+    const auto* room = found_in(capacity.places, place.name);
+    auto& added = places_.emplace_back(Place{&place, pods ? pods : &no_pods, room ? room : &not_known});
     for (const auto& [group, sum] : added.supply->groups) added.live += sum.live();
     added.quota = added.capacity->quota_left;
     if (added.supply->unknown) unknown_ = place.name;
@@ -75,7 +76,6 @@ Placing::Room Placing::room_of(const Place& place, const Group& group) {
   if (const auto api = refused(history_, group, p.name, now_); api.allowed >= 0) lower(api.allowed, api.why);
   if (const auto why = provisioner::why_unservable(group, *place.capacity)) lower(0, *why);
   if (!unknown_.empty()) lower(0, {Rule::waits_for_unseen, {}, unknown_});
-  room.left = std::max<std::int64_t>(room.left, 0);
   return room;
 }
 
@@ -120,14 +120,14 @@ std::int64_t Placing::stuck(const Group& group) {
 }
 
 bool Placing::offers(const Place& place, Room& room, const Group& group) const {
-  const auto need = place.capacity->needs.find(group);
+  const auto* need = found_in(place.capacity->needs, group);
   const auto most = place.policy->max_pods;
   if (room.given >= room.left) {
     room.said = true;
   } else if (most > 0 && place.live >= most) {
     room.said = true;
     room.why = {Rule::max_pods, {most, place.live}, {}, place.policy->name};
-  } else if (place.quota && need != place.capacity->needs.end() && place.quota->holds(need->second, 1) == 0) {
+  } else if (place.quota && need && place.quota->holds(*need, 1) == 0) {
     room.said = true;
     room.why = {Rule::quota, {}, {}, place.policy->name};
   } else {
@@ -141,9 +141,9 @@ bool Placing::take(const Group& group) {
   std::size_t best = places_.size();
   const auto before = [](const Place& a, const Place& b) {
     const auto wa = a.policy->weight, wb = b.policy->weight;
-    // A place without a weight has only what the others do not take.
-    if (wa == 0 || wb == 0) return wa != wb ? wa > wb : a.live < b.live;
-    return a.live * wb != b.live * wa ? a.live * wb < b.live * wa : wa > wb;
+    // By pods for the weight. A place without a weight is never before one that has one, and two of them have
+    // equal shares.
+    return std::tuple(a.live * wb, -wa, a.live) < std::tuple(b.live * wa, -wb, b.live);
   };
   for (std::size_t i = 0; i < places_.size(); ++i)
     if (offers(places_[i], rooms[i], group) && (best == places_.size() || before(places_[i], places_[best])))
@@ -152,8 +152,8 @@ bool Placing::take(const Group& group) {
   auto& place = places_[best];
   ++place.live;
   ++rooms[best].given;
-  const auto need = place.capacity->needs.find(group);
-  if (place.quota && need != place.capacity->needs.end()) place.quota = place.quota->minus(need->second);
+  const auto* need = found_in(place.capacity->needs, group);
+  if (place.quota && need) place.quota = place.quota->minus(*need);
   return true;
 }
 
@@ -177,7 +177,7 @@ void Placing::tell(Decision& decision) {
   }
   if (!given.empty()) decision.steps.push_back({Rule::placed, {}, given});
   if (decision.verdict != Decision::Verdict::submit) return;
-  if (decision.submit > 0 && only_canaries) decision.verdict = Decision::Verdict::canary;
+  if (only_canaries) decision.verdict = Decision::Verdict::canary;
   if (decision.submit == 0 && all_stopped) decision.verdict = Decision::Verdict::stopped;
 }
 

@@ -1,9 +1,11 @@
 #include "provisioner/decide/removal.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <utility>
 
+#include "lib/base/found.hpp"
 #include "provisioner/supply/place.hpp"
 
 namespace glidepod::provisioner {
@@ -67,9 +69,9 @@ void take_surplus(const std::map<Group, std::vector<JoblessPod>>& spare,
   if (demand.schedds_failed > 0 || !sees_all || policy.take_back_after == Seconds(0)) return;
   const auto before = std::exchange(history.surplus_since, {});
   for (const auto& d : decisions) {
-    const auto found = spare.find(d.group);
-    if (found == spare.end()) continue;
-    auto pods = found->second;
+    const auto* found = found_in(spare, d.group);
+    if (!found) continue;
+    auto pods = *found;
     // One that waits for its image waits for jobs, too, while there are any; as does one that a node comes
     // for.
     if (d.keep > 0)
@@ -78,12 +80,11 @@ void take_surplus(const std::map<Group, std::vector<JoblessPod>>& spare,
     auto above = static_cast<std::int64_t>(pods.size());
     if (d.keep > 0) above = std::min(above, d.supply.unclaimed() - d.stuck - d.keep);
     if (above <= 0) continue;
-    const auto known = before.find(d.group);
-    const auto since = history.surplus_since[d.group] = known == before.end() ? now : known->second;
+    const auto* known = found_in(before, d.group);
+    const auto since = history.surplus_since[d.group] = known ? *known : now;
     if (now - since < policy.take_back_after) continue;
-    std::sort(pods.begin(), pods.end(), [](const JoblessPod& a, const JoblessPod& b) {
-      return std::pair(b.since, std::string_view(b.name)) < std::pair(a.since, std::string_view(a.name));
-    });
+    std::ranges::sort(pods, std::greater{},
+                      [](const JoblessPod& pod) { return std::pair(pod.since, std::string_view(pod.name)); });
     pods.resize(static_cast<std::size_t>(above));
     for (const auto& pod : pods)
       result.push_back({pod.name, fmt::format("{} wanted for {} s", d.keep, (now - since).count())});
@@ -97,9 +98,8 @@ std::vector<Removal> removals(const Demand& demand, const Supply& supply,
                               Time now) {
   auto ended = supply.ended;
   // The newest first; equal times by name, so that the same pods are kept in every cycle.
-  std::sort(ended.begin(), ended.end(), [](const EndedPod& a, const EndedPod& b) {
-    return std::pair(b.ended, std::string_view(a.name)) < std::pair(a.ended, std::string_view(b.name));
-  });
+  std::ranges::sort(ended, std::greater{},
+                    [](const EndedPod& pod) { return std::pair(pod.ended, std::string_view(pod.name)); });
   std::vector<Removal> result;
   std::int64_t newer[2] = {0, 0};
   for (const auto& pod : ended) {
@@ -119,7 +119,7 @@ std::vector<Removal> removals(const Demand& demand, const Supply& supply,
   // Those that take room, then the oldest, go first where not all can go.
   std::reverse(result.begin(), result.end());
   const auto most = static_cast<std::size_t>(std::max<std::int64_t>(policy.removals_per_cycle, 0));
-  if (result.size() > most) result.resize(most);
+  result.resize(std::min(result.size(), most));
   return result;
 }
 

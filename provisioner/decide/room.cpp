@@ -1,10 +1,13 @@
 #include "provisioner/decide/room.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include "lib/base/found.hpp"
 
 namespace glidepod::provisioner {
 
@@ -48,13 +51,13 @@ class RoomList {
     rooms_.push_back(&room);
     most_.back() = most_.back().widened_to(room.left);
   }
-  void take(Seeker& seeker, bool own) {
+  void take(Seeker& seeker) {
     for (std::size_t few = 0; few < most_.size() && seeker.found < seeker.jobs; ++few) {
       if (most_[few].holds(seeker.need, 1) == 0) continue;
       Resources most{.pods = 0};
       for (auto at = few * k_few; at < std::min(few * k_few + k_few, rooms_.size()); ++at) {
         auto& room = *rooms_[at];
-        if ((*room.group == *seeker.group) == own) seeker.take(room.left);
+        seeker.take(room.left);
         most = most.widened_to(room.left);
       }
       most_[few] = most;
@@ -74,22 +77,21 @@ std::map<Group, LeftJobs> leave_to_pods(const std::map<Group, std::int64_t>& cou
                                         std::map<Group, Time>& since) {
   const auto before = std::exchange(since, {});
   std::map<Group, LeftJobs> result;
-  if (!policy.settings.count_free_capacity || supply.rooms.empty()) return result;
-  std::vector<Seeker> seekers;
+  if (!policy.settings.count_free_capacity) return result;
+  std::deque<Seeker> seekers;
   for (const auto& [group, jobs] : counted)
-    if (jobs > 0) seekers.push_back({&group, need_of(group, demand.groups.at(group)), jobs});
+    seekers.push_back({&group, need_of(group, demand.groups.at(group)), jobs});
   // The largest first: what the small ones leave would not do for them.
   std::ranges::reverse(seekers);
 
-  std::vector<Place> rooms;
-  rooms.reserve(supply.rooms.size());
+  std::deque<Place> rooms;  // which stay where they are
   std::map<Group, RoomList> of_group;
   std::map<decltype(kind_of(Group())), RoomList> of_kind;
   for (const auto& room : supply.rooms) {
     // A free pod waits for jobs of its own group, which the law has counted, and least_fill keeps it from
     // small ones.
-    const auto jobs = counted.find(room.group);
-    const bool wanted = jobs != counted.end() && jobs->second > 0;
+    const auto* jobs = found_in(counted, room.group);
+    const bool wanted = jobs && *jobs > 0;
     if (!room.has_job && (wanted || policy.least_fill > 0)) continue;
     auto& place = rooms.emplace_back(Place{&room.group, room.left});
     of_group[room.group].add(place);
@@ -98,15 +100,15 @@ std::map<Group, LeftJobs> leave_to_pods(const std::map<Group, std::int64_t>& cou
   for (const bool own : {true, false})
     for (auto& seeker : seekers) {
       if (own)
-        of_group[*seeker.group].take(seeker, own);
+        of_group[*seeker.group].take(seeker);
       else
-        of_kind[kind_of(*seeker.group)].take(seeker, own);
+        of_kind[kind_of(*seeker.group)].take(seeker);
     }
 
   for (const auto& seeker : seekers) {
     if (seeker.found == 0) continue;
-    const auto known = before.find(*seeker.group);
-    const auto began = since[*seeker.group] = known == before.end() ? now : known->second;
+    const auto* known = found_in(before, *seeker.group);
+    const auto began = since[*seeker.group] = known ? *known : now;
     const auto age = now - began;
     auto& left = result[*seeker.group];
     left.overdue = age >= policy.settings.free_capacity_limit;
@@ -119,9 +121,8 @@ std::map<Group, LeftJobs> leave_to_pods(const std::map<Group, std::int64_t>& cou
 
 void fresh_pods(const Decision& decision, const std::map<Group, LeftJobs>& left,
                 std::map<Group, Time>& since) {
-  const auto found = left.find(decision.group);
-  const bool overdue = found != left.end() && found->second.overdue;
-  if (overdue && decision.submit + decision.supply.unclaimed() > 0) since.erase(decision.group);
+  const auto* jobs = found_in(left, decision.group);
+  if (jobs && jobs->overdue && decision.submit + decision.supply.unclaimed() > 0) since.erase(decision.group);
 }
 
 }  // namespace glidepod::provisioner

@@ -5,6 +5,9 @@
 #include <limits>
 #include <optional>
 #include <queue>
+#include <utility>
+
+#include "lib/base/found.hpp"
 
 namespace glidepod::provisioner {
 
@@ -19,10 +22,10 @@ class Limits {
     std::int64_t unclaimed = 0, running = 0, live = 0, cores = 0;
     for (const auto& [group, pods] : view.supply.groups) {
       const auto without = homeless(pods, s, view.now) ? pods.unschedulable : 0;
-      const auto waiting = std::max<std::int64_t>(pods.unclaimed() - without, 0);
+      const auto waiting = pods.unclaimed() - without;
       unclaimed += waiting;
       running += waiting + pods.claimed;
-      const auto alive = std::max<std::int64_t>(pods.live() - without, 0);
+      const auto alive = pods.live() - without;
       live += alive;
       cores += alive * group.cpus;
     }
@@ -32,20 +35,19 @@ class Limits {
     if (s.max_pods > 0) limits_.push_back({Rule::max_pods, s.max_pods - live});
     if (s.max_cores > 0) cores_left_ = s.max_cores - cores;
   }
-  bool any() const { return !limits_.empty() || cores_left_ || quota_ || placing_; }
   // Takes one pod of the group from all limits, or says which of them has none left.
   std::optional<Rule> take(const Group& group) {
     const auto limit = std::ranges::find_if(limits_, [](const Limit& l) { return l.left <= 0; });
     if (limit != limits_.end()) return limit->rule;
     // A smaller group may still have what this one needs too much of.
     if (cores_left_ && *cores_left_ < group.cpus) return Rule::max_cores;
-    const auto need = needs_.find(group);
-    const bool known = quota_ && need != needs_.end();
-    if (known && quota_->holds(need->second, 1) == 0) return Rule::quota;
+    const auto* need = found_in(needs_, group);
+    const bool known = quota_ && need;
+    if (known && quota_->holds(*need, 1) == 0) return Rule::quota;
     if (placing_ && !placing_->take(group)) return Rule::places;
     for (auto& l : limits_) --l.left;
     if (cores_left_) *cores_left_ -= group.cpus;
-    if (known) quota_ = quota_->minus(need->second);
+    if (known) quota_ = quota_->minus(*need);
     return std::nullopt;
   }
 
@@ -82,18 +84,17 @@ std::map<std::string, Owner> owners_of(const std::vector<Decision>& decisions, c
     double idle = 0;
     for (const auto& [name, count] : jobs) idle += static_cast<double>(count);
     for (const auto& [name, count] : jobs) {
+      if (count <= 0) continue;
       auto& owner = owner_named(name);
-      if (idle > 0)
-        owner.has += static_cast<double>(decision.supply.unclaimed()) * static_cast<double>(count) / idle *
-                     owner.priority;
-      if (decision.submit > 0 && count > 0) owner.groups.push_back(at);
+      owner.has += static_cast<double>(decision.supply.unclaimed()) * static_cast<double>(count) / idle *
+                   owner.priority;
+      if (decision.submit > 0) owner.groups.push_back(at);
     }
     // Jobs that are yet to come have no owner so far.
     if (decision.submit > 0 && idle <= 0) owner_named({}).groups.push_back(at);
   }
   for (const auto& [name, claimed] : view.supply.claimed_by_owner)
-    if (const auto owner = result.find(name); owner != result.end())
-      owner->second.has += static_cast<double>(claimed) * owner->second.priority;
+    if (auto* owner = found_in(result, name)) owner->has += static_cast<double>(claimed) * owner->priority;
   return result;
 }
 
@@ -103,7 +104,7 @@ struct Turn {
   std::size_t order;
   Owner* owner;
   bool operator<(const Turn& other) const {  // the last of all comes first
-    return has != other.has ? has > other.has : order > other.order;
+    return std::pair(has, order) > std::pair(other.has, other.order);
   }
 };
 
@@ -131,7 +132,6 @@ bool homeless(const GroupSupply& supply, const PolicySettings& settings, Time no
 
 void share(std::vector<Decision>& decisions, const View& view, std::uint64_t cycle, Placing* placing) {
   Limits limits(view, placing);
-  if (decisions.empty() || !limits.any()) return;
   std::vector<std::int64_t> granted(decisions.size(), 0);
   std::vector<std::optional<Rule>> stopped_by(decisions.size());
   auto owners = owners_of(decisions, view, cycle);
@@ -165,9 +165,8 @@ void share(std::vector<Decision>& decisions, const View& view, std::uint64_t cyc
   }
   for (std::size_t i = 0; i < decisions.size(); ++i) {
     if (!stopped_by[i]) continue;
-    const auto asked = decisions[i].submit;
     lower(decisions[i], granted[i], *stopped_by[i]);
-    if (decisions[i].submit < asked) tell_priorities(decisions[i], owners, best);
+    tell_priorities(decisions[i], owners, best);
   }
 }
 

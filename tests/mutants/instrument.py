@@ -12,6 +12,13 @@ with commas between:
   compare  < and <=, > and >=, == and != exchanged
   drop     an expression that is a statement, break, continue, or a return without a value, left out
   zero     a constant that is a time, where it is used
+  always   a condition of ?:, or of an if that does more than to return a value, holds
+  never    it does not
+  first    of + - * / % of numbers and times, std::min and std::max, only the first operand
+  second   of + * of these, std::min and std::max, only the second
+
+Those of the list beside this file (planted: FILE, "instead: NEW", text with the expression in « », what is lost, with tabs
+between) are written, too.
 
 What only tells people is left alone: calls of the names in TELLS, and what is given to them. So is what the compiler
 evaluates, and a break after which its switch has nothing more.
@@ -20,6 +27,7 @@ evaluates, and a break after which its switch has nothing more.
 import bisect
 import json
 import os
+import re
 import shlex
 import sys
 
@@ -27,10 +35,20 @@ from clang.cindex import CursorKind, Index, TokenKind, TranslationUnit
 
 TELLS = {"say", "note", "warn", "debug", "info", "error", "trace", "critical", "log"}
 LONGEST = 80  # of a text in the table, in letters
+PLANTED = os.path.join(os.path.dirname(os.path.realpath(__file__)), "planted")
+KINDS = ("drop", "instead", "negate", "ignore", "always", "never", "compare", "zero", "first", "second")
+RECKONS = {"+", "-", "*", "/", "%"}
 OTHER = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
+NUMBERS = {"int", "unsigned int", "long", "unsigned long", "double"}
 BODIES = {CursorKind.IF_STMT, CursorKind.FOR_STMT, CursorKind.WHILE_STMT, CursorKind.CXX_FOR_RANGE_STMT, CursorKind.DO_STMT}
 CONSTANT = {CursorKind.STATIC_ASSERT, CursorKind.ENUM_CONSTANT_DECL, CursorKind.TEMPLATE_TYPE_PARAMETER,
             CursorKind.TEMPLATE_NON_TYPE_PARAMETER}
+
+
+def bare(kind):
+    """A type's name without const and &."""
+    return kind.get_canonical().get_pointee().spelling.removeprefix("const ") if kind.kind.name.endswith("REFERENCE") else \
+        kind.get_canonical().spelling.removeprefix("const ")
 
 
 class File:
@@ -99,6 +117,35 @@ class File:
             return
         extent = between[0].extent
         self.add("compare", left[0], right[1], (extent.start.offset, extent.end.offset, between[0].spelling))
+
+    def reckon(self, cursor):
+        """What is left of it without an operand, which must be of the same type."""
+        children = list(cursor.get_children())
+        limits = cursor.kind == CursorKind.CALL_EXPR and cursor.spelling in ("min", "max")
+        operands = list(cursor.get_arguments()) if limits else [c for c in children if c.kind.is_expression()]
+        operands = operands if limits else [operands[0], operands[-1]] if len(operands) >= 2 else []
+        if len(operands) != 2 or not self.reckons(cursor.type):
+            return
+        first, second = map(self.extent, operands)
+        operator = None
+        if not limits:
+            if not (first[0] == cursor.extent.start.offset and first[1] <= second[0] and second[1] == cursor.extent.end.offset):
+                return
+            gap = [t.spelling for t in self.tokens[self.token_at(first[1]):self.token_at(second[0])]
+                   if t.kind == TokenKind.PUNCTUATION and t.spelling not in "()"]
+            if len(gap) != 1 or gap[0] not in RECKONS:
+                return
+            operator = gap[0]
+        for kind, operand, extent in (("first", operands[0], first), ("second", operands[1], second)):
+            if kind == "second" and operator not in (None, "+", "*"):
+                continue
+            if bare(operand.type) == bare(cursor.type):
+                self.add(kind, *self.extent(cursor), extent)
+
+    @staticmethod
+    def reckons(kind):
+        name = bare(kind)
+        return name in NUMBERS or name.startswith(("std::chrono::duration<", "std::chrono::time_point<"))
 
     def condition(self, cursor):
         """Where the condition is that its parentheses hold; nothing where that declares something."""
@@ -184,14 +231,21 @@ class File:
                 self.add("negate", *self.extent(found))
                 if cursor.kind == CursorKind.IF_STMT and self.only_returns(children, found):
                     self.add("ignore", *self.extent(found), "if")
+                elif cursor.kind == CursorKind.IF_STMT:
+                    self.add("always", *self.extent(found))
+                    then = [c for c in children if c.extent.start.offset >= found.extent.end.offset]
+                    if len(then) != 1 or then[0].kind == CursorKind.COMPOUND_STMT:  # else as without what it does
+                        self.add("never", *self.extent(found))
         elif cursor.kind == CursorKind.CONDITIONAL_OPERATOR and children:
-            self.add("negate", *self.extent(children[0]))
+            for kind in ("negate", "always", "never"):
+                self.add(kind, *self.extent(children[0]))
         for operand, connective in self.connective(cursor):
             self.add("negate", *self.extent(operand))
             if connective not in [word for _, word in self.connective(operand)]:  # else each of its own
                 self.add("ignore", *self.extent(operand), connective)
         if cursor.kind.is_expression():
             self.compare(cursor)
+            self.reckon(cursor)
         if self.constant_time(cursor):
             self.add("zero", *self.extent(cursor))
         if cursor.kind in (CursorKind.COMPOUND_STMT, CursorKind.DEFAULT_STMT):
@@ -231,7 +285,7 @@ class File:
                 del self.found[start, end, "compare"]
         told, inside = [], {}
         # Of those of one extent, whose text holds which.
-        ranges = sorted(self.found, key=lambda one: (one[0], -one[1], ("drop", "negate", "ignore", "compare", "zero").index(one[2])))
+        ranges = sorted(self.found, key=lambda one: (one[0], -one[1], KINDS.index(one[2].split(":")[0])))
         above = []
         for one in ranges:
             while above and above[-1][1] <= one[0]:
@@ -260,15 +314,30 @@ class File:
             if kind == "ignore":
                 inner = f"static_cast<bool>({between(one, start, end)})"
                 return f"({on} || {inner})" if self.found[one] == "&&" else f"(!{on} && {inner})"
+            if kind in ("always", "never"):
+                inner = f"static_cast<bool>({between(one, start, end)})"
+                return f"({on} || {inner})" if kind == "always" else f"(!{on} && {inner})"
+            if kind.startswith("instead:"):
+                return f"({on} ? {kind.removeprefix('instead:')} : {between(one, start, end)})"
             if kind == "zero":
                 return f"({on} ? decltype(+{between(one, start, end)}){{}} : {between(one, start, end)})"
             if kind == "drop":
                 return f"{{ if (!{on}) {between(one, start, end)} }}"
+            if kind in ("first", "second"):
+                return f"({on} ? {between(one, *self.found[one])} : {between(one, start, end)})"
             begin, after, operator = self.found[one]
             left, right = between(one, start, begin), between(one, after, end)
             return f"({on} ? {left} {OTHER[operator]} {right} : {left} {operator} {right})"
 
         return '#include "tests/mutants/mutant.hpp"\n' + between(None, 0, len(self.text)), told
+
+    def plant(self, kind, text):
+        """One of the list: what is in « » and blanks may be on several lines."""
+        before, what, after = (r"\s+".join(map(re.escape, part.split())) for part in re.split("[«»]", text))
+        found = list(re.finditer(rf"{before}\s*({what})\s*{after}", self.text.decode()))
+        if len(found) != 1:
+            sys.exit(f"{self.path}: planted: {len(found)} times: {text}")
+        self.found[(*(len(self.text.decode()[:at].encode()) for at in found[0].span(1)), kind)] = None
 
     def look(self):
         for cursor in self.unit.cursor.get_children():
@@ -299,11 +368,17 @@ def main():
     with open(os.path.join(database, "compile_commands.json")) as file:
         database = json.load(file)
     index, number = Index.create(), 0
+    listed = {}
+    with open(PLANTED, encoding="utf-8") as file:
+        for row in (line.rstrip("\n").split("\t") for line in file if line.strip() and not line.startswith("#")):
+            listed.setdefault(row[0], []).append((row[1], row[2]))
     with open(table, "w") as out:
         for name in files:
             path = os.path.realpath(os.path.join(tree, name))
             source = File(index, path, arguments_of(database, path), kinds.split(","))
             source.look()
+            for kind, planted in listed.get(name, []):
+                source.plant(kind, planted)
             text, told = source.changed(number)
             with open(path, "w") as file:
                 file.write(text)

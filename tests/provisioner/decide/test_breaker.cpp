@@ -174,3 +174,24 @@ TEST_CASE("breaker: one that closed is remembered for its window, and no longer 
     CHECK(scene.plan().history.breakers.size() == (more == 0 ? 1 : 0));
   }
 }
+
+TEST_CASE("breaker: without one nothing stops a group, nor what one has left behind") {
+  const Time now{Seconds(1'000'000)};
+  PolicySettings settings;
+  settings.breaker_failures = 0;
+  Breaker breaker{.open = true, .opened = now, .next_canary = now + Seconds(60)};
+  GroupSupply supply;
+  supply.failures.emplace_back(now);
+  supply.registrations.emplace_back(now);
+  CHECK(consult(breaker, supply, settings, now).allowed < 0);
+  breaker = {};
+  CHECK(consult(breaker, supply, settings, now).allowed < 0);
+}
+
+TEST_CASE("breaker: a pause of nothing becomes a second, then two") {
+  PolicySettings settings;
+  settings.breaker_longest_pause = Seconds(3);
+  CHECK(next_pause(Seconds(0), settings) == Seconds(1));
+  CHECK(next_pause(Seconds(1), settings) == Seconds(2));
+  CHECK(next_pause(Seconds(2), settings) == Seconds(3));
+}

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "provisioner/decide/breaker.hpp"
 #include "tests/provisioner/decide/scene.hpp"
 
 using namespace glidepod;
@@ -403,4 +404,80 @@ TEST_CASE("decide: a quota that takes nothing away has no say where an owner's c
   CHECK(scene.one().reason().find("max_pods_per_owner") != std::string::npos);
   scene.demand.priorities.quota_left["group_physics"] = 3;
   CHECK(scene.one().reason().find("group_physics") != std::string::npos);
+}
+
+TEST_CASE("decide: only what has a say is said") {
+  Scene scene;
+  scene.jobs(1, 40);
+  SUBCASE("a limit that leaves all") {
+    scene.rules().ramp_up_per_group = 11;
+  }
+  SUBCASE("one wasted among very many") {
+    scene.supply.groups[group(1)].wasted = 1;
+    scene.supply.groups[group(1)].used = 1000;
+  }
+  CHECK(scene.one().reason() == "40 idle jobs ask for 11 waiting pods");
+}
+
+TEST_CASE("decide: where one pod is wanted there is nothing to lower, and nothing is raised") {
+  Scene scene;
+  scene.jobs(1, 1);
+  auto& pods = scene.pods(1, 1, 0, 0);
+  pods.unschedulable = 1;
+  pods.unschedulable_since = scene.now - Seconds(10'000);
+  CHECK(scene.one().reason() == "1 idle jobs ask for 1 waiting pods; 1 wait already");
+  // None counts.
+  pods = {};
+  pods.wasted = 10;
+  scene.demand.priorities.group_of["alice"] = "physics";
+  scene.demand.priorities.quota_left["physics"] = 0;
+  CHECK(scene.one().target == 0);
+}
+
+TEST_CASE("decide: a group that is full says so") {
+  Scene scene;
+  scene.jobs(1, 40);
+  scene.pods(1, 0, 0, 7);
+  scene.policy.max_submit_pods_per_cluster = 7;
+  CHECK(scene.one().reason().find("max_submit_pods_per_cluster 7: has 7") != std::string::npos);
+}
+
+TEST_CASE("decide: nodes and quota say nothing of a group of which nobody knows what a pod needs") {
+  Capacity capacity;
+  capacity.nodes = {{.cpu_milli = 1}};
+  capacity.quota = Resources{.cpu_milli = 1};
+  CHECK_FALSE(why_unservable(group(1), capacity).has_value());
+}
+
+TEST_CASE("decide: where enough pods are there nothing is stopped, and nothing tries") {
+  Scene scene;
+  scene.jobs(1, 40);
+  scene.pods(1, 0, 20, 0);
+  SUBCASE("by the breaker") {
+    auto& breaker = scene.history.breakers[{group(1), "img"}];
+    breaker = {.open = true, .opened = scene.now - Seconds(100), .next_canary = scene.now + Seconds(50)};
+    SUBCASE("which waits") {}
+    SUBCASE("which would try") {
+      breaker.next_canary = scene.now;
+    }
+  }
+  SUBCASE("by the API") {
+    note_refusal(scene.history, group(1), {}, "422 Invalid", scene.rules(), scene.now);
+    scene.now = scene.history.refusals.begin()->second.until;
+  }
+  const auto got = scene.one();
+  CHECK(got.submit == 0);
+  CHECK(got.verdict == Verdict::enough);
+}
+
+TEST_CASE("decide: what was before the breaker closed is not held against other nodes") {
+  Scene scene;
+  scene.jobs(1, 40);
+  const auto closed = scene.now - Seconds(1000);
+  scene.history.breakers[{group(1), "img"}].closed = closed;
+  scene.history.nodes["n1"] = {.since = scene.now, .until = scene.now + Seconds(50), .failed = 3};
+  auto& pods = scene.pods(1, 0, 0, 0);
+  pods.failures.emplace_back(closed - Seconds(10), "old", "n2");
+  for (int i = 0; i < 3; ++i) pods.failures.emplace_back(closed + Seconds(10), fmt::format("p{}", i), "n1");
+  CHECK(scene.one().verdict == Verdict::submit);
 }

@@ -157,3 +157,12 @@ TEST_CASE("drained: of very many pods a thousand are told at a time") {
                     .node = "n"});
   CHECK(drainings(pods, {}, {{Kind::node, "n", Mode::drain, "why", k_now}}).size() == 1000);
 }
+
+TEST_CASE("drained: groups and places are no nodes, and what begins later has lasted no time") {
+  Scene scene;
+  scene.drains(Kind::group, group(1).hash());
+  scene.policy.drained.back().since = k_now + Seconds(5);
+  const auto plan = scene.plan();
+  CHECK(plan.decisions[0].reason() == "drained for 0 s: new disks");
+  CHECK(plan.decisions[1].reason().find("drained") == std::string::npos);
+}

@@ -283,3 +283,35 @@ TEST_CASE("nodes: what failed at the moment of a pause's end, or of a breaker's 
   CHECK(without_nodes(supply, nodes, now - Seconds(9)).failures.size() == 1);
   CHECK(without_nodes(supply, nodes, now - Seconds(10)).failures.size() == 2);
 }
+
+TEST_CASE("nodes: pilots without a node have none to answer for them") {
+  Supply supply;
+  auto& pods = supply.groups[Group{}];
+  const Time now{Seconds(1'000'000)};
+  for (int i = 0; i < 3; ++i) pods.failures.emplace_back(now - Seconds(60 * i), fmt::format("p{}", i), "");
+  pods.at_work = {"good"};
+  std::map<std::string, NodeMemory> nodes;
+  judge_nodes(nodes, supply, {}, now);
+  CHECK(nodes.empty());
+}
+
+TEST_CASE("nodes: one that works is forgotten, which makes room for another at once") {
+  Supply supply;
+  auto& pods = supply.groups[Group{}];
+  const Time now{Seconds(1'000'000)};
+  pods.at_work = {"good"};
+  PolicySettings settings;
+  settings.nodes_avoided = 1;
+  std::map<std::string, NodeMemory> nodes;
+  nodes["a"] = {.since = now - Seconds(50), .until = now + Seconds(50), .failed = 3};
+  for (int i = 0; i < 3; ++i) pods.failures.emplace_back(now - Seconds(i), fmt::format("p{}", i), "b");
+  judge_nodes(nodes, supply, settings, now);
+  CHECK(avoided(nodes, now) == Names{"a"});
+  // Not by a pilot that had joined when it was learnt that the node is bad.
+  pods.registrations.emplace_back(now - Seconds(50), "q", "a");
+  judge_nodes(nodes, supply, settings, now);
+  CHECK(avoided(nodes, now) == Names{"a"});
+  pods.registrations.emplace_back(now - Seconds(49), "r", "a");
+  judge_nodes(nodes, supply, settings, now);
+  CHECK(avoided(nodes, now) == Names{"b"});
+}

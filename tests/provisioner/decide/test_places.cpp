@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "provisioner/decide/breaker.hpp"
 #include "provisioner/decide/nodes.hpp"
@@ -88,31 +90,58 @@ TEST_CASE("places: what one does not take is the others'") {
   SUBCASE("by its own limit of waiting pods") {
     scene.rules("east").max_pods_per_cluster = 5;
     CHECK(scene.split() == "5 35");
-    CHECK(scene.one().reason().find("east: max_pods_per_cluster 5: 0 wait") != std::string::npos);
+    const auto decision = scene.one();
+    CHECK(decision.reason().find("east: max_pods_per_cluster 5: 0 wait") != std::string::npos);
+    REQUIRE(decision.places.at(0).why.has_value());
+    CHECK(decision.places[0].why->rule == Rule::max_pods_per_cluster);
+    CHECK_FALSE(decision.places.at(1).why.has_value());
+    scene.pods("east").waiting = 2;
+    CHECK(scene.split() == "3 35");
   }
   SUBCASE("by its own cap") {
     scene.rules("west").max_pods = 4;
     CHECK(scene.split() == "36 4");
+    CHECK(scene.one().reason().find("west: max_pods 4: has 4") != std::string::npos);
   }
   SUBCASE("by the cap of a group") {
     scene.rules("west").max_submit_pods_per_cluster = 3;
     CHECK(scene.split() == "37 3");
+    scene.pods("west").claimed = 1;
+    CHECK(scene.split() == "38 2");
+    scene.pods("west").claimed = 0;
+    // Of two limits that leave as much the first is told.
+    scene.rules("west").max_pods_per_cluster = 3;
+    CHECK(scene.one().reason().find("west: max_pods_per_cluster 3: 0 wait") != std::string::npos);
   }
   SUBCASE("by its quota") {
     scene.capacity.places["east"].needs[group(1)] = {.cpu_milli = 1000};
+    CHECK(scene.split() == "30 10");
     scene.capacity.places["east"].quota_left = Resources{.cpu_milli = 7000, .pods = 100};
     CHECK(scene.split() == "7 33");
     CHECK(scene.one().reason().find("east: quota") != std::string::npos);
+    // Where nobody knows what a pod of the group needs, it limits nothing.
+    scene.capacity.places["east"].needs.clear();
+    CHECK(scene.split() == "30 10");
   }
   SUBCASE("as it is too small") {
     scene.capacity.places["east"].needs[group(1)] = {.cpu_milli = 1000};
     scene.capacity.places["east"].nodes = {{.cpu_milli = 500}};
     CHECK(scene.split() == "0 40");
+    CHECK(scene.one().reason() ==
+          "400 idle jobs ask for 40 waiting pods; east: larger than every node; pods: 40 in west");
   }
   SUBCASE("as its pilots fail") {
     for (int i = 0; i < 3; ++i) scene.pods("east").failures.emplace_back(k_now - Seconds(60));
     CHECK(scene.split() == "0 40");
     CHECK(scene.one().verdict == Verdict::submit);
+    const auto plan = scene.plan();
+    CHECK(plan.breaker_open(plan.decisions.at(0)));
+    for (const auto* expected : {"40 0", "0 40"}) {
+      std::swap(scene.pods("east"), scene.pods("west"));
+      scene.history = {};
+      CHECK(scene.split() == expected);
+      CHECK(scene.one().verdict == Verdict::submit);
+    }
     // Later one pod tries there.
     scene.now += Seconds(301);
     CHECK(scene.split() == "1 39");
@@ -133,7 +162,23 @@ TEST_CASE("places: what one does not take is the others'") {
     CHECK(scene.split() == "10 30");
     scene.rules("east").weight = scene.rules("east").max_pods = 0;
     CHECK(scene.split() == "20 20");
+    // Of two that are alike in all the first gets the odd one.
+    scene.jobs(1, 1);
+    CHECK(scene.split() == "1 0");
   }
+}
+
+TEST_CASE("places: without any the limits are those of all together") {
+  Policy policy;
+  policy.max_pods_per_cluster = 7;
+  policy.max_submit_pods_per_cluster = 8;
+  set_places(policy, {});
+  CHECK(policy.max_pods_per_cluster == 7);
+  CHECK(policy.max_submit_pods_per_cluster == 8);
+  set_places(policy, {{.name = "east", .max_pods_per_cluster = 2, .max_submit_pods_per_cluster = 20},
+                      {.name = "west", .max_pods_per_cluster = 3, .max_submit_pods_per_cluster = 30}});
+  CHECK(policy.max_pods_per_cluster == 5);
+  CHECK(policy.max_submit_pods_per_cluster == 50);
 }
 
 TEST_CASE("places: of equal ones the one with more weight comes first") {
@@ -166,6 +211,24 @@ TEST_CASE("places: what none takes is not made, and says why") {
   scene.now += Seconds(301);
   CHECK(scene.one().verdict == Verdict::canary);
   CHECK_FALSE(scene.history.breakers.contains({group(1), scene.policy.image}));
+}
+
+TEST_CASE("places: a group is stopped where it is in all of them, and tries where only such get a pod") {
+  Scene scene;
+  scene.jobs(1, 400);
+  scene.rules("east").max_pods = 1;
+  scene.pods("east").claimed = 1;
+  for (int i = 0; i < 3; ++i) scene.pods("west").failures.emplace_back(k_now - Seconds(60));
+  CHECK(scene.split() == "0 0");
+  CHECK(scene.one().verdict == Verdict::limited);
+  scene.now += Seconds(301);
+  const auto tries = scene.one();
+  CHECK(tries.submit == 1);
+  CHECK(tries.verdict == Verdict::canary);
+  // Where enough wait nothing is stopped.
+  for (int i = 0; i < 3; ++i) scene.pods("east").failures.emplace_back(k_now - Seconds(60));
+  scene.pods("east").waiting = 40;
+  CHECK(scene.one().verdict == Verdict::enough);
 }
 
 TEST_CASE("places: what no place could ever run is unservable") {
@@ -232,13 +295,33 @@ TEST_CASE("places: of pods that have long had no node in one place the oldest st
   pods.waiting = pods.unschedulable = 4;
   pods.states[PodState::unschedulable] = 4;
   pods.unschedulable_since = k_now - Seconds(700);
+  // The first of two that are as old, so that it is the same each time.
   for (int i = 0; i < 4; ++i)
     scene.supply.jobless.push_back(
-        {fmt::format("west/{}", i), group(1), PodState::unschedulable, k_now - Seconds(700 - i)});
+        {fmt::format("west/{}", i), group(1), PodState::unschedulable, k_now - Seconds(i < 2 ? 700 : 600)});
+  // Nor is it about what waits for something else, has a node to come, or is elsewhere.
+  scene.supply.jobless.push_back({"west/image", group(1), PodState::pull_error, k_now - Seconds(60)});
+  scene.supply.jobless.push_back({"west/comes", group(1), PodState::unschedulable, k_now - Seconds(60)});
+  scene.supply.jobless.back().node_comes = true;
+  scene.supply.jobless.push_back({"east/0", group(1), PodState::unschedulable, k_now - Seconds(60)});
   const auto removals = scene.plan().removals;
-  REQUIRE(removals.size() == 3);
-  CHECK(std::ranges::none_of(removals, [](const Removal& removal) { return removal.pod == "west/0"; }));
-  CHECK(removals[0].reason == "no node in west, where others may have room");
+  std::set<std::string> gone;
+  for (const auto& removal : removals) {
+    gone.insert(removal.pod);
+    CHECK(removal.reason == "no node in west, where others may have room");
+  }
+  CHECK(gone == std::set<std::string>{"west/1", "west/2", "west/3"});
+  // Nor is any removed twice once it is one too many as well.
+  scene.demand.priorities.group_of["alice"] = "physics";
+  scene.demand.priorities.quota_left["physics"] = 0;
+  scene.plan();
+  scene.now += Seconds(600);
+  std::map<std::string, int> times;
+  for (const auto& removal : scene.plan().removals) ++times[removal.pod];
+  CHECK(
+      times ==
+      std::map<std::string, int>{
+          {"east/0", 1}, {"west/1", 1}, {"west/2", 1}, {"west/3", 1}, {"west/comes", 1}, {"west/image", 1}});
 }
 
 TEST_CASE("places: with room in none of them one pod waits in each, and no more are made") {
@@ -250,7 +333,13 @@ TEST_CASE("places: with room in none of them one pod waits in each, and no more 
     pods.states[PodState::unschedulable] = 1;
     pods.unschedulable_since = k_now - Seconds(700);
   }
+  for (const auto* place : {"east", "west"})
+    for (int i = 0; i < 2; ++i)
+      scene.supply.jobless.push_back(
+          {fmt::format("{}/{}", place, i), group(1), PodState::unschedulable, k_now - Seconds(700)});
   CHECK(scene.split() == "0 0");
+  CHECK(scene.one().reason().find("count no more") == std::string::npos);
+  CHECK(scene.plan().removals.empty());
 }
 
 TEST_CASE("places: limits of all hold over all of them") {
@@ -293,4 +382,30 @@ TEST_CASE("places: those that do not answer are told, and no others") {
   scene.jobs(1, 40);
   scene.lose("east", Seconds(60));
   CHECK(scene.plan().unseen == std::map<std::string, std::string>{{"east", "no answer"}});
+}
+
+TEST_CASE("places: only pods of places without room count no more, neither as waiting nor as too many") {
+  Scene scene;
+  scene.jobs(1, 4);  // ask for two
+  auto& west = scene.pods("west");
+  west.waiting = west.unschedulable = 4;
+  west.unschedulable_since = k_now - Seconds(700);
+  auto& east = scene.pods("east");
+  east.waiting = east.unschedulable = 3;
+  east.unschedulable_since = k_now - Seconds(10);
+  for (int i = 0; i < 3; ++i)
+    scene.supply.jobless.push_back({fmt::format("east/{}", i), group(1), PodState::unschedulable, k_now});
+  CHECK(scene.one().stuck == 4);
+  scene.policy.settings.unschedulable_limit = Seconds(1000);
+  west.unschedulable_since = k_now - Seconds(100'000);
+  scene.plan();
+  scene.now += Seconds(600);
+  CHECK(scene.plan().removals.size() == 1);
+}
+
+TEST_CASE("places: what the API of the only place refused says nothing of several") {
+  Scene scene;
+  scene.jobs(1, 400);
+  note_refusal(scene.history, group(1), {}, "422 Invalid", scene.policy.settings, scene.now);
+  CHECK(scene.split() == "30 10");
 }

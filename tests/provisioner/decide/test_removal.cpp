@@ -18,8 +18,8 @@ TEST_CASE("removal: ended pods go by age and number, failed ones are kept for a 
   const auto ended = [](const char* name, bool failed, int ago) {
     return EndedPod{name, failed, k_now - Seconds(ago), 1};
   };
-  scene.supply.ended = {ended("a", false, 10),   ended("b", false, 20),  ended("c", false, 1001),
-                        ended("d", false, 1002), ended("e", true, 5000), ended("f", true, 9000)};
+  scene.supply.ended = {ended("d", false, 1002), ended("b", false, 1000), ended("f", true, 9000),
+                        ended("c", false, 1001), ended("a", false, 10),   ended("e", true, 5000)};
   const auto plan = scene.plan();
   REQUIRE(plan.removals.size() == 3);
   CHECK(plan.removals[0].pod == "f");
@@ -70,7 +70,8 @@ TEST_CASE("removal: a pod that cannot start goes after twice the time after whic
   scene.supply.jobless = {
       jobless("a", PodState::pull_error, 1200), jobless("b", PodState::pull_error, 1201),
       jobless("c", PodState::starting, 1800),   jobless("d", PodState::starting, 1801),
-      jobless("e", PodState::pulling, 1201),    jobless("f", PodState::unschedulable, 100'000)};
+      jobless("e", PodState::pulling, 1201),    jobless("f", PodState::unschedulable, 100'000),
+      jobless("g", PodState::gated, 100'000)};
   const auto plan = scene.plan();
   REQUIRE(plan.removals.size() == 3);
   CHECK(plan.removals[2].pod == "b");
@@ -89,9 +90,10 @@ TEST_CASE(
   scene.supply.jobless.push_back(jobless("e", PodState::pull_error, 60));
   // What is about to run is let run.
   scene.supply.jobless.push_back(jobless("s", PodState::starting, 60));
+  scene.supply.jobless.push_back(jobless("g", PodState::gated, 60));
   CHECK(removed(scene, 0).empty());
   CHECK(removed(scene, 599).empty());
-  CHECK(removed(scene, 1) == List{"e", "w0", "w1", "w2", "w3", "w4"});
+  CHECK(removed(scene, 1) == List{"e", "g", "w0", "w1", "w2", "w3", "w4"});
   CHECK(scene.plan().removals[0].reason == "0 wanted for 600 s");
   scene.supply = {};
   scene.jobs(1, 40);
@@ -109,6 +111,18 @@ TEST_CASE("removal: jobs that come back in time keep their pods, and the time be
   CHECK(removed(scene, 1).empty());
   CHECK(removed(scene, 599).empty());
   CHECK(removed(scene, 1).size() == 5);
+}
+
+TEST_CASE("removal: the time begins with the first pod too many") {
+  Scene scene;
+  scene.rules().unschedulable_limit = Seconds(0);
+  scene.jobs(1, 8);  // ask for three
+  wait_for_room(scene, 1, 3, 60);
+  CHECK(removed(scene, 0).empty());
+  scene.demand.groups.clear();
+  CHECK(removed(scene, 700).empty());
+  CHECK(removed(scene, 599).empty());
+  CHECK(removed(scene, 1).size() == 3);
 }
 
 TEST_CASE("removal: what a schedd that does not answer has is not known, and no pod is taken back for it") {
@@ -197,4 +211,12 @@ TEST_CASE("removal: pods that new settings would make otherwise go at once") {
   REQUIRE(plan.removals.size() == 1);
   CHECK(plan.removals[0].reason == "made with other settings");
   CHECK(plan.decisions[0].submit == 11);
+}
+
+TEST_CASE("removal: with less than none in a cycle it is none") {
+  Scene scene;
+  scene.supply.ended = {EndedPod{"a", false, Time{}, 1}};
+  CHECK(scene.plan().removals.size() == 1);
+  scene.policy.removals_per_cycle = -1;
+  CHECK(scene.plan().removals.empty());
 }

@@ -182,6 +182,8 @@ TEST_CASE("room: a free pod is for its own group as long as that has jobs, and n
   CHECK(scene.look(group(2)).fit == 0);
   // The law has taken it off as a pod that waits.
   CHECK(scene.look(group(8)).fit == 0);
+  scene.jobs(group(8), 0);
+  CHECK(scene.look(group(2)).fit == 4);
   scene.demand.groups.erase(group(8));
   scene.policy.least_fill = 50;
   CHECK(scene.look(group(2)).fit == 0);
@@ -246,4 +248,35 @@ TEST_CASE("room: pods that wait are not taken back for jobs that may fit elsewhe
     scene.history = plan.history;
     CHECK(plan.removals.empty());
   }
+}
+
+TEST_CASE("room: of very many rooms each counts once, whatever the first have") {
+  Scene scene;
+  scene.jobs(group(1), 1000);
+  for (int i = 0; i < 200; ++i) scene.room(group(8), i % 64 == 0 ? 0 : 1);
+  CHECK(scene.look(group(1)).fit == 196);
+}
+
+TEST_CASE("room: no more jobs fit than there are, and the rest is for others") {
+  Scene scene;
+  scene.jobs(group(2), 4);
+  scene.jobs(group(1), 100);
+  scene.room(group(8), 6);
+  scene.room(group(8), 6);
+  CHECK(scene.look(group(2)).fit == 4);
+  CHECK(scene.look(group(1)).fit == 4);
+}
+
+TEST_CASE("room: pods for the rest of the jobs do not make the time begin anew, those for all do") {
+  Scene scene;
+  scene.jobs(group(2), 20);
+  scene.room(group(8), 6);
+  CHECK(scene.look(group(2)).submit > 0);
+  CHECK(scene.look(group(2), Seconds(299)).fit == 3);
+  CHECK(scene.look(group(2), Seconds(1)).fit == 0);
+  CHECK(scene.look(group(2), Seconds(1)).fit == 3);
+  // Also such as wait already.
+  scene.supply.groups[group(2)].waiting = 20;
+  CHECK(scene.look(group(2), Seconds(300)).submit == 0);
+  CHECK(scene.look(group(2), Seconds(1)).fit == 3);
 }

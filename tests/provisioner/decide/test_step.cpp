@@ -18,6 +18,11 @@ TEST_CASE("step: each rule has a key of its own, by which it is found again") {
   CHECK(!rule_named("larger"));
 }
 
+TEST_CASE("step: of a place it is not said what is lowered, as nothing is") {
+  CHECK(text({Rule::no_node, {700}, {}, "east"}) == "east: no node for 700 s");
+  CHECK(text({Rule::no_node, {700, 5, 1}}) == "no node for 700 s: 5 -> 1");
+}
+
 TEST_CASE("step: what others say is words, whatever it sounds like") {
   const Step step{Rule::refused, {50}, "quota: breaker: larger"};
   CHECK(text(step) == "refused: quota: breaker: larger: asked again in 50 s");

@@ -75,6 +75,13 @@ TEST_CASE("clock: one that was a day off is left at once") {
   }
 }
 
+TEST_CASE("clock: five seconds are a step, and what is a day off is not more than that") {
+  CHECK(System().after(60s, 4s).stepped == 0s);
+  CHECK(System().after(60s, 5s).stepped == 5s);
+  CHECK_FALSE(System().after(60s, 24h).anew);
+  CHECK(System().after(60s, 24h + 1s).anew);
+}
+
 TEST_CASE("clock: a breaker's pause is as long as it was to be, whatever the clock is set to") {
   const PolicySettings settings{.breaker_failures = 3, .breaker_first_pause = 600s};
   for (const auto step : {0s, 7200s, -7200s}) {
