@@ -118,6 +118,17 @@ std::string ImageReference::full_name() const {
   return full_repository() + ":" + (tag.empty() ? "latest" : tag);
 }
 
+bool is_by_id(std::string_view name) {
+  if (!name.starts_with("sha256:")) return false;
+  const auto digits = name.substr(k_id_prefix);
+  return digits.size() >= k_least_id_digits && digits.size() <= k_id_digits &&
+         std::ranges::all_of(digits, hexadecimal);
+}
+
+bool is_image_id(std::string_view text) {
+  return is_by_id(text) && text.size() == k_id_prefix + k_id_digits;
+}
+
 bool keeps_tag(const std::string& written, const std::string& admitted) {
   const auto asked = ImageReference::parse(written), got = ImageReference::parse(admitted);
   return asked && got && asked->tag == got->tag;

@@ -247,6 +247,7 @@ class Core {
   void patched(Container& container, const kube::Pod& pod, Time now);
   Container* switching(std::uint64_t attempt);
   void not_patched(Container& container, const kube::Failure& failure, Time now);
+  void leave_id(Container& container, Switching& step, const std::string& why, Time now);
   void judge(Container& container, EventKind event, Time now);
   void check_switch(Container& container, Time now);
   bool shows_instance(const Container& container, const kube::ContainerStatus& status, Time now) const;

@@ -46,6 +46,8 @@ std::string References::learn(const std::string& image, const std::string& admit
   const auto got = ImageReference::parse(admitted);
   const auto shown = ImageReference::parse(kube::repository_of(status.image_id));
   std::string digest = kube::digest_of(status.image_id);
+  if (kube::is_image_id(status.image_id) && asked && asked->digest.empty())
+    ids_.insert_or_assign(image, status.image_id);
   // The status may show another name that the node has for the image, and the registry may not know that
   // name. An image that is named by its digest has no other name.
   if (digest.empty() || !asked || !asked->digest.empty() || !got || !shown) return {};
@@ -88,16 +90,41 @@ References::Reference References::made_up(const Known& content) {
   return {fmt::format("{}:{}-{}@{}", content.repository, nonce_prefix_, ++last_nonce_, content.digest), true};
 }
 
-References::Reference References::home_reference() {
+// The node's id of an image of which no digest is known; empty: it is not known either.
+std::string References::id_of(const std::string& image) const {
+  if (image.empty()) return kube::is_image_id(home_.image_id) ? home_.image_id : std::string();
+  const auto found = ids_.find(image);
+  return found == ids_.end() ? std::string() : found->second;
+}
+
+namespace {
+// Each length of an id's beginning is a name of its own to the kubelet. They come round; by then the pause of
+// one is long over, unless the container changes its image every few seconds.
+std::string by_next_length(References::IdUses& uses, const std::string& id) {
+  constexpr unsigned k_lengths = kube::k_id_digits - kube::k_least_id_digits + 1;
+  return id.substr(0, kube::k_id_prefix + kube::k_least_id_digits + uses[id]++ % k_lengths);
+}
+}  // namespace
+
+void References::id_refused(const std::string& image) {
+  if (ids_state_ != Ids::work || image.empty()) ids_state_ = Ids::refused;
+  if (!image.empty()) ids_.erase(image);
+}
+
+References::Reference References::home_reference(IdUses* by_id) {
+  const auto id = id_of({});
+  if (by_id != nullptr && !id.empty()) return {by_next_length(*by_id, id)};
   if (home_.digest.empty()) return {home_.image};
   return made_up({home_.repository, home_.digest});
 }
 
 std::optional<References::Reference> References::reference_for(const std::string& image,
-                                                               const std::string& told) {
+                                                               const std::string& told, IdUses* by_id) {
   if (const auto known = known_.find(image); known != known_.end()) return made_up(known->second);
   const auto reference = ImageReference::parse(image);
   if (reference && !reference->digest.empty()) return made_up({reference->repository, reference->digest});
+  const auto id = id_of(image);
+  if (by_id != nullptr && !id.empty()) return Reference{by_next_length(*by_id, id)};
   return told == image ? std::nullopt : std::optional(Reference{image});
 }
 

@@ -57,10 +57,25 @@ class References {
     std::string name;
     bool once = false;  // it was made up, and no container gets it again
   };
-  Reference home_reference();
+  // How often a container got a name by each id.
+  using IdUses = std::map<std::string, unsigned, std::less<>>;
+  // by_id: those of the container, where an image without a digest is named by the node's id of it, if that
+  // is known; null: by its plain name.
+  Reference home_reference(IdUses* by_id = nullptr);
   // told: the name that the container has in the pod. None if that is the image's name already and no other
   // one is known: then the container must get another image in between.
-  std::optional<Reference> reference_for(const std::string& image, const std::string& told);
+  std::optional<Reference> reference_for(const std::string& image, const std::string& told,
+                                         IdUses* by_id = nullptr);
+
+  // Whether the kubelet starts images by the beginning of the node's id of them. An empty image is the
+  // pilot's own.
+  bool ids_work() const { return ids_state_ == Ids::work; }
+  bool may_try_id(const std::string& image) const {
+    return ids_state_ == Ids::untried && !id_of(image).empty();
+  }
+  void id_worked() { ids_state_ = Ids::work; }
+  // The runtime or a rule of the cluster's did not take the id of this image.
+  void id_refused(const std::string& image);
 
   // Whether admission leaves only the digest of a name that has both. All names of one content become the
   // same then, and the next start by that name waits for the kubelet's back-off, which is no failure.
@@ -73,6 +88,7 @@ class References {
     std::string repository, digest;
   };
   Reference made_up(const Known& content);
+  std::string id_of(const std::string& image) const;
 
   std::string nonce_prefix_;
   std::uint64_t last_nonce_ = 0;
@@ -80,6 +96,10 @@ class References {
   std::set<std::string, std::less<>> like_home_;     // images that showed the pilot's own content
   std::set<std::string, std::less<>> home_names_;    // proven names of the pilot's own content without digest
   std::map<std::string, Known, std::less<>> known_;  // by image as jobs ask for it
+  std::map<std::string, std::string, std::less<>>
+      ids_;  // the node's, of images without a digest, by the same
+  enum class Ids : std::uint8_t { untried, work, refused };
+  Ids ids_state_ = Ids::untried;
   std::deque<std::pair<std::string, registry::ImageCommand>> commands_;  // by digest, the oldest first
   bool tags_dropped_ = false;
 };

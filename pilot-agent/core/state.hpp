@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -62,6 +63,8 @@ struct Switching {
   std::optional<Time> mute_until;  // by the status the wanted image runs; its glue has to connect by then
   std::string accused;             // the switch home tells whether this image or the pilot is at fault
   bool goodbye_needed = false;     // the status cannot prove the target
+  bool by_id = false;              // the image's plain name would have to wait
+  bool left_id = false;            // a name by id was not taken; the status may still tell of that
   bool alike = false;  // the status shows the pilot's own content, and the target may be another name of it
   // For leg size, when the container has the target's image: how it got it. Empty: the image comes next.
   std::string how = {};
@@ -176,6 +179,7 @@ struct Container {
   std::optional<Time> learning_until;           // until then its imageID is awaited
   // The names without a digest that it has run. The kubelet may wait before it starts one of them again.
   std::set<std::string> ran;
+  std::map<std::string, unsigned, std::less<>> named_by_id;  // how often it got a name by this id
   // The container before this one, if it was told to end before the status had told of it.
   struct Earlier {
     std::string instance, image, admitted;

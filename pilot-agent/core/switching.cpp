@@ -50,9 +50,11 @@ void Core::next_step(Container& container, Switching& step, Time now) {
   step.proof = proof_for(container);
   std::optional<References::Reference> reference;
   const bool provable = step.proof == Proof::goodbye || !step.goodbye_needed;
-  if (!step.target.empty() && provable) reference = references_.reference_for(step.target, container.told);
+  auto* by_id = references_.ids_work() || step.by_id ? &container.named_by_id : nullptr;
+  if (!step.target.empty() && provable)
+    reference = references_.reference_for(step.target, container.told, by_id);
   step.leg = reference ? Leg::target : Leg::home;
-  if (!reference) reference = references_.home_reference();
+  if (!reference) reference = references_.home_reference(by_id);
   step.reference = reference->name;
   if (step.leg == Leg::target && !step.goodbye_needed && references_.may_be_home(step.target))
     step.proof = Proof::status;
@@ -74,6 +76,9 @@ void Core::next_step(Container& container, Switching& step, Time now) {
   container.last_used = now;
   note("event=switch container={} image={} job={} proof={}", container.name, word(step.reference),
        word(step.waiting ? step.waiting->request.job : ""), name_of(step.proof));
+  if (kube::is_by_id(step.reference))
+    note("event=by_id container={} image={} name={}", container.name,
+         word(step.leg == Leg::home ? references_.home().image : step.target), word(step.reference));
   if (container.ran.contains(step.reference))
     note(
         "event=name_again container={} image={} reason=\"no digest of this image is known, so its name comes "
@@ -94,6 +99,7 @@ void Core::step_done(Container& container, EventKind event, Time now) {
   auto& step = std::get<Switching>(container.state);
   container.be_fresh();
   if (step.leg != Leg::check && is_plain(step.reference)) container.ran.insert(step.reference);
+  if (kube::is_by_id(step.reference)) references_.id_worked();
   container.image = container.told_image;
   if (step.attempt != 0) health_.switched(now);
   if (!container.image.empty()) pulls_.seen(container.image);
@@ -205,11 +211,22 @@ void Core::patched(Container& container, const kube::Pod& pod, Time now) {
   judge(container, EventKind::answered, now);
 }
 
+// The runtime knows no image by the beginning of its id, the node has it no more, or a rule of the cluster's
+// is in the way. The plain name takes its place, with whatever pause it has.
+void Core::leave_id(Container& container, Switching& step, const std::string& why, Time now) {
+  warn("event=not_by_id container={} name={} reason={}", container.name, word(step.reference), quoted(why));
+  references_.id_refused(step.leg == Leg::home ? std::string() : step.target);
+  step.by_id = false;
+  step.left_id = true;
+  next_step(container, step, now);
+}
+
 void Core::not_patched(Container& container, const kube::Failure& failure, Time now) {
-  const auto& step = std::get<Switching>(container.state);
+  auto& step = std::get<Switching>(container.state);
   // If the API refused the patch, nothing has changed. If it did not answer, the image may have changed.
   const bool refused = failure.rejected();
   const bool unchanged = refused && step.before != 0 && step.before == container.glue;
+  if (refused && kube::is_by_id(step.reference)) return leave_id(container, step, failure.to_string(), now);
   fail_switch(container, step.leg == Leg::home ? wire::Fault::infrastructure : fault_of(failure),
               failure.to_string(), unchanged ? State::idle : State::broken, EventKind::refused, now);
 }
@@ -313,10 +330,13 @@ void Core::judge(Container& container, EventKind event, Time now) {
     note("event=trouble container={} image={} job={} reason={}", container.name, word(step.reference),
          word(step.waiting->request.job), quoted(trouble.message));
   if (says_why) step.trouble = trouble;
-  if (step.leg == Leg::target && kube::waiting_of(status.reason) == kube::Waiting::pull)
-    pulls_.missed(step.target);
+  const auto waits_for = kube::waiting_of(status.reason);
+  const bool alone = step.proof == Proof::goodbye && container.glue == 0;
+  if (kube::is_by_id(step.reference) && (alone || is_about(trouble.message, container.admitted)) &&
+      (waits_for == kube::Waiting::pull || waits_for == kube::Waiting::never))
+    return leave_id(container, step, trouble.message, now);
+  if (step.leg == Leg::target && waits_for == kube::Waiting::pull) pulls_.missed(step.target);
   if (trouble.kind == Trouble::Kind::user && step.leg == Leg::target) {
-    const bool alone = step.proof == Proof::goodbye && container.glue == 0;
     const std::string& words = trouble.message;
     if (alone || is_about(words, container.admitted) || is_of_last_start(words, status, container.admitted))
       return fail_switch(container, wire::Fault::user, trouble.message, State::broken, event, now);
@@ -326,8 +346,13 @@ void Core::judge(Container& container, EventKind event, Time now) {
   }
   // A name that comes again: the kubelet makes its pause, which is nobody's fault.
   const bool comes_again = references_.tags_dropped() || container.ran.contains(step.reference);
-  const bool same_name =
-      comes_again && step.trouble.back_off && kube::waiting_of(status.reason) == kube::Waiting::back_off;
+  const bool same_name = comes_again && trouble.back_off && (step.trouble.back_off || step.left_id) &&
+                         waits_for == kube::Waiting::back_off;
+  const std::string& image = step.leg == Leg::home ? std::string() : step.target;
+  if (same_name && container.glue == 0 && references_.may_try_id(image)) {
+    step.by_id = true;
+    return next_step(container, step, now);
+  }
   if (step.trouble.kind == Trouble::Kind::busy || same_name) return step.pull_deadline.reset();
   if (!step.trouble_since || (another_kind && trouble.kind == Trouble::Kind::user)) step.trouble_since = now;
   const bool unnamed = step.trouble.kind == Trouble::Kind::user && step.leg == Leg::target;
@@ -361,6 +386,7 @@ void Core::check_switch(Container& container, Time now) {
   }
   if (step.pull_deadline && now >= *step.pull_deadline) {
     const std::string why = step.trouble.message;
+    if (kube::is_by_id(step.reference)) return leave_id(container, step, why, now);
     return fail_switch(container, wire::Fault::infrastructure, why, State::broken, EventKind::time, now);
   }
   const bool calm = container.glue != 0 && container.calm_at && now >= *container.calm_at;

@@ -162,3 +162,20 @@ TEST_CASE("image_reference: the full name of what is none is what was written") 
   CHECK(glidepod::kube::full_name_of("a") == "docker.io/library/a:latest");
   CHECK(glidepod::kube::full_name_of("a b") == "a b");
 }
+
+TEST_CASE("image_reference: a node's id of an image, and its beginning") {
+  using glidepod::kube::is_by_id;
+  using glidepod::kube::is_image_id;
+  const std::string id = "sha256:" + std::string(64, 'f');
+  CHECK(is_image_id(id));
+  CHECK_FALSE(is_image_id(id.substr(0, 70)));
+  CHECK_FALSE(is_image_id(id + "f"));
+  CHECK_FALSE(is_image_id("docker://" + id));
+  CHECK(is_by_id(id));
+  CHECK(is_by_id(id.substr(0, 23)));
+  CHECK_FALSE(is_by_id(id.substr(0, 22)));
+  CHECK_FALSE(is_by_id(id + "f"));
+  CHECK_FALSE(is_by_id("sha256:" + std::string(64, 'g')));
+  CHECK_FALSE(is_by_id("sha512:" + std::string(64, 'f')));
+  CHECK_FALSE(is_by_id("docker.io/library/a:1"));
+}

@@ -1,6 +1,7 @@
 // The pilot's own image: the way home, and as what a job asks for.
 #include <csignal>
 
+#include "lib/kube/image_reference.hpp"
 #include "tests/pilot-agent/core_harness.hpp"
 
 using namespace glidepod;
@@ -282,10 +283,11 @@ TEST_CASE("home: where imageIDs name no repository, too, and then it is home at 
 }
 
 namespace {
-// One more switch to an image that was loaded into the node under this name: no status tells its digest.
-void switch_to_loaded(Bare& h, const std::string& image, const std::string& content) {
+// One more switch to an image that was loaded into the node: no status tells its digest.
+void switch_to_loaded(Bare& h, const std::string& image, const std::string& content,
+                      const std::string& name = {}) {
   h.ask(image, wire::Verb::exec, "bob");
-  CHECK(h.last<Patch>().image == image);
+  CHECK(h.last<Patch>().image == (name.empty() ? image : name));
   h.patched();
   h.goodbye();
   h.hello();
@@ -297,8 +299,8 @@ const std::string k_again = "event=name_again container=payload-0 image=docker.i
 
 TEST_CASE("home: a name that comes again, as no digest is known, waits for the kubelet and fails nothing") {
   Bare h;
-  switch_to_loaded(h, k_image_a, k_digest_a);
-  switch_to_loaded(h, k_image_b, k_digest_b);
+  switch_to_loaded(h, k_image_a, "docker://a");
+  switch_to_loaded(h, k_image_b, "docker://b");
   CHECK_FALSE(h.noted("event=name_again"));
   h.ask(k_image_a);
   CHECK(h.noted(k_again));
@@ -333,4 +335,90 @@ TEST_CASE("home: a name that has yet to run is waited for no longer than anythin
   h.pass(200s);
   CHECK(h.count<Fail>() == 1);
   CHECK_FALSE(h.noted("event=name_again"));
+}
+
+namespace {
+// The name by the first digits of an id.
+std::string by_id(const std::string& id, std::size_t digits) {
+  return id.substr(0, kube::k_id_prefix + digits);
+}
+// Image a comes again, after b, and its name would have to wait.
+struct Again : Bare {
+  Again() {
+    switch_to_loaded(*this, k_image_a, k_digest_a);
+    switch_to_loaded(*this, k_image_b, k_digest_b);
+    client = ask(k_image_a);
+    CHECK(last<Patch>().image == k_image_a);
+    patched();
+    goodbye();
+    waits(0, "CrashLoopBackOff", "back-off 5m0s restarting failed container");
+  }
+  ClientId client = 0;
+};
+}  // namespace
+
+TEST_CASE("home: an image without a digest goes by the node's id of it where its name would have to wait") {
+  Again h;
+  CHECK(h.last<Patch>().image == by_id(k_digest_a, 16));
+  CHECK(h.noted("event=by_id container=payload-0 image=" + k_image_a + " name=" + by_id(k_digest_a, 16)));
+  h.patched();
+  h.hello();
+  CHECK(h.count<Launch>() == 2);  // by its id the status has to prove it
+  SUBCASE("and so do later switches at once, each by another name, home too") {
+    h.runs(0, k_image_a, k_digest_a);
+    CHECK(h.last<Launch>().client == h.client);
+    h.end_job();
+    switch_to_loaded(h, k_image_b, k_digest_b, by_id(k_digest_b, 16));
+    switch_to_loaded(h, k_image_a, k_digest_a, by_id(k_digest_a, 17));
+    for (std::size_t digits = 17; digits <= 64; ++digits) {
+      switch_to_loaded(h, k_image_b, k_digest_b, by_id(k_digest_b, digits));
+      switch_to_loaded(h, k_image_a, k_digest_a, by_id(k_digest_a, digits == 64 ? 16 : digits + 1));
+    }
+    h.ask("");
+    h.end_job();
+    h.lose();
+    CHECK(h.last<Patch>().image == by_id(k_digest_home, 16));
+  }
+  SUBCASE("but nothing begins in other content") {
+    h.runs(0, k_image_a, k_digest_b);
+    h.pass(5s);
+    CHECK(h.count<Launch>() == 2);
+  }
+}
+
+TEST_CASE("home: a name by id that is not taken gives way to the plain one, which waits") {
+  Again h;
+  SUBCASE("as a rule of the cluster's refuses it") {
+    h.patch_failed(403, "admission webhook denied the request: images of our registry alone");
+  }
+  SUBCASE("as the runtime does not know it") {
+    h.patched();
+    h.waits(0, "ErrImagePull",
+            "failed to resolve reference \"docker.io/library/" + by_id(k_digest_a, 16) + "\"");
+  }
+  SUBCASE("as it may not be pulled") {
+    h.patched();
+    h.waits(0, "ErrImageNeverPull",
+            "Container image \"" + by_id(k_digest_a, 16) + "\" is not present with pull policy of Never");
+  }
+  SUBCASE("as it cannot be pulled, which is said without its name") {
+    h.patched();
+    h.waits(0, "ErrImagePull", "manifest unknown");
+    h.pass(15s);
+  }
+  CHECK(h.noted("event=not_by_id"));
+  CHECK(h.count<Fail>() == 0);
+  if (h.last<Patch>().image != k_image_a) {  // the pod has the plain name: another one comes in between
+    CHECK(h.last<Patch>().image == k_home);
+    h.patched();
+    h.hello();
+    h.runs(0, k_home, k_digest_home);
+  }
+  CHECK(h.last<Patch>().image == k_image_a);
+  h.patched();
+  h.waits(0, "CrashLoopBackOff", "back-off 5m0s restarting failed container");
+  CHECK(h.last<Patch>().image == k_image_a);
+  h.pass(400s);
+  CHECK(h.count<Fail>() == 0);
+  CHECK(h.core.snapshot().failures == 0);
 }

@@ -527,7 +527,11 @@ TEST_CASE("proof: the pilot's own image is known by its name, or by its digest u
   CHECK(names_home("mirror.example/other:g-1@" + k_digest_home, home));
   CHECK_FALSE(names_home("reg.example/pilot@" + k_digest_a, home));
   CHECK_FALSE(names_home("reg.example/pilot:2", home));
-  CHECK_FALSE(names_home("reg.example/pilot:2", {"reg.example/pilot:1", k_digest_home, "", ""}));
+  const Home bare{"reg.example/pilot:1", k_digest_home, "", ""};
+  CHECK_FALSE(names_home("reg.example/pilot:2", bare));
+  CHECK(names_home(k_digest_home.substr(0, 30), bare));
+  CHECK_FALSE(names_home(k_digest_a.substr(0, 30), bare));
+  CHECK_FALSE(names_home(k_digest_home.substr(0, 30), home));
 }
 
 TEST_CASE("proof: where no id can be told, too, trouble before the container was shown running is old") {

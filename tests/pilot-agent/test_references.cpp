@@ -109,6 +109,58 @@ TEST_CASE("references: where the node names no digests, what was proven to be ho
   CHECK_FALSE(references.fits(k_job, shows(digest_with('b'))));
 }
 
+TEST_CASE(
+    "references: an image without a digest has many names by the node's id of it, each container its own") {
+  References references = with_home();
+  References::IdUses one, other;
+  const auto name = [&](References::IdUses* uses) {
+    return references.reference_for(k_job, k_job, uses)->name;
+  };
+  CHECK_FALSE(references.may_try_id(k_job));
+  CHECK_FALSE(references.reference_for(k_job, k_job, &one));
+  CHECK(references.learn(k_job, k_job, shows(digest_with('b'))).empty());
+  CHECK(references.may_try_id(k_job));
+  CHECK_FALSE(references.reference_for(k_job, k_job));
+  CHECK(name(&one) == digest_with('b').substr(0, 23));
+  CHECK_FALSE(references.reference_for(k_job, k_job, &one)->once);  // the second
+  CHECK(name(&other) == digest_with('b').substr(0, 23));
+  for (std::size_t length = 25; length <= 71; ++length)
+    CHECK(name(&one) == digest_with('b').substr(0, length));
+  CHECK(name(&one) == digest_with('b').substr(0, 23));
+  CHECK(references.learn(k_job, k_job, shows(digest_with('c'))).empty());  // it was loaded anew
+  CHECK(name(&one) == digest_with('c').substr(0, 23));
+  CHECK_FALSE(references.may_try_id({}));  // home has a digest
+  CHECK(references.home_reference(&one).name == "reg.example/pilot:n-1@" + digest_with('a'));
+}
+
+TEST_CASE("references: an id that is refused is left, and all of them where none was ever taken") {
+  References references("n");
+  References::IdUses uses;
+  references.set_home(k_own);
+  references.see_home(shows(digest_with('a')));
+  references.learn(k_job, k_job, shows(digest_with('b')));
+  CHECK(references.may_try_id({}));
+  CHECK(references.home_reference().name == k_own);
+  CHECK(references.home_reference(&uses).name == digest_with('a').substr(0, 23));
+  SUBCASE("as the node has that one no more") {
+    references.id_worked();
+    references.id_refused(k_job);
+    CHECK(references.ids_work());
+    CHECK(references.reference_for(k_job, k_own, &uses)->name == k_job);
+  }
+  SUBCASE("as a rule is against them") {
+    references.id_refused(k_job);
+  }
+  SUBCASE("as the pilot's own must be there") {
+    references.id_worked();
+    references.id_refused({});
+  }
+  if (references.ids_work()) return;
+  CHECK_FALSE(references.may_try_id({}));
+  references.learn(k_job, k_job, shows(digest_with('b')));
+  CHECK_FALSE(references.may_try_id(k_job));
+}
+
 TEST_CASE("references: that admission drops tags is told once, by a name that had both") {
   References references = with_home();
   const std::string asked = "reg.example/job:n-1@" + digest_with('b');

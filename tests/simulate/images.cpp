@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "lib/kube/image_reference.hpp"
+
 namespace glidepod::simulate {
 
 namespace {
@@ -93,6 +95,13 @@ std::optional<int> Images::in_registry(std::string_view reference) const {
 }
 
 std::optional<int> Images::on_node(const std::string& reference) const {
+  if (kube::is_by_id(reference)) {
+    const auto found = std::ranges::find_if(contents_, [&](const Content& content) {
+      return !content.on_node.empty() && content.digest.starts_with(reference);
+    });
+    return found == contents_.end() ? std::nullopt
+                                    : std::optional(static_cast<int>(found - contents_.begin()));
+  }
   if (const auto found = node_.find(local_name(reference)); found != node_.end()) return found->second;
   // The content is known by its digest under every repository that the node has had it from; a runtime finds
   // it by any.
