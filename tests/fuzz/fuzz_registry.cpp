@@ -13,6 +13,7 @@ using namespace glidepod;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   (void)registry::parse_manifest(text, {"amd64", {}});
+  (void)registry::parse_file_manifest(text);
   (void)registry::parse_config(text);
   (void)registry::error_words(text);
   (void)registry::parse_token(text);
