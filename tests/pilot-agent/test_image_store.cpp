@@ -113,6 +113,48 @@ TEST_CASE("image store: the file is a plain one of the job's user, in its folder
   CHECK(open(sandbox, "folder.sif").find("no plain file") != std::string::npos);
 }
 
+TEST_CASE("image store: a folder is one of the job's user, in its folder") {
+  namespace fs = std::filesystem;
+  const TemporaryFolder scratch, elsewhere;
+  const std::string sandbox = scratch.path + "/dir_1";
+  for (const auto& path : {sandbox, sandbox + "/app", scratch.path + "/dir_2", scratch.path + "/dir_2/app",
+                           elsewhere.path + "/app"})
+    fs::create_directory(path);
+  write(sandbox + "/file");
+  fs::create_symlink(elsewhere.path + "/app", sandbox + "/link");
+  fs::create_symlink(elsewhere.path, sandbox + "/way");
+  fs::create_symlink(elsewhere.path, scratch.path + "/dir_3");
+  REQUIRE(::mkfifo((sandbox + "/fifo").c_str(), 0600) == 0);
+  const auto open = [&](const std::string& folder, const std::string& name, uid_t user = ::geteuid()) {
+    const auto found = open_image_folder(scratch.path, folder, name, user);
+    return found ? std::string("opened") : found.error().message();
+  };
+  CHECK(open(sandbox, "app") == "opened");
+  CHECK(open(sandbox, "app", ::geteuid() + 1).find("belongs to user") != std::string::npos);
+  for (const char* name : {"file", "link", "fifo"})
+    CHECK_MESSAGE(open(sandbox, name).find("is no folder") != std::string::npos, name);
+  for (const char* name : {"none", "way/app", "../dir_2/app"})
+    CHECK_MESSAGE(open(sandbox, name).starts_with("open "), name);
+  for (const auto& folder : {std::string(), elsewhere.path, scratch.path + "/../" + elsewhere.path})
+    CHECK_MESSAGE(open(folder, "app") != "opened", folder);
+  CHECK(open(scratch.path + "/dir_3", "app").find("open the job's folder") != std::string::npos);
+}
+
+TEST_CASE("image store: what is spooled has no name, and is root's alone") {
+  const TemporaryFolder folder;
+  const Fd file = spool_file(folder.path).value();
+  REQUIRE(write_all(file, "content"));
+  struct stat info {};
+  REQUIRE(::fstat(file.get(), &info) == 0);
+  CHECK(info.st_nlink == 0);
+  CHECK((info.st_mode & 07777) == 0600);
+  CHECK(std::filesystem::is_empty(folder.path));
+  const auto none = spool_file(folder.path + "/none");
+  REQUIRE_FALSE(none);
+  CHECK(none.error().message().starts_with("room for an image: "));
+  CHECK(none.error().code() == ENOENT);
+}
+
 TEST_CASE("image store: nobody names another one's file by what was made of it") {
   const std::string digest = "@sha256:" + std::string(64, 'a');
   const auto refused = [&](const std::string& image,

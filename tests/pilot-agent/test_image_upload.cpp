@@ -31,13 +31,14 @@ struct Scene {
   std::unique_ptr<ImageUploads> uploads;
   std::vector<Result<std::string>> answers;
   std::unique_ptr<StoreQuestion> question;
+  std::string owner = "alice";
 
   void ask(Milliseconds patience = std::chrono::seconds(20)) {
     // Over a socket, where there is no TLS to be had.
     uploads = ImageUploads::create(
                   loop, {"http://store.test/", server.folder() + "/token", {}, server.socket(), trouble})
                   .value();
-    question = uploads->ask(content(), "alice", patience, [this](const Result<std::string>& image) {
+    question = uploads->ask(content(), owner, patience, [this](const Result<std::string>& image) {
       answers.push_back(image);
       question.reset();
     });
@@ -70,6 +71,29 @@ TEST_CASE("image upload: the file goes with its hash, its owner and the pilot's 
   CHECK(request.body == "content");
   CHECK(request.headers.find("Authorization: Bearer secret\r\n") != std::string::npos);
   CHECK(request.headers.find("Glidepod-Owner: alice\r\n") != std::string::npos);
+}
+
+TEST_CASE("attack: an owner's name is one line of plain letters, and of no more than a hundred") {
+  const std::string name(90, 'a');
+  Scene scene;
+  scene.owner = name + "\r\x01\u00fc" + name + "\nGlidepod-Owner: bob";
+  scene.answers_with(200, k_image);
+  scene.ask();
+  CHECK(scene.answer());
+  REQUIRE(scene.server.requests.size() == 1);
+  const std::string& headers = scene.server.requests[0].headers;
+  CHECK(headers.find("Glidepod-Owner: " + name + "  \\xc3\\xbcaaaaaa\r\n") != std::string::npos);
+  CHECK(headers.find("bob") == std::string::npos);
+}
+
+TEST_CASE("attack: an answer without end is none, and nobody's fault") {
+  Scene scene;
+  scene.trouble = Milliseconds(0);
+  scene.answers_with(200, k_image + std::string(100'000, ' '));
+  scene.ask();
+  CHECK_FALSE(scene.users_fault());
+  CHECK(scene.answer().error().message() ==
+        "the image store does not answer: answer longer than 65536 bytes");
 }
 
 TEST_CASE("image upload: what the store knows is not sent") {
