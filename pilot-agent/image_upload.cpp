@@ -15,6 +15,12 @@
 #include "lib/registry/digest.hpp"
 
 namespace glidepod::agent {
+
+struct HashedImage {
+  std::string key;  // 64 hexadecimal digits
+  std::uint64_t size = 0;
+};
+
 namespace {
 
 constexpr std::size_t k_read_at_a_time = std::size_t{1} << 20;
@@ -23,14 +29,9 @@ constexpr std::size_t k_longest_token = std::size_t{64} << 10;
 constexpr std::size_t k_longest_owner = 100;
 constexpr std::string_view k_users = "user";
 
-struct Hashed {
-  std::string key;  // 64 hexadecimal digits
-  std::uint64_t size = 0;
-};
-
-Result<Hashed> hash_of(const Fd& file, const std::atomic<bool>& dropped) {
+Result<HashedImage> hash_of(const Fd& file, const std::atomic<bool>& dropped) {
   registry::Digest digest;
-  Hashed result;
+  HashedImage result;
   std::vector<char> buffer(k_read_at_a_time);
   while (!dropped) {
     const auto got = ::pread(file.get(), buffer.data(), buffer.size(), static_cast<off_t>(result.size));
@@ -86,7 +87,7 @@ class ImageUploads::Upload : public StoreQuestion {
         handler_(std::move(handler)) {
     // What a thread has may outlive the question.
     uploads_.workers_.run([self = this, dropped = dropped_, file = file_, inbox = uploads_.inbox_.get()] {
-      auto hashed = std::make_shared<Result<Hashed>>(hash_of(*file, *dropped));
+      auto hashed = std::make_shared<Result<HashedImage>>(hash_of(*file, *dropped));
       inbox->post([self, dropped, hashed] {
         if (!*dropped) self->send(*hashed);
       });
@@ -97,7 +98,7 @@ class ImageUploads::Upload : public StoreQuestion {
   Upload& operator=(const Upload&) = delete;
 
  private:
-  void send(const Result<Hashed>& hashed) {
+  void send(const Result<HashedImage>& hashed) {
     if (!hashed) return end(hashed.error());
     hashed_ = *hashed;
     http::Plan plan;
@@ -145,7 +146,7 @@ class ImageUploads::Upload : public StoreQuestion {
   SteadyTime deadline_;
   ImageQuestion::Handler handler_;
   std::shared_ptr<std::atomic<bool>> dropped_ = std::make_shared<std::atomic<bool>>(false);
-  Hashed hashed_;
+  HashedImage hashed_;
   std::optional<SteadyTime> trouble_;  // since when the store has it
   std::unique_ptr<http::Exchange> exchange_;
 };

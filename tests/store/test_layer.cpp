@@ -88,7 +88,7 @@ TEST_CASE("layer: devices, sockets and what would remove other files are left ou
                                                        {"bin", a_folder({{"same", hidden}})},
                                                        {"null", a_special(device)},
                                                        {"sda", a_special(block_device)},
-                                                       {"socket", a_special(socket)}})));
+                                                       {"socket", a_special(store::written::socket)}})));
   REQUIRE(written.layer);
   CHECK(listing(written.bytes) == std::vector<std::string>{"bin/"});
   CHECK(written.layer->left_out == 6);
