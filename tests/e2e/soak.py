@@ -90,7 +90,9 @@ def judge(folder):
         ad = ads[0]
         wrong = held_wrong(job, ad) if job["kind"] in ("blocked", "missing") else end_wrong(job, ad, name in killed)
         if wrong:
-            wrong_end.append(f"{name} ({job['owner']}, {job['image']}, {job['end']}): {wrong}")
+            number = f"{ad['ClusterId']}.{ad['ProcId']}"
+            log = " ".join(logs[job["owner"]].get(number, []))
+            wrong_end.append(f"{name} ({job['owner']}, {job['image']}, {job['end']}): {wrong}; job {number}, events {log}")
             continue
         if ad["JobStatus"] == 5:
             continue

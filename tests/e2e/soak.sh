@@ -134,7 +134,12 @@ signal_one() {  # SIGNAL NUMBER NAME
 }
 meet_glue() { signal_one KILL "$1" glue; }
 meet_wedge() { signal_one STOP "$1" glue; }
-meet_starter() { signal_one KILL "$1" condor_starter; }
+# Not one of its children that has yet to become what it runs: to HTCondor that is the job's own end.
+meet_starter() {
+    local pids
+    mapfile -t pids < <(in_env sh -c 'startds=$(pgrep -d, -x condor_startd) && pgrep -x condor_starter -P "$startds"' | sort -n)
+    ((${#pids[@]} == 0)) || in_env kill -s KILL "${pids[$1 % ${#pids[@]}]}"
+}
 meet_agent() { signal_one KILL "$1" pilot-agent; }
 # What became of that one it is excused for.
 meet_job() {
@@ -209,8 +214,19 @@ judge() {
     for owner in alice bob carol; do
         mkdir -p "$soak/$owner" && env_as "$owner" tar -c . </dev/null | tar -C "$soak/$owner" -x
     done
-    judged_by "the accounting" python3 -B "$e2e_source/soak.py" judge "$soak"
+    judged_by "the accounting" bash -o pipefail -c 'python3 -B "$1/soak.py" judge "$2" | tee "$2/judged"' - "$e2e_source" "$soak"
+    what_pilots_say
     env_in_pool condor_rm -all >/dev/null 2>&1
+}
+
+# Of the jobs that ended wrong.
+what_pilots_say() {
+    local job number env_pilot
+    while read -r job; do
+        for ((number = 1; number <= pilot_count; ++number)); do
+            env_pilot=soak-$number env_pilot_log 2>/dev/null </dev/null | grep -F "job=$job " | sed "s/^/   soak-$number: /"
+        done
+    done < <(sed -n 's/.*; job \([0-9.]*\), events .*/\1/p' "$soak/judged")
 }
 
 # A command comes to print nothing; else what it prints.
