@@ -88,15 +88,14 @@ def judge(folder):
             wrong_end.append(f"{name} ({job['image']}, {job['end']}) is there {len(ads)} times")
             continue
         ad = ads[0]
+        number = f"{ad['ClusterId']}.{ad['ProcId']}"
+        log = logs[job["owner"]].get(number, [])
         wrong = held_wrong(job, ad) if job["kind"] in ("blocked", "missing") else end_wrong(job, ad, name in killed)
         if wrong:
-            number = f"{ad['ClusterId']}.{ad['ProcId']}"
-            log = " ".join(logs[job["owner"]].get(number, []))
-            wrong_end.append(f"{name} ({job['owner']}, {job['image']}, {job['end']}): {wrong}; job {number}, events {log}")
+            wrong_end.append(f"{name} ({job['owner']}, {job['image']}, {job['end']}): {wrong}; job {number}, events {' '.join(log)}")
             continue
         if ad["JobStatus"] == 5:
             continue
-        log = logs[job["owner"]].get(f"{ad['ClusterId']}.{ad['ProcId']}", [])
         starts += log.count("001")
         # One start, and one more for each time that HTCondor says why it had to be.
         again = sum(log.count(event) for event in ("004", "007", "024", "040.again"))

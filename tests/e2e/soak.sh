@@ -127,19 +127,15 @@ storm() {
 }
 
 # A signal for one of the processes of this name.
-signal_one() {  # SIGNAL NUMBER NAME
+signal_one() {  # SIGNAL NUMBER NAME [OPTION OF PGREP...]
     local pids
-    mapfile -t pids < <(in_env pgrep -x "$3" | sort -n)
+    mapfile -t pids < <(in_env pgrep -x "$3" "${@:4}" | sort -n)
     ((${#pids[@]} == 0)) || in_env kill -s "$1" "${pids[$2 % ${#pids[@]}]}"
 }
 meet_glue() { signal_one KILL "$1" glue; }
 meet_wedge() { signal_one STOP "$1" glue; }
 # Not one of its children that has yet to become what it runs: to HTCondor that is the job's own end.
-meet_starter() {
-    local pids
-    mapfile -t pids < <(in_env sh -c 'startds=$(pgrep -d, -x condor_startd) && pgrep -x condor_starter -P "$startds"' | sort -n)
-    ((${#pids[@]} == 0)) || in_env kill -s KILL "${pids[$1 % ${#pids[@]}]}"
-}
+meet_starter() { signal_one KILL "$1" condor_starter -P "$(in_env pgrep -d, -x condor_startd)"; }
 meet_agent() { signal_one KILL "$1" pilot-agent; }
 # What became of that one it is excused for.
 meet_job() {
