@@ -2,7 +2,6 @@
 
 Usage: cases.py list CORPUS WHERE HTCONDOR      names of those that apply there ("podhost" or "kubelet"; "23.9")
        cases.py slow CORPUS WHERE HTCONDOR      those of them that take minutes
-       cases.py has CORPUS/NAME KEY             values of a key, one a line
        cases.py prepare CORPUS HOME REGISTRY DIGESTS PROGRAMS NAME...
                                                 folders for the user's home; DIGESTS: what images.py printed
        cases.py undecided|judge|idle CORPUS WHERE GOT NAME...
@@ -191,8 +190,6 @@ def main():
             case = Case(corpus, folder.name)
             if case.applies(*sys.argv[3:5]) and (verb == "list" or case.get("slow")):
                 print(folder.name)
-    elif verb == "has":
-        print("\n".join(Case(*corpus.split("/")).all(sys.argv[3])))
     elif verb == "prepare":
         prepare(corpus, *sys.argv[3:7], sys.argv[7:])
     else:
