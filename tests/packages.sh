@@ -15,10 +15,8 @@ build_packages() {
 compile_once() {
     [[ -z ${CMAKE_CXX_COMPILER_LAUNCHER+set} ]] || return 0
     export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_DIR=${GLIDEPOD_CACHE:-/var/cache/glidepod}/ccache CCACHE_MAXSIZE=4G
-    # Paths of the clone are none of the content; and what gcc's precompiled headers need (ccache's manual has it). No more
-    # than that: a header that is edited during a build would leave an object of the old one.
+    # Paths of the clone are none of the content.
     export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
-    export CCACHE_SLOPPINESS=pch_defines,time_macros
 }
 
 # Builds targets in build/dev: one at a time, whoever else wants some.

@@ -1,7 +1,4 @@
-// This header is precompiled, so it has an include guard by name. With #pragma once gcc knows a file by its
-// bytes, and a changed comment would not match what the compiler cache keeps.
-#ifndef GLIDEPOD_LIB_BASE_LOG_HPP
-#define GLIDEPOD_LIB_BASE_LOG_HPP
+#pragma once
 
 #include <spdlog/spdlog.h>
 
@@ -31,4 +28,3 @@ inline constexpr Quoted quoted;
 
 }  // namespace glidepod
 
-#endif

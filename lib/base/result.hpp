@@ -1,7 +1,4 @@
-// This header is precompiled, so it has an include guard by name. With #pragma once gcc knows a file by its
-// bytes, and a changed comment would not match what the compiler cache keeps.
-#ifndef GLIDEPOD_LIB_BASE_RESULT_HPP
-#define GLIDEPOD_LIB_BASE_RESULT_HPP
+#pragma once
 
 #include <fmt/format.h>
 
@@ -138,4 +135,3 @@ class [[nodiscard]] Result<void> {
     std::move(try_result_##n).value();                       \
   })
 
-#endif
