@@ -130,7 +130,8 @@ env_start_pool() {
     "enableServiceLinks": false,
     "terminationGracePeriodSeconds": 1,
     "containers": [{"name": "pool", "image": "$env_registry/$env_pool_image",
-                    "env": [{"name": "_CONDOR_SCHEDD_NAME", "value": "ap@pool"}]}]
+                    "env": [{"name": "_CONDOR_SCHEDD_NAME", "value": "ap@pool"},
+                            {"name": "_CONDOR_COLLECTOR_QUERY_WORKERS", "value": "0"}]}]
   }
 }
 END

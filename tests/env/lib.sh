@@ -56,19 +56,21 @@ env_slowness
 # Runs a command until it succeeds, at most SECONDS long. More than ten are patience, and a slow machine has more of it;
 # fewer are a claim.
 wait_until() {  # SECONDS WHAT COMMAND...
-    local wait_began=${EPOCHREALTIME/[.,]/} waited=0 wait_limit=$1 what=$2 pause asked cost
+    local wait_began=${EPOCHREALTIME/[.,]/} waited=0 wait_limit=$1 what=$2 pause asked cost longest
     ((wait_limit <= 10)) || wait_limit=$((wait_limit * GLIDEPOD_SLOWNESS))
     # By SECONDS, which has no fractions, two of them would be anything from one to two.
     wait_limit=$((wait_limit * 1000000))
+    longest=$((wait_limit < 40000000 ? wait_limit / 8 : 5000000))
     shift 2
     while asked=${EPOCHREALTIME/[.,]/}; ! "$@" >/dev/null 2>&1; do
         waited=$((${EPOCHREALTIME/[.,]/} - wait_began))
         ((waited < wait_limit)) || { env_say "gave up waiting for $what"; return 1; }
-        # To ask may cost more than what is waited for does: less and less often, and a third of the time at most.
+        # To ask may cost more than what is waited for does, and many wait at a time: less and less often, and for a
+        # seventh of the time at most.
         cost=$((waited + wait_began - asked))
         pause=$((waited < 3000000 ? 100000 : waited < 20000000 ? 500000 : 1000000))
-        ((pause > 2 * cost)) || pause=$((2 * cost))
-        ((pause <= 5000000)) || pause=5000000
+        ((pause > 6 * cost)) || pause=$((6 * cost))
+        ((pause <= longest)) || pause=$longest
         env_pause "$pause"
     done
 }
