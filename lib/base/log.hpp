@@ -27,4 +27,3 @@ struct Quoted {
 inline constexpr Quoted quoted;
 
 }  // namespace glidepod
-

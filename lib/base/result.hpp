@@ -134,4 +134,3 @@ class [[nodiscard]] Result<void> {
     if (!try_result_##n.ok()) return try_result_##n.error(); \
     std::move(try_result_##n).value();                       \
   })
-
