@@ -23,7 +23,8 @@ bool has_gpus(const Ad& ad) {
 
 }  // namespace
 
-// The questions of one fetch, asked at the same time; a pilot's whole ad once it is known which.
+// The questions of one fetch, asked at the same time; a pilot's whole ad once it is known which. The offers
+// after the cycles: else a cycle that ends in between has matched none of what was read before it.
 struct OfflineDemand::Look {
   Demand demand;
   Negotiation seen;
@@ -57,8 +58,10 @@ void OfflineDemand::fetch(std::function<void(Demand)> done) {
     look->demand = std::move(demand);
     finish(look);
   });
-  pool_.slots(fmt::format("({}) && ({} =?= true)", settings_.pilots, k_offline_mark), offer_attributes(),
-              {[look](const Ad& ad) { read_offer(ad, look->seen.board); }, ignore, ended("offline ads")});
+  const auto read_offers = [this, look, ignore, ended] {
+    pool_.slots(fmt::format("({}) && ({} =?= true)", settings_.pilots, k_offline_mark), offer_attributes(),
+                {[look](const Ad& ad) { read_offer(ad, look->seen.board); }, ignore, ended("offline ads")});
+  };
   pool_.cycles({[look](const Ad& ad) {
                   const auto at = ad.evaluate("LastUpdate");
                   if (!at.is(Value::Type::integer)) return;
@@ -68,7 +71,11 @@ void OfflineDemand::fetch(std::function<void(Demand)> done) {
                   if (heard.is(Value::Type::integer))
                     look->seen.over = std::max(look->seen.over, Time(Seconds(heard.integer)));
                 },
-                ignore, ended("accounting ads")});
+                ignore,
+                [read_offers, over = ended("accounting ads")](const Result<void>& end) {
+                  read_offers();
+                  over(end);
+                }});
   read_pilots(look);
 }
 

@@ -132,9 +132,9 @@ TEST_CASE("offline demand: the newest pilot is copied, of those that may be pilo
   // Only newer ones are asked for from then on, of either kind.
   scene.runner.commands.clear();
   scene.fetch();
-  CHECK(scene.runner.commands[2][2].find("ifThenElse((TotalSlotGPUs > 0) =?= true, 300, 200)") !=
+  CHECK(scene.runner.commands[1][2].find("ifThenElse((TotalSlotGPUs > 0) =?= true, 300, 200)") !=
         std::string::npos);
-  CHECK(scene.runner.commands[2][2].find("HasSingularity =?= true") != std::string::npos);
+  CHECK(scene.runner.commands[1][2].find("HasSingularity =?= true") != std::string::npos);
 }
 
 TEST_CASE("offline demand: a copy does where its pilot has gone, and the pilot itself else") {
@@ -192,4 +192,22 @@ TEST_CASE("offline demand: what the query does not know stays so") {
   scene.query.demand.blind = "no schedd answered";
   CHECK(scene.fetch().blind == "no schedd answered");
   CHECK(scene.follow_up().empty());
+}
+
+TEST_CASE("offline demand: a cycle that ends between two questions has matched what it matched") {
+  Scene scene;
+  const auto matched_at = [&scene](int time) {
+    scene.offers.clear();
+    for (int number = 0; number < 20; ++number) scene.offer(number, 1'000'000, number < 10 ? time : 0);
+  };
+  matched_at(1'000'061);
+  scene.runner.answer = [&, answer = scene.runner.answer](const Command& command) {
+    auto reply = answer(command);
+    if (command.argv[0] == "condor_status" && scene.cycle == 1'000'060) {
+      scene.cycle = 1'000'120;
+      matched_at(1'000'121);
+    }
+    return reply;
+  };
+  CHECK(scene.fetch().groups.at(group(1)).offers->matched == 10);
 }
