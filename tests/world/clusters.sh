@@ -47,6 +47,7 @@ cluster_runs() {  # NAME
             result=1
             env_pod | jq -c '.status | {phase, containers: [.containerStatuses[]? | {name, state}]}'
         }
+        [[ -z $(cases has "clusters/$1" ends) ]] || equal "$(env_pod | jq -r .status.phase)" "$(cases has "clusters/$1" ends)" || result=1
     fi
     end_pilot 2>/dev/null
     return $result
