@@ -146,6 +146,28 @@ Result<ContainerSpec> container_spec(const Json& json) {
   return result;
 }
 
+// Init containers that end before the others start are left out.
+Result<void> read_sidecars(const Json& spec, const Json& status, Pod* pod) {
+  std::size_t place = 0;
+  for (const Json& container : *TRY(part(spec, "initContainers", Json::value_t::array))) {
+    auto parsed = TRY(container_spec(container));
+    parsed.sidecar = TRY(text(container, "restartPolicy")) == "Always";
+    parsed.place = place++;
+    if (parsed.sidecar) pod->containers.push_back(std::move(parsed));
+  }
+  for (const Json& container : *TRY(part(status, "initContainerStatuses", Json::value_t::array))) {
+    auto parsed = TRY(container_status(container));
+    const ContainerSpec* of = pod->container(parsed.name);
+    if (of != nullptr && of->sidecar) pod->statuses.push_back(std::move(parsed));
+  }
+  return {};
+}
+
+// Of the container in the pod's JSON.
+std::string path_of(bool sidecar, std::size_t place) {
+  return fmt::format("/spec/{}/{}", sidecar ? "initContainers" : "containers", place);
+}
+
 Result<Pod> pod_of(const Json& json) {
   Pod pod;
   const Json& metadata = *TRY(part(json, "metadata", Json::value_t::object));
@@ -161,6 +183,7 @@ Result<Pod> pod_of(const Json& json) {
   const Json& spec = *TRY(part(json, "spec", Json::value_t::object));
   for (const Json& container : *TRY(part(spec, "containers", Json::value_t::array)))
     pod.containers.push_back(TRY(container_spec(container)));
+  for (std::size_t i = 0; i < pod.containers.size(); ++i) pod.containers[i].place = i;
   if (!member(spec, "terminationGracePeriodSeconds").is_null())
     pod.grace_seconds = TRY(integer(spec, "terminationGracePeriodSeconds"));
   pod.restarts = TRY(text(spec, "restartPolicy")) != "Never";
@@ -168,6 +191,7 @@ Result<Pod> pod_of(const Json& json) {
   const Json& status = *TRY(part(json, "status", Json::value_t::object));
   for (const Json& container : *TRY(part(status, "containerStatuses", Json::value_t::array)))
     pod.statuses.push_back(TRY(container_status(container)));
+  TRY(read_sidecars(spec, status, &pod));
   pod.observed_generation = TRY(integer(status, "observedGeneration"));
   pod.pending_resize = TRY(pending_resize(status));
   return pod;
@@ -230,7 +254,7 @@ Result<Status> status_from(const Json& object) {
 }
 
 std::string image_patch(const ImageChange& change) {
-  const std::string path = fmt::format("/spec/containers/{}", change.place);
+  const std::string path = path_of(change.sidecar, change.place);
   Json patch = Json::array({{{"op", "test"}, {"path", path + "/name"}, {"value", change.container}},
                             {{"op", "test"}, {"path", path + "/image"}, {"value", change.before}},
                             {{"op", "replace"}, {"path", path + "/image"}, {"value", change.after}}});
@@ -246,9 +270,9 @@ std::optional<std::string> size_patch(const Pod& pod, const std::vector<SizeChan
   Json patch = Json::array();
   patch.push_back({{"op", "test"}, {"path", "/metadata/resourceVersion"}, {"value", pod.resource_version}});
   for (const SizeChange& change : changes) {
-    const auto found = std::ranges::find(pod.containers, change.container, &ContainerSpec::name);
-    if (found == pod.containers.end()) return std::nullopt;
-    const std::string path = fmt::format("/spec/containers/{}", found - pod.containers.begin());
+    const ContainerSpec* spec = pod.container(change.container);
+    if (spec == nullptr) return std::nullopt;
+    const std::string path = path_of(spec->sidecar, spec->place);
     patch.push_back({{"op", "test"}, {"path", path + "/name"}, {"value", change.container}});
     const Json wanted = {{"requests", quantities(change.size.request)},
                          {"limits", quantities(change.size.limit)}};

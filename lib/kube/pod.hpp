@@ -55,6 +55,10 @@ struct ContainerSpec {
   std::string image;
   std::vector<std::string> command;
   Size size = {};
+  // An init container that runs beside the others (restartPolicy Always, Kubernetes 1.29 and later): it
+  // starts again however it has ended, and the pod's phase does not depend on it.
+  bool sidecar = false;
+  std::size_t place = 0;  // its index in spec.containers, or a sidecar's in spec.initContainers
 };
 
 // The name of the pilot's container in a pod.
@@ -65,8 +69,9 @@ struct Pod {
   std::string name;
   std::string uid;
   std::string resource_version;
+  // As in the spec, then the sidecars; other init containers are left out.
   std::vector<ContainerSpec> containers;
-  std::vector<ContainerStatus> statuses;
+  std::vector<ContainerStatus> statuses;                    // of all of these
   std::int64_t grace_seconds = 30;                          // terminationGracePeriodSeconds
   bool pull_secrets = false;                                // whether imagePullSecrets names any secret
   bool restarts = true;                                     // restartPolicy is not Never
@@ -110,9 +115,10 @@ std::int64_t version_number(std::string_view resource_version);
 
 // A change of one container's image.
 struct ImageChange {
-  std::size_t place = 0;  // the container's index in spec.containers
+  std::size_t place = 0;  // as in ContainerSpec
   std::string container, before, after;
   std::string version = {};  // the pod's resourceVersion; empty: any
+  bool sidecar = false;
 };
 // The JSON Patch (RFC 6902) that makes the change and nothing else. It fails if the image is not `before`, or
 // if the pod is not of that version.

@@ -23,7 +23,11 @@ class PodImages::Change final : public TestedChange {
     const auto found = std::ranges::find(all, wanted_.container, &ContainerSpec::name);
     if (found == all.end())
       return finish(error("the pod {} has no container {}", images_.pod_.name, wanted_.container));
-    change_ = {static_cast<std::size_t>(found - all.begin()), wanted_.container, found->image, wanted_.image};
+    change_ = {.place = found->place,
+               .container = wanted_.container,
+               .before = found->image,
+               .after = wanted_.image,
+               .sidecar = found->sidecar};
     if (images_.once_[wanted_.container] != found->image) change_.version = images_.version_;
     step_ = images_.client_.patch_image(images_.pod_, change_, deadline_,
                                         [this](Result<Pod> pod) { patched(std::move(pod)); });

@@ -56,6 +56,38 @@ TEST_CASE("pod: the pilot's container is the one of that name, and the first whe
   CHECK(pod.pilot()->name == "pilot");
 }
 
+TEST_CASE("pod: sidecars are containers like others, and what ends before they start is none") {
+  const auto pod = parse_pod(R"({"metadata": {"resourceVersion": "4"}, "spec": {
+    "containers": [{"name": "pilot", "image": "p:1"}],
+    "initContainers": [{"name": "install", "image": "p:1"},
+      {"name": "payload-0", "image": "g:1", "restartPolicy": "Always", "command": ["/glidepod/bin/glue"]},
+      {"name": "payload-1", "image": "g:2", "restartPolicy": "Always"}]},
+    "status": {"containerStatuses": [{"name": "pilot"}], "initContainerStatuses": [
+      {"name": "install", "state": {"terminated": {"exitCode": 0}}},
+      {"name": "payload-0", "restartCount": 2, "state": {"running": {}}}]}})");
+  REQUIRE(pod.ok());
+  REQUIRE(pod->containers.size() == 3);
+  CHECK(pod->container("install") == nullptr);
+  CHECK(pod->status("install") == nullptr);
+  CHECK_FALSE(pod->pilot()->sidecar);
+  const ContainerSpec& last = *pod->container("payload-1");
+  CHECK(last.sidecar);
+  CHECK(last.place == 2);
+  CHECK(pod->status("payload-0")->restart_count == 2);
+  CHECK(image_patch({last.place, last.name, "g:2", "x", {}, last.sidecar}) ==
+        R"([{"op":"test","path":"/spec/initContainers/2/name","value":"payload-1"},)"
+        R"({"op":"test","path":"/spec/initContainers/2/image","value":"g:2"},)"
+        R"({"op":"replace","path":"/spec/initContainers/2/image","value":"x"}])");
+  CHECK(size_patch(*pod, {{"payload-0", {{1, 1}, {1, 1}}}})
+            ->starts_with(R"([{"op":"test","path":"/metadata/resourceVersion","value":"4"},)"
+                          R"({"op":"test","path":"/spec/initContainers/1/name","value":"payload-0"},)"
+                          R"({"op":"add","path":"/spec/initContainers/1/resources/)"));
+  for (const char* wrong : {R"({"spec":{"initContainers":{}}})", R"({"spec":{"initContainers":[7]}})",
+                            R"({"spec":{"initContainers":[{"restartPolicy":1}]}})",
+                            R"({"status":{"initContainerStatuses":[7]}})"})
+    CHECK_FALSE(parse_pod(wrong).ok());
+}
+
 TEST_CASE("pod: a memory limit is read as Kubernetes writes it, and one that cannot be read is none") {
   const auto limit = [](const std::string& memory) {
     const auto pod =
@@ -237,7 +269,7 @@ TEST_CASE("pod: an image's patch tests the pod's version where one is given") {
 TEST_CASE("pod: a patch of sizes tests the pod and each container, and sets requests and limits") {
   Pod pod;
   pod.resource_version = "7";
-  pod.containers = {{"a", "i", {}}, {"b", "i", {}}};
+  pod.containers = {{.name = "a", .image = "i"}, {.name = "b", .image = "i", .place = 1}};
   CHECK(size_patch(pod, {{"b", {{1500, 1024}, {2000, 2048}}}}) ==
         R"([{"op":"test","path":"/metadata/resourceVersion","value":"7"},)"
         R"({"op":"test","path":"/spec/containers/1/name","value":"b"},)"

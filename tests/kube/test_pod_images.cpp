@@ -96,6 +96,15 @@ TEST_CASE("images: a pod that was seen is not asked for") {
   CHECK(s.requests() == "PATCH");
 }
 
+TEST_CASE("images: a sidecar's is changed among the init containers") {
+  Scene s;
+  s.pod["spec"]["initContainers"] = Json::parse(
+      R"([{"name": "install", "image": "i:1"}, {"name": "beside", "image": "i:1", "restartPolicy": "Always"}])");
+  CHECK(s.change("a:1", std::chrono::seconds(5), "beside").value().container("beside")->image == "a:1");
+  CHECK(s.pod["spec"]["initContainers"][0]["image"] == "i:1");
+  CHECK_FALSE(s.change("a:1", std::chrono::seconds(5), "install").ok());
+}
+
 TEST_CASE("images: an attempt that comes late, after another change, does nothing") {
   Scene s;
   std::string late;
