@@ -38,14 +38,21 @@ void print_row(const Json& pod) {
   std::size_t ready = 0;
   int restarts = 0;
   std::string state = pod.at("status").value("phase", "");
-  for (const auto& status : pod.at("status").value("containerStatuses", Json::array())) {
+  auto count = pod.at("spec").at("containers").size();
+  const auto add = [&](const Json& status) {
     ready += status.value("ready", false) ? 1 : 0;
     restarts += status.value("restartCount", 0);
     const Json now = status.value("state", Json::object());
     if (now.contains("waiting")) state = now["waiting"].value("reason", state);
+  };
+  for (const auto& status : pod.at("status").value("containerStatuses", Json::array())) add(status);
+  for (const auto& container : pod.at("spec").value("initContainers", Json::array())) {
+    if (container.value("restartPolicy", "") != "Always") continue;
+    ++count;
+    for (const auto& status : pod.at("status").value("initContainerStatuses", Json::array()))
+      if (status.value("name", "") == container.value("name", "")) add(status);
   }
   if (pod.at("metadata").contains("deletionTimestamp")) state = "Terminating";
-  const auto count = pod.at("spec").at("containers").size();
   std::printf("%-40s %zu/%zu   %-20s %d\n", pod.at("metadata").value("name", "").c_str(), ready, count,
               state.c_str(), restarts);
 }

@@ -6,6 +6,10 @@ namespace glidepod::podhost {
 
 using Json = nlohmann::json;
 
+bool is_sidecar(const Json& init_container) {
+  return init_container.is_object() && init_container.value("restartPolicy", "") == "Always";
+}
+
 Result<void> refuse_pod_request(const Json& own_pod, const PodRequest& request) {
   const Json& metadata = own_pod.at("metadata");
   const bool own_namespace = metadata.at("namespace") == request.name_space;
@@ -29,6 +33,12 @@ Result<void> refuse_pod_change(const Json& old_pod, const Json& new_pod) {
   const Json& wanted = new_pod.at("spec").at("containers");
   for (std::size_t i = 1; i < containers.size() && i < wanted.size(); ++i) {
     containers[i]["image"] = wanted[i].value("image", Json());
+  }
+  if (expected["spec"].contains("initContainers")) {
+    Json& first = expected["spec"]["initContainers"];
+    const Json next = new_pod.at("spec").value("initContainers", Json::array());
+    for (std::size_t i = 0; i < first.size() && i < next.size(); ++i)
+      if (is_sidecar(first[i])) first[i]["image"] = next[i].value("image", Json());
   }
   // Its own end is its own affair.
   if (new_pod.at("spec").contains("activeDeadlineSeconds"))

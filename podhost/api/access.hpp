@@ -15,8 +15,11 @@ struct PodRequest {
 };
 Result<void> refuse_pod_request(const nlohmann::json& own_pod, const PodRequest& request);
 
-// What a pod may change of itself: its deadline, and the images of its containers other than the first, the
-// pilot.
+// Of the init containers one that runs beside the others.
+bool is_sidecar(const nlohmann::json& init_container);
+
+// What a pod may change of itself: its deadline, and the images of its sidecars and of its containers other
+// than the first, the pilot.
 Result<void> refuse_pod_change(const nlohmann::json& old_pod, const nlohmann::json& new_pod);
 
 }  // namespace glidepod::podhost

@@ -7,6 +7,7 @@
 #include "lib/base/json.hpp"
 #include "lib/kube/pod.hpp"
 #include "lib/kube/quantity.hpp"
+#include "podhost/api/access.hpp"
 #include "podhost/api/patch.hpp"
 
 namespace glidepod::podhost {
@@ -15,6 +16,7 @@ namespace {
 using kube::ApiError;
 using Kind = kube::FieldError::Kind;
 
+constexpr std::array k_lists = {"containers", "initContainers"};
 constexpr std::array k_groups = {"requests", "limits"};
 constexpr std::array k_names = {"cpu", "memory"};
 
@@ -57,26 +59,34 @@ Result<Json> check_resize(const Json& old_pod, const Json& new_pod, const SpecRu
 
   Json result = old_pod;
   std::vector<kube::FieldError> errors;
-  Json& containers = result["spec"]["containers"];
-  const Json wanted = member(new_pod.at("spec"), "containers");
-  for (std::size_t i = 0; i < containers.size() && wanted.is_array() && i < wanted.size(); ++i)
-    for (const auto* group : k_groups)
-      for (const auto* what : k_names) {
-        const Json now = quantity_in(containers[i], group, what), next = quantity_in(wanted[i], group, what);
-        if (next == now) continue;
-        if (next.is_null())
-          errors.push_back({Kind::forbidden, fmt::format("spec.containers[{}].resources.{}", i, group),
-                            fmt::format("resource {} cannot be removed", group)});
-        else
-          containers[i]["resources"][group][what] = next;
-      }
+  for (const auto* list : k_lists) {
+    if (!result["spec"].contains(list)) continue;
+    Json& containers = result["spec"][list];
+    const Json wanted = member(new_pod.at("spec"), list);
+    for (std::size_t i = 0; i < containers.size() && wanted.is_array() && i < wanted.size(); ++i) {
+      if (list == k_lists[1] && !is_sidecar(containers[i])) continue;
+      for (const auto* group : k_groups)
+        for (const auto* what : k_names) {
+          const Json now = quantity_in(containers[i], group, what),
+                     next = quantity_in(wanted[i], group, what);
+          if (next == now) continue;
+          if (next.is_null())
+            errors.push_back({Kind::forbidden, fmt::format("spec.{}[{}].resources.{}", list, i, group),
+                              fmt::format("resource {} cannot be removed", group)});
+          else
+            containers[i]["resources"][group][what] = next;
+        }
+    }
+  }
   if (errors.empty() && result.at("spec") != new_pod.at("spec"))
     errors.push_back({Kind::forbidden, "spec", "only cpu and memory resources of containers are mutable"});
   if (!errors.empty()) return ApiError::invalid_pod(name, errors);
   const auto parsed = parse_pod(result, rules);
   if (!parsed) return parsed.error();
-  for (std::size_t i = 0; i < parsed->spec.containers.size(); ++i)
-    check_container(parsed->spec.containers[i], fmt::format("spec.containers[{}].resources", i), &errors);
+  for (const auto& [list, specs] : {std::pair(k_lists[0], &parsed->spec.containers),
+                                    std::pair(k_lists[1], &parsed->spec.init_containers)})
+    for (std::size_t i = 0; i < specs->size(); ++i)
+      check_container((*specs)[i], fmt::format("spec.{}[{}].resources", list, i), &errors);
   if (const auto before = parse_pod(old_pod, rules);
       before && qos_class(before->spec) != qos_class(parsed->spec))
     errors.push_back({Kind::invalid, "spec", "Pod QOS Class may not change as a result of resizing"});
@@ -98,6 +108,8 @@ Result<void> refuse_own_resize(const Json& old_pod, const Json& new_pod) {
       std::int64_t sum = 0;
       for (std::size_t i = 1; i < after.size(); ++i)
         sum += amount_of(quantity_in(after.at(i), group, what), what);
+      for (const Json& container : member(new_pod.at("spec"), "initContainers"))
+        if (is_sidecar(container)) sum += amount_of(quantity_in(container, group, what), what);
       if (sum > most)
         return ApiError::denied(
             name,

@@ -15,6 +15,11 @@ bool succeeded(const ContainerState& container) {
          container.run->exit_code == 0;
 }
 
+// What has run once holds up nothing any more.
+bool begun(const ContainerState& container) {
+  return container.run && container.run->reason != "StartError";
+}
+
 // No limit is more than any.
 bool more(const std::optional<std::int64_t>& a, const std::optional<std::int64_t>& b) {
   return b && (!a || *a > *b);
@@ -77,19 +82,46 @@ class Decider {
   // True when nothing runs or is being prepared.
   bool stop_all(Seconds grace) {
     bool quiet = state_.tasks == 0;
-    for (const auto* list : {&state_.init_containers, &state_.containers}) {
-      for (const auto& container : *list) {
-        if (container.next && container.next->state != Next::State::starting) {
-          add({.kind = Do::discard, .container = container.name});
-        }
-        if (running(container)) {
-          stop(container, grace, false);
-          quiet = false;
-        }
-        if (container.next && container.next->state == Next::State::starting) quiet = false;
-      }
+    for (const auto& container : state_.containers) quiet = stop_one(container, grace) && quiet;
+    // Sidecars end after the containers that they are beside, the last one first.
+    bool alone = std::ranges::none_of(state_.containers, running);
+    for (std::size_t i = state_.init_containers.size(); i-- > 0;) {
+      const ContainerState& container = state_.init_containers[i];
+      const bool sidecar = i < spec_.init_containers.size() && spec_.init_containers[i].sidecar;
+      const bool waits = sidecar && !alone && grace > Seconds(0);
+      const bool still = waits ? discard_next(container) && !running(container)
+                               : stop_one(container, sidecar ? left_for(container, grace) : grace);
+      quiet = still && quiet;
+      alone = alone && !running(container);
     }
     return quiet;
+  }
+
+  bool stop_one(const ContainerState& container, Seconds grace) {
+    bool quiet = discard_next(container);
+    if (running(container)) {
+      stop(container, grace, false);
+      quiet = false;
+    }
+    return quiet;
+  }
+
+  // False where it is starting: then it will run.
+  bool discard_next(const ContainerState& container) {
+    if (container.next && container.next->state != Next::State::starting)
+      add({.kind = Do::discard, .container = container.name});
+    return !container.next || container.next->state != Next::State::starting;
+  }
+
+  // What the pod's containers have left of the grace period, but never less than 2 s.
+  Seconds left_for(const ContainerState& sidecar, Seconds grace) const {
+    constexpr Seconds k_least{2};
+    if (grace <= k_least || !running(sidecar) || sidecar.run->state == Run::State::stopping) return grace;
+    Seconds left = grace;
+    for (const auto& container : state_.containers)
+      if (container.run && container.run->stop_by && !container.run->replaced)
+        left = std::min(left, std::chrono::ceil<Seconds>(*container.run->stop_by - now_));
+    return std::max(left, k_least);
   }
 
   void tear_down(Do last) {
@@ -126,8 +158,11 @@ class Decider {
 
   void sync_containers() {
     for (std::size_t i = 0; i < state_.init_containers.size(); ++i) {
-      if (succeeded(state_.init_containers[i])) continue;
-      return sync(state_.init_containers[i], spec_.init_containers[i], false);
+      const ContainerState& container = state_.init_containers[i];
+      const bool sidecar = spec_.init_containers[i].sidecar;
+      if (!sidecar && succeeded(container)) continue;
+      sync(container, spec_.init_containers[i], sidecar);
+      if (!sidecar || !begun(container)) return;
     }
     for (std::size_t i = 0; i < state_.containers.size(); ++i) {
       sync(state_.containers[i], spec_.containers[i], true);
@@ -181,13 +216,14 @@ class Decider {
   }
 
   bool shrinks(const ContainerState& besides) const {
-    for (std::size_t i = 0; i < state_.containers.size(); ++i) {
-      const ContainerState& other = state_.containers[i];
-      if (&other != &besides && differs(other, spec_.containers[i]) &&
-          more(*other.run->resources, spec_.containers[i].resources))
-        return true;
-    }
-    return false;
+    const auto any = [&](const std::vector<ContainerState>& states, const std::vector<ContainerSpec>& specs) {
+      for (std::size_t i = 0; i < states.size(); ++i)
+        if (&states[i] != &besides && differs(states[i], specs[i]) &&
+            more(*states[i].run->resources, specs[i].resources))
+          return true;
+      return false;
+    };
+    return any(state_.containers, spec_.containers) || any(state_.init_containers, spec_.init_containers);
   }
 
   void discard(const ContainerState& container) { add({.kind = Do::discard, .container = container.name}); }
@@ -198,7 +234,7 @@ class Decider {
       const Run& run = *container.run;
       const bool at_once = run.replaced || run.image != wanted.image;
       if (!run.exit_known && !run.replaced) return;
-      if (!run.replaced && !restarts(spec_.restart_policy, run)) return;
+      if (!run.replaced && !restarts(policy_of(spec_, wanted), run)) return;
       if (!at_once) {
         const auto when = restart_at(container, wanted.image, run.finished, rule_);
         if (when && !due(*when)) return;
@@ -250,9 +286,17 @@ bool restarts(RestartPolicy policy, const Run& run) {
   return false;
 }
 
+RestartPolicy policy_of(const PodSpec& spec, const ContainerSpec& container) {
+  return container.sidecar ? RestartPolicy::always : spec.restart_policy;
+}
+
 bool initialized(const PodSpec& spec, const PodState& state) {
-  return spec.init_containers.size() == state.init_containers.size() &&
-         std::ranges::all_of(state.init_containers, succeeded);
+  if (spec.init_containers.size() != state.init_containers.size()) return false;
+  for (std::size_t i = 0; i < spec.init_containers.size(); ++i) {
+    const ContainerState& container = state.init_containers[i];
+    if (spec.init_containers[i].sidecar ? !begun(container) : !succeeded(container)) return false;
+  }
+  return true;
 }
 
 bool finished(const PodSpec& spec, const PodState& state) {
@@ -266,8 +310,10 @@ bool finished(const PodSpec& spec, const PodState& state) {
                                      : spec.restart_policy;
     return !restarts(policy, *container.run);
   };
-  for (const auto& container : state.init_containers) {
-    if (over(container, true) && container.run->exit_code != 0) return true;
+  for (std::size_t i = 0; i < state.init_containers.size() && i < spec.init_containers.size(); ++i) {
+    const ContainerState& container = state.init_containers[i];
+    if (!spec.init_containers[i].sidecar && over(container, true) && container.run->exit_code != 0)
+      return true;
   }
   return !state.containers.empty() &&
          std::ranges::all_of(state.containers, [&](const ContainerState& c) { return over(c, false); });

@@ -51,7 +51,9 @@ std::optional<Time> restart_at(const ContainerState& container, const std::strin
 void count_restart(Backoff& backoff, Time ended, Time now, const BackoffRule& rule);
 
 bool restarts(RestartPolicy policy, const Run& run);
-// All init containers have succeeded.
+// A sidecar starts again whatever the pod's policy is.
+RestartPolicy policy_of(const PodSpec& spec, const ContainerSpec& container);
+// All init containers have succeeded, and all sidecars have begun.
 bool initialized(const PodSpec& spec, const PodState& state);
 // Nothing of the pod runs or will run again of itself.
 bool finished(const PodSpec& spec, const PodState& state);

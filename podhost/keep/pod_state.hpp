@@ -22,6 +22,7 @@ struct Run {
   int attempt = 0;
   Time started{};
   std::optional<Time> kill_at;  // stopping: when SIGKILL is due
+  std::optional<Time> stop_by;  // stopping or stopped: the end of its grace period
   bool replaced = false;  // stopped because its image was changed: starts again whatever restartPolicy says
   // Of an ended run. The exit code is known a few milliseconds after the end.
   bool exit_known = false;

@@ -75,7 +75,8 @@ class StatusMaker {
         before_(before),
         rule_(rule),
         now_(now),
-        initialized_(initialized(spec, state)) {}
+        initialized_(initialized(spec, state)),
+        finished_(finished(spec, state)) {}
 
   Json make(const HostFacts& host) {
     Json containers = Json::array();
@@ -155,15 +156,16 @@ class StatusMaker {
     if (run.state != Run::State::ended || !run.exit_known) {
       status["image"] = run.image;
       status["state"] = {{"running", {{"startedAt", time_text(run.started)}}}};
-      status["ready"] = run.state != Run::State::ended && !init;
+      const bool goes_on = !init || wanted.sidecar;
+      status["ready"] = run.state != Run::State::ended && goes_on;
       status["started"] = true;
-      if (!init) tell_resources(status, run, wanted);
+      if (goes_on) tell_resources(status, run, wanted);
       return status;
     }
-    if (over(container, init)) {
+    if (over(container, wanted, init)) {
       status["image"] = run.image;
       status["state"] = terminated(run);
-      status["ready"] = init && run.exit_code == 0;
+      status["ready"] = init && !wanted.sidecar && run.exit_code == 0;
       return status;
     }
     status["image"] = run.image;
@@ -182,31 +184,38 @@ class StatusMaker {
 
   // Of a size that the spec has and a container has not yet.
   std::optional<Json> resize_condition() const {
-    for (std::size_t i = 0; i < state_.containers.size(); ++i) {
-      const auto& run = state_.containers[i].run;
-      if (!run || run->state == Run::State::ended || !run->resources ||
-          *run->resources == spec_.containers[i].resources)
-        continue;
-      return condition("PodResizeInProgress", true, run->resize_error.empty() ? "" : "Error",
-                       run->resize_error);
-    }
+    for (const auto* list : {&state_.containers, &state_.init_containers})
+      for (const auto& container : *list) {
+        const auto& run = container.run;
+        const ContainerSpec* wanted = spec_.find(container.name);
+        if (!run || run->state == Run::State::ended || !run->resources || !wanted ||
+            *run->resources == wanted->resources)
+          continue;
+        return condition("PodResizeInProgress", true, run->resize_error.empty() ? "" : "Error",
+                         run->resize_error);
+      }
     return std::nullopt;
   }
 
-  bool over(const ContainerState& container, bool init) const {
+  bool over(const ContainerState& container, const ContainerSpec& wanted, bool init) const {
     const Run& run = *container.run;
     if (state_.deleting || state_.failure || state_.released) return true;
+    if (wanted.sidecar) return finished_;
     if (init && run.exit_code == 0) return true;
     return !run.replaced && !container.next && !restarts(spec_.restart_policy, run);
   }
 
   std::string phase_of(const Json& containers, const Json& init_containers) const {
     if (state_.failure) return "Failed";
-    for (const auto& status : init_containers) {
-      const Json& state = status.at("state");
-      if (state.contains("terminated") && state.at("terminated").at("exitCode") != 0) return "Failed";
-    }
     std::size_t running = 0, stopped = 0, succeeded = 0, not_begun = 0;
+    for (std::size_t i = 0; i < init_containers.size(); ++i) {
+      const Json& state = init_containers[i].at("state");
+      // Of sidecars only those count that run: the pod has not ended before they have.
+      if (spec_.init_containers[i].sidecar)
+        running += initialized_ && state.contains("running") ? 1 : 0;
+      else if (state.contains("terminated") && state.at("terminated").at("exitCode") != 0)
+        return "Failed";
+    }
     for (const auto& status : containers) {
       const Json& state = status.at("state");
       if (state.contains("running")) {
@@ -250,8 +259,13 @@ class StatusMaker {
     for (const auto& status : containers) {
       if (!status.at("ready").get<bool>()) unready.push_back(status.at("name").get<std::string>());
     }
-    for (const auto& status : init_containers) {
-      if (!status.at("ready").get<bool>()) incomplete.push_back(status.at("name").get<std::string>());
+    for (std::size_t i = 0; i < init_containers.size(); ++i) {
+      const Json& status = init_containers[i];
+      const bool sidecar = spec_.init_containers[i].sidecar;
+      const bool complete =
+          sidecar ? state_.init_containers[i].run.has_value() : status.at("ready").get<bool>();
+      if (!complete) incomplete.push_back(status.at("name").get<std::string>());
+      if (sidecar && !status.at("ready").get<bool>()) unready.push_back(status.at("name").get<std::string>());
     }
     Json list = Json::array();
     if (phase == "Succeeded") {
@@ -280,7 +294,7 @@ class StatusMaker {
   const Json& before_;
   const BackoffRule& rule_;
   Time now_;
-  bool initialized_;
+  bool initialized_, finished_;
 };
 
 std::optional<Run> recall(const Json& state, const std::string& image, const std::string& image_id) {

@@ -194,6 +194,7 @@ void PodWorker::stop(ContainerState& container, Seconds grace, bool replaced) {
   run.replaced = run.replaced || replaced;
   run.kill_at.reset();
   if (grace > Seconds(0)) run.kill_at = now() + grace;
+  run.stop_by = now() + grace;
 }
 
 void PodWorker::kill(ContainerState& container) {

@@ -176,7 +176,7 @@ void SpecParser::ports(const Json& list, const std::string& path) {
   }
 }
 
-ContainerSpec SpecParser::container(const Json& json, const std::string& path) {
+ContainerSpec SpecParser::container(const Json& json, const std::string& path, bool init) {
   ContainerSpec result;
   Fields fields(json, path, &errors);
   result.name = fields.required_text("name");
@@ -204,6 +204,10 @@ ContainerSpec SpecParser::container(const Json& json, const std::string& path) {
   for (const auto* key : {"stdin", "stdinOnce", "tty"}) {
     if (fields.boolean(key).value_or(false))
       fields.fail(key, Kind::not_served, "podhost does not support this field");
+  }
+  if (init) {
+    only(fields, "restartPolicy", {"Always"});
+    result.sidecar = fields.text("restartPolicy") == "Always";
   }
   fields.finish();
   return result;

@@ -211,7 +211,7 @@ void SpecParser::spec(const Json& json) {
     const Json& list = fields.array(key);
     for (std::size_t i = 0; i < list.size(); ++i) {
       const std::string path = fmt::format("spec.{}[{}]", key, i);
-      ContainerSpec parsed = container(list[i], path);
+      ContainerSpec parsed = container(list[i], path, key == "initContainers");
       if (!parsed.name.empty() && !names.insert(parsed.name).second) {
         errors.push_back({Kind::duplicate, path + ".name", "\"" + parsed.name + "\""});
       }

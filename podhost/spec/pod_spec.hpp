@@ -56,6 +56,9 @@ struct ContainerSpec {
   PullPolicy pull_policy = PullPolicy::if_not_present;
   std::string termination_message_path = "/dev/termination-log";
   bool termination_falls_back_to_logs = false;
+  // An init container with restartPolicy Always: the next one starts when it runs, it runs beside the pod's
+  // containers and starts again however it ended, and it ends after them.
+  bool sidecar = false;
 };
 
 struct ProjectedFile {

@@ -27,7 +27,7 @@ struct SpecParser {
   void downward_api(const Json& items, const std::string& path, Volume* volume);
 
   // Needs the pod's volumes and security context to have been read.
-  ContainerSpec container(const Json& json, const std::string& path);
+  ContainerSpec container(const Json& json, const std::string& path, bool init);
   SecurityContext container_security(const Json& json, const std::string& path);
   void env(const Json& list, const std::string& path, ContainerSpec* container);
   EnvVar env_source(const Json& json, const std::string& path);

@@ -204,7 +204,7 @@ env_pilot_log() { env_podhost logs "$env_pilot" --container "${1:-pilot}"; }  # 
 env_in_pilot() {  # CONTAINER COMMAND...
     local id
     id=$(env_pod | jq -r --arg name "$1" \
-        '.status.containerStatuses[] | select(.name == $name).containerID | sub(".*://"; "")')
+        '.status | (.containerStatuses, .initContainerStatuses)[]? | select(.name == $name).containerID | sub(".*://"; "")')
     shift
     env_podman exec "$id" "$@"
 }

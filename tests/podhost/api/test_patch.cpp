@@ -193,6 +193,14 @@ TEST_CASE("access: a pod may change the images of its containers other than the 
   pod = old_pod;
   pod["spec"]["activeDeadlineSeconds"] = 1;
   CHECK(refuse_pod_change(old_pod, pod));
+  Json with_init = old_pod;
+  with_init["spec"]["initContainers"] = Json::parse(
+      R"([{"name": "install", "image": "i"}, {"name": "beside", "image": "i", "restartPolicy": "Always"}])");
+  pod = with_init;
+  pod["spec"]["initContainers"][1]["image"] = "new";
+  CHECK(refuse_pod_change(with_init, pod));
+  pod["spec"]["initContainers"][0]["image"] = "new";
+  CHECK(glidepod::kube::ApiError::of(refuse_pod_change(with_init, pod).error()).code == 403);
   pod = old_pod;
   pod["metadata"]["labels"]["app"] = "y";
   CHECK(glidepod::kube::ApiError::of(refuse_pod_change(old_pod, pod).error()).code == 403);

@@ -103,3 +103,21 @@ TEST_CASE("resize: a pod's own socket gives its payload containers no more than 
   bare["metadata"].erase("annotations");
   CHECK(has(answer(bare, size(1, "1", "1Gi"), true), "may not have more"));
 }
+
+TEST_CASE("resize: sidecars have sizes too, and count with the payload containers") {
+  Json pod = sized_pod();
+  pod["spec"]["initContainers"] = Json::array({pod["spec"]["containers"][2], pod["spec"]["containers"][2]});
+  pod["spec"]["containers"].erase(2);
+  pod["spec"]["initContainers"][0]["name"] = "install";
+  pod["spec"]["initContainers"][1]["restartPolicy"] = "Always";
+  const auto size_of = [](int init, const char* cpu) {
+    return [=](Json& p) {
+      p["spec"]["initContainers"][init]["resources"] = {{"requests", resources(cpu, "1Gi")},
+                                                        {"limits", resources("2", "2Gi")}};
+    };
+  };
+  CHECK(answer(pod, size_of(1, "500m"), true).empty());
+  CHECK(has(answer(pod, size_of(1, "1500m"), true), "glidepod.io/requests.cpu"));
+  CHECK(has(answer(pod, size_of(1, "3")), "spec.initContainers[1].resources"));
+  CHECK(has(answer(pod, size_of(0, "500m")), "only cpu and memory resources of containers are mutable"));
+}

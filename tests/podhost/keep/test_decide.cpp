@@ -305,6 +305,102 @@ TEST_CASE("decide: a pod whose containers are all done is released once, not for
   CHECK(scene.kinds().empty());
 }
 
+namespace {
+// A pod with one init container that ends, two sidecars and the container that they are beside.
+Scene with_sidecars() {
+  Scene scene(1, 3);
+  scene.spec.init_containers[1].sidecar = scene.spec.init_containers[2].sidecar = true;
+  scene.spec.restart_policy = RestartPolicy::never;
+  scene.init(0).run = Scene::ended(0);
+  return scene;
+}
+// All of it runs.
+Scene running_sidecars() {
+  Scene scene = with_sidecars();
+  scene.init(1).run = scene.init(2).run = scene.c().run = Scene::running();
+  return scene;
+}
+std::vector<std::string> names(const Decision& decision) {
+  std::vector<std::string> result;
+  for (const auto& action : decision.actions) result.push_back(action.container);
+  return result;
+}
+}  // namespace
+
+TEST_CASE("decide: each sidecar starts when the one before it runs, and the containers after them") {
+  Scene scene = with_sidecars();
+  CHECK(names(scene.decide()) == std::vector<std::string>{"i1"});
+  CHECK_FALSE(initialized(scene.spec, scene.state));
+  scene.init(1).run = Scene::running();
+  CHECK(names(scene.decide()) == std::vector<std::string>{"i2"});
+  scene.init(1).run->reason = "StartError";
+  scene.init(1).run->state = Run::State::ended;
+  scene.init(1).run->exit_known = true;
+  CHECK(names(scene.decide()) == std::vector<std::string>{"i1"});
+  CHECK_FALSE(initialized(scene.spec, scene.state));
+  scene.init(1).run = scene.init(2).run = Scene::running();
+  CHECK(names(scene.decide()) == std::vector<std::string>{"c0"});
+  CHECK(initialized(scene.spec, scene.state));
+}
+
+TEST_CASE("decide: a sidecar starts again however it has ended, and the pod goes on meanwhile") {
+  for (const int code : {0, 1, 143}) {
+    CAPTURE(code);
+    Scene scene = running_sidecars();
+    scene.init(1).run = Scene::ended(code);
+    CHECK(scene.decide().actions ==
+          std::vector<Action>{{.kind = Kind::prepare, .container = "i1", .restart = true}});
+    CHECK_FALSE(finished(scene.spec, scene.state));
+    CHECK(initialized(scene.spec, scene.state));
+    // Where the pod's container starts again as well, it waits for no sidecar.
+    scene.spec.restart_policy = RestartPolicy::on_failure;
+    scene.c().run = Scene::ended(1);
+    CHECK(names(scene.decide()) == std::vector<std::string>{"i1", "c0"});
+  }
+}
+
+TEST_CASE("decide: a sidecar follows its image and its size") {
+  Scene scene = running_sidecars();
+  scene.spec.init_containers[2].image = "new";
+  CHECK(scene.decide().actions ==
+        std::vector<Action>{{.kind = Kind::stop, .container = "i2", .grace = Seconds(30), .replaced = true},
+                            {.kind = Kind::prepare, .container = "i2"}});
+  scene.spec.init_containers[2].image = "old";
+  scene.init(2).run->resources = Resources{};
+  scene.spec.init_containers[2].resources.memory_limit = 1;
+  CHECK(scene.kinds() == Kinds{Kind::resize});
+}
+
+TEST_CASE("decide: sidecars end after the containers that they are beside, the last one first") {
+  Scene scene = running_sidecars();
+  SUBCASE("at the pod's own end, as Never says whatever they do") {
+    scene.c().run = Scene::ended(0);
+  }
+  SUBCASE("when the pod is deleted") {
+    scene.state.deleting = Seconds(30);
+    CHECK(names(scene.decide()) == std::vector<std::string>{"c0"});
+    scene.c().run->state = Run::State::stopping;
+    scene.c().run->kill_at = scene.c().run->stop_by = k_start + Seconds(30);
+    CHECK(scene.decide().actions.empty());
+    scene.now = k_start + Seconds(12);
+    scene.c().run->state = Run::State::ended;
+    scene.c().run->kill_at.reset();
+  }
+  const Seconds left(scene.state.deleting ? 18 : 30);
+  CHECK(scene.decide().actions ==
+        std::vector<Action>{{.kind = Kind::stop, .container = "i2", .grace = left, .replaced = false}});
+  scene.init(2).run = Scene::ended(143);
+  CHECK(names(scene.decide()) == std::vector<std::string>{"i1"});
+  scene.init(1).run = Scene::ended(143);
+  CHECK(scene.kinds() == Kinds{Kind::remove_sandbox});
+}
+
+TEST_CASE("decide: without time to end, sidecars are killed with the others") {
+  Scene scene = running_sidecars();
+  scene.state.deleting = Seconds(0);
+  CHECK(scene.decide().actions.size() == 3);
+}
+
 TEST_CASE("decide: an init container that fails for good ends the pod") {
   Scene scene(1, 1);
   scene.init().run = Scene::ended(1);

@@ -145,6 +145,45 @@ TEST_CASE("pod_status: the phase of a pod whose containers have ended") {
   }
 }
 
+TEST_CASE("pod_status: sidecars are ready or not, and the phase is that of what they are beside") {
+  Scene scene;
+  scene.spec.restart_policy = RestartPolicy::never;
+  scene.spec.init_containers.push_back(scene.spec.containers[1]);
+  scene.spec.init_containers[0].name = "beside";
+  scene.spec.init_containers[0].sidecar = true;
+  scene.spec.init_containers[0].resources.memory_limit = 1 << 30;
+  scene.state.init_containers.push_back({.name = "beside"});
+  const auto beside = [&] { return scene.status()["initContainerStatuses"][0]; };
+  CHECK(scene.status()["phase"] == "Pending");
+  CHECK(condition(scene.status(), "Initialized")["status"] == "False");
+
+  auto& sidecar = scene.state.init_containers[0];
+  sidecar.run = scene.run(1);
+  CHECK(scene.status()["phase"] == "Pending");
+  CHECK(condition(scene.status(), "Initialized")["status"] == "True");
+  CHECK(beside()["ready"] == true);
+  CHECK(beside()["resources"]["limits"]["memory"] == "1Gi");
+
+  for (const std::size_t i : {0U, 1U}) scene.start(i);
+  CHECK(scene.status()["phase"] == "Running");
+  CHECK(condition(scene.status(), "Ready")["status"] == "True");
+  sidecar.run = scene.ended(1, 1);
+  CHECK(scene.status()["phase"] == "Running");
+  CHECK(condition(scene.status(), "Initialized")["status"] == "True");
+  CHECK(condition(scene.status(), "Ready")["status"] == "False");
+  CHECK(beside()["state"].contains("waiting"));
+  CHECK(beside()["lastState"]["terminated"]["exitCode"] == 1);
+
+  sidecar.run = scene.run(1);
+  for (const std::size_t i : {0U, 1U}) scene.state.containers[i].run = scene.ended(i, 0);
+  CHECK(scene.status()["phase"] == "Running");  // until it has ended too
+  sidecar.run = scene.ended(1, 143);
+  CHECK(scene.status()["phase"] == "Succeeded");
+  CHECK(beside()["state"]["terminated"]["exitCode"] == 143);
+  scene.state.containers[0].run = scene.ended(0, 1);
+  CHECK(scene.status()["phase"] == "Failed");
+}
+
 TEST_CASE("pod_status: a condition's transition time stays while it does not change") {
   Scene scene;
   scene.start(0);

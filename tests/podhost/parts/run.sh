@@ -14,6 +14,11 @@ create init '.spec.initContainers = [container("first"; "sleep 1; echo first >/v
 create init-fails '.spec.restartPolicy = "Never" | .spec.initContainers = [container("first"; "exit 3"), container("second"; "true")]'
 create init-retries '.spec.initContainers = [container("first"; "echo x >>/v/tries; test $(wc -l </v/tries) = 2")] | .spec.volumes = [{name: "v"}]
     | .spec.initContainers[0].volumeMounts = [{name: "v", mountPath: "/v"}]'
+create beside '.spec.restartPolicy = "Never" | .spec.volumes = [{name: "v"}]
+    | .spec.initContainers = [(container("again"; "echo again >>/v/order; sleep 2"),
+        container("runs"; "echo runs >>/v/order; trap \"exit 9\" TERM; while :; do sleep 0.1; done")) | .restartPolicy = "Always"]
+    | .spec.containers[0].command = sh("cat /v/order; sleep 6")
+    | (.spec.initContainers[], .spec.containers[]).volumeMounts = [{name: "v", mountPath: "/v"}]'
 
 mkdir -p "$GLIDEPOD_ENV/host/sub" && echo host >"$GLIDEPOD_ENV/host/sub/file"
 create volumes '.spec.shareProcessNamespace = true | .metadata.annotations = {note: "n"}
@@ -54,6 +59,10 @@ check "  Initialized, Completed" equal "$(of_pod init '[(.status.conditions[] | 
 check "  an init container that fails for good ends the pod" pod_comes_to 10 init-fails '"\(.status.phase) \(.status.initContainerStatuses[0].state.terminated.exitCode) \(.status.containerStatuses[0].state.waiting.reason)"' "Failed 3 PodInitializing"
 check "  one that may try again does" runs init-retries
 check "  and counts it" equal "$(of_container init-retries .restartCount first)" 1
+check "sidecars begin in order, then the containers" wait_until 15 "its log" log_has beside $'again\nruns'
+check "  one that ends starts again, whatever restartPolicy says" container_comes_to 15 beside '.restartCount >= 1' true again
+check "  the pod ends as its containers have" pod_comes_to 20 beside .status.phase Succeeded
+check "  and sidecars have ended after them" equal "$(of_container beside '.state.terminated.exitCode' runs)" 9
 
 # By itself, so that it has begun long before.
 create deadline '.spec.activeDeadlineSeconds = 8'

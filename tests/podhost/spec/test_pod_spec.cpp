@@ -68,6 +68,26 @@ TEST_CASE("pod_spec: what podhost does not support is refused by name") {
   CHECK(contains(refusal("/spec/containers/0/tty", true), "spec.containers[0].tty: " + words));
 }
 
+TEST_CASE(
+    "pod_spec: an init container with restartPolicy Always is a sidecar, and no other field's value is "
+    "served") {
+  Json pod = sample_pod();
+  pod["spec"]["initContainers"] = Json::parse(
+      R"([{"name": "install", "image": "i"}, {"name": "beside", "image": "i", "restartPolicy": "Always"}])");
+  const PodSpec spec = sample_spec(pod);
+  CHECK_FALSE(spec.init_containers.at(0).sidecar);
+  CHECK(spec.init_containers.at(1).sidecar);
+  for (const char* path : {"/spec/initContainers/0/restartPolicy", "/spec/containers/1/restartPolicy"})
+    for (const char* value : {"Never", "OnFailure"}) {
+      CAPTURE(path);
+      Json other = pod;
+      other[Json::json_pointer(path)] = value;
+      CHECK_FALSE(parse_pod(other, {.node_name = "node"}).ok());
+    }
+  pod["spec"]["containers"][1]["restartPolicy"] = "Always";
+  CHECK_FALSE(parse_pod(pod, {.node_name = "node"}).ok());
+}
+
 TEST_CASE("pod_spec: values are checked as Kubernetes does") {
   CHECK(contains(refusal("/metadata/name", "Bad_Name"), "metadata.name: Invalid value"));
   CHECK(
