@@ -114,10 +114,10 @@ Result<void> Agent::find_api() {
 void Agent::get_first_pod() {
   first_get_ = api_->get(pod_, now() + k_first_get_deadline, [this](const Result<kube::Pod>& pod) {
     first_get_.reset();
-    if (pod && !pod->restarts && unfit_)
+    if (pod && !pod->restarts && core_.needs_restarts(*pod) && unfit_)
       return unfit_(
           "this pod's restartPolicy is Never: a container that has ended would not come again, and to switch "
-          "an image is to end its container. Set it to OnFailure");
+          "an image is to end its container. Set it to OnFailure, or make the payload containers sidecars");
     if (pod) {
       pod_grace_ = std::chrono::seconds(pod->grace_seconds);
       images_->saw(*pod);

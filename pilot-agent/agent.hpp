@@ -64,6 +64,7 @@ class Agent {
   std::size_t containers() const { return core_.containers(); }
   // What runs in the pod beside pilot and payload, and may never end by itself.
   const std::vector<std::string>& others() const { return others_; }
+  bool has_sidecars() const { return core_.has_sidecars(); }
   bool expects_births() const { return core_.expects_births(); }
   // From the order to end to the end by force, by the pod's spec once it is known.
   std::chrono::seconds pod_grace() const { return pod_grace_; }

@@ -151,10 +151,13 @@ class Program {
     }
     spdlog::error("event=not_ready state={}", quoted(agent_->state()));
     const auto births = births_waited_for_ ? settings_.policy.bind_deadline : std::chrono::seconds(0);
-    fail(
-        fmt::format("no payload container could be switched to another image within {} seconds: see the "
-                    "pilot's log",
-                    (settings_.start_wait + births).count()));
+    fail(fmt::format(
+        "no payload container could be switched to another image within {} seconds: see the "
+        "pilot's log{}",
+        (settings_.start_wait + births).count(),
+        agent_->has_sidecars() ? ". They are sidecars, which a kubelet before 1.32 does not start "
+                                 "again when their image is changed"
+                               : ""));
   }
 
   // The pool learns by the slots' ads; jobs that run may end.

@@ -165,7 +165,7 @@ void Core::take(Container& container, const kube::ContainerStatus& status) {
   // for final, and reports nothing of this pod any more.
   const bool ended_well = status.state == kube::ContainerStatus::State::terminated && status.terminated &&
                           status.terminated->exit_code == 0 && status.terminated->signal == 0;
-  if (ended_well && stage_ != Stage::finishing)
+  if (ended_well && !container.sidecar && stage_ != Stage::finishing)
     give_up(
         fmt::format("the node has lost container {}, and the kubelet reports nothing of this pod any more",
                     container.name));
@@ -182,11 +182,8 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
   const kube::ContainerStatus* own = pod.status(pod_.own_container);
   const bool fresh = agents == Earlier::none && (own == nullptr || own->restart_count == 0);
   if (!pod_.names_given) {
-    for (const kube::ContainerSpec& spec : pod.containers) {
-      const bool payload = !spec.command.empty() && spec.command.front().ends_with("/glue");
-      if (payload && spec.name != pod_.own_container && find(spec.name) == nullptr)
-        containers_.emplace_back().name = spec.name;
-    }
+    for (const kube::ContainerSpec& spec : pod.containers)
+      if (is_payload(pod, spec) && find(spec.name) == nullptr) containers_.emplace_back().name = spec.name;
   }
   pod_.known = true;
   see_sizes(pod);
@@ -198,6 +195,7 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
   note("event=pod containers={} restarted={}", containers_.size(), fresh ? "no" : "yes");
   for (Container& container : containers_) {
     if (const kube::ContainerSpec* spec = pod.container(container.name)) {
+      container.sidecar = spec->sidecar;
       container.told = container.admitted = spec->image;
       if (!names_home(spec->image, references_.home()))
         container.told_image = kube::full_name_of(spec->image);
@@ -218,13 +216,28 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
   settle(now);
 }
 
+bool Core::is_payload(const kube::Pod& pod, const kube::ContainerSpec& spec) const {
+  if (pod_.names_given)
+    return std::ranges::find(containers_, spec.name, &Container::name) != containers_.end();
+  const bool glue = !spec.command.empty() && spec.command.front().ends_with("/glue");
+  return glue && spec.name != pod.pilot()->name;
+}
+
 std::vector<std::string> Core::others(const kube::Pod& pod) const {
   std::vector<std::string> names;
-  for (const kube::ContainerSpec& spec : pod.containers) {
-    const bool payload = std::ranges::find(containers_, spec.name, &Container::name) != containers_.end();
-    if (!payload && spec.name != pod_.own_container) names.push_back(spec.name);
-  }
+  for (const kube::ContainerSpec& spec : pod.containers)
+    if (!spec.sidecar && !is_payload(pod, spec) && spec.name != pod.pilot()->name) names.push_back(spec.name);
   return names;
+}
+
+bool Core::needs_restarts(const kube::Pod& pod) const {
+  return std::ranges::any_of(pod.containers, [&](const kube::ContainerSpec& spec) {
+    return !spec.sidecar && is_payload(pod, spec);
+  });
+}
+
+bool Core::has_sidecars() const {
+  return std::ranges::any_of(containers_, &Container::sidecar);
 }
 
 void Core::on_pod(const kube::Pod& pod, Time now) {
@@ -323,12 +336,13 @@ std::vector<std::string> Core::missing() const {
 std::vector<std::string> Core::unended() const {
   std::vector<std::string> names;
   for (const Container& container : containers_)
-    if (container.glue != 0 || container.stopped) names.push_back(container.name);
+    if (!container.sidecar && (container.glue != 0 || container.stopped)) names.push_back(container.name);
   return names;
 }
 
 bool Core::ending() const {
-  return std::ranges::any_of(containers_, [](const Container& container) { return container.glue != 0; });
+  return std::ranges::any_of(
+      containers_, [](const Container& container) { return !container.sidecar && container.glue != 0; });
 }
 
 void Core::finish(Time now) {
@@ -337,7 +351,8 @@ void Core::finish(Time now) {
   for (const LostJob& lost : std::exchange(lost_jobs_, {})) tell_end(lost.request, lost.end, {}, now);
   for (Container& container : containers_) {
     if (container.job() != nullptr) signal_job(container, SIGKILL, now);
-    if (container.glue != 0) act(FinishGlue{container.glue});
+    // The kubelet would start a sidecar's glue again, and ends it when the pilot has ended.
+    if (container.glue != 0 && !container.sidecar) act(FinishGlue{container.glue});
   }
 }
 

@@ -95,7 +95,8 @@ class Core {
   // go on, and a pilot job gets containers for its own jobs as before.
   void withdraw();
   // As drain(), when no job is left. The pod ends only when every glue has been told to finish, so every glue
-  // must connect first. Therefore a container gets the pilot's own image if it cannot start its present
+  // must connect first; and while a pod's last sidecar does not run, the kubelet does not see that the pilot
+  // has ended. Therefore a container gets the pilot's own image if it cannot start its present
   // image, or has yet to start the image that the pod was made with.
   void call_home(Time now);
   // The containers whose glue is not connected, or is about to be stopped for another image.
@@ -122,6 +123,10 @@ class Core {
   // The containers of the pod that are neither the pilot nor payload containers, such as those that a service
   // mesh adds.
   std::vector<std::string> others(const kube::Pod& pod) const;
+  // Some payload container does not start again by itself where the pod's restartPolicy is Never. May be
+  // asked before on_first_pod().
+  bool needs_restarts(const kube::Pod& pod) const;
+  bool has_sidecars() const;
   std::optional<State> state_of(std::string_view container) const;
   Snapshot snapshot() const;
   // The users who have a job, or who may have left something in shared places. The next agent needs them if
@@ -145,6 +150,7 @@ class Core {
   void settle(Time now);
   void give_up(std::string why);
   void take(Container& container, const kube::ContainerStatus& status);
+  bool is_payload(const kube::Pod& pod, const kube::ContainerSpec& spec) const;
   void become(Container& container, AnyState state, EventKind event);
   void unsettle(Container& container, Time now);
   Container* find(std::string_view name);

@@ -148,6 +148,8 @@ std::string_view name_of(Switching::Proof proof);
 
 struct Container {
   std::string name;
+  // The kubelet starts it again however it has ended, and ends it after the pilot.
+  bool sidecar = false;
   std::int64_t memory_limit_kib = 0;  // the limit in force, else the one in the pod's spec; 0: none
   kube::Size size = {};               // in the pod's spec, as last told
   // asked_memory: the lowest memory limit that it may still get from resizes that are not known to be in
