@@ -231,6 +231,65 @@ func testOwnPod(plugin *validating.Plugin) {
 	})
 }
 
+// beside gives both pods two sidecars: a payload container, and what a mesh adds.
+func beside(change func(r *request)) func(r *request) {
+	always, image := core.ContainerRestartPolicyAlways, "registry.example.org/glidepod/pilot"
+	return func(r *request) {
+		for _, p := range []*core.Pod{r.before, r.after} {
+			p.Spec.InitContainers = append(p.Spec.InitContainers, core.Container{Name: "payload-2", Image: image, RestartPolicy: &always},
+				core.Container{Name: "mesh", Image: image, RestartPolicy: &always})
+		}
+		change(r)
+	}
+}
+
+func testSidecars(plugin *validating.Plugin) {
+	const only = "may only change images and sizes of payload containers"
+	to := func(container int, name string) func(r *request) {
+		return beside(func(r *request) { r.after.Spec.InitContainers[container].Image = name })
+	}
+	expect(plugin, "a pilot changes the image of a payload container that is a sidecar", "", to(1, "alpine"))
+	expect(plugin, "and that of another container beside it", "", beside(image(1, "alpine")))
+	expect(plugin, "not that of another sidecar", only, to(2, "alpine"))
+	expect(plugin, "nor of what ends before the pilot begins", only, to(0, "alpine"))
+	expect(plugin, "whatever its name is", only, beside(func(r *request) {
+		r.before.Spec.InitContainers[1].RestartPolicy, r.after.Spec.InitContainers[1].RestartPolicy = nil, nil
+		r.after.Spec.InitContainers[1].Image = "alpine"
+	}))
+	expect(plugin, "not what a sidecar runs", only, beside(func(r *request) {
+		r.after.Spec.InitContainers[1].Command = []string{"sh"}
+	}))
+	expect(plugin, "not a sidecar more", only, beside(func(r *request) {
+		r.after.Spec.InitContainers = append(r.after.Spec.InitContainers, r.after.Spec.InitContainers[1])
+	}))
+	sized := func(change func(r *request)) func(r *request) {
+		return beside(func(r *request) {
+			r.subresource = "resize"
+			for _, p := range []*core.Pod{r.before, r.after} {
+				size(p.Spec.Containers, 1, "2", "4Gi", "4", "8Gi")
+				size(p.Spec.Containers, 2, "0", "0", "1", "1Gi")
+				size(p.Spec.InitContainers, 1, "2", "4Gi", "4", "7Gi")
+				p.Annotations = map[string]string{
+					"glidepod.io/requests.cpu": "4", "glidepod.io/requests.memory": "8Gi",
+					"glidepod.io/limits.cpu": "9", "glidepod.io/limits.memory": "16Gi",
+				}
+			}
+			change(r)
+		})
+	}
+	expect(plugin, "a pilot resizes a sidecar", "", sized(func(r *request) { size(r.after.Spec.InitContainers, 1, "1", "1Gi", "1", "1Gi") }))
+	expect(plugin, "not beyond what all of them may request", "may not request more", sized(func(r *request) {
+		size(r.after.Spec.InitContainers, 1, "2001m", "4Gi", "4", "7Gi")
+	}))
+	expect(plugin, "nor a container, beyond what sidecars leave", "may not request more", sized(func(r *request) {
+		size(r.after.Spec.Containers, 1, "2", "4097Mi", "4", "8Gi")
+	}))
+	expect(plugin, "nor with higher limits", "may not have higher limits", sized(func(r *request) {
+		size(r.after.Spec.InitContainers, 1, "2", "4Gi", "4", "8Gi")
+	}))
+	expect(plugin, "not a mesh's", only, sized(func(r *request) { size(r.after.Spec.InitContainers, 2, "1", "1Mi", "1", "1Mi") }))
+}
+
 // testAccounts has patches by others than the account glidepod-pilot.
 func testAccounts(plugin *validating.Plugin) {
 	as := func(name string, change func(r *request)) func(r *request) {
@@ -265,11 +324,11 @@ func testAccounts(plugin *validating.Plugin) {
 }
 
 // size gives a container of both pods, or of the new one, its requests and limits: CPU and memory of each.
-func size(p *core.Pod, container int, quantities ...string) {
+func size(containers []core.Container, container int, quantities ...string) {
 	list := func(cpu, memory string) core.ResourceList {
 		return core.ResourceList{core.ResourceCPU: resource.MustParse(cpu), core.ResourceMemory: resource.MustParse(memory)}
 	}
-	p.Spec.Containers[container].Resources = core.ResourceRequirements{
+	containers[container].Resources = core.ResourceRequirements{
 		Requests: list(quantities[0], quantities[1]), Limits: list(quantities[2], quantities[3]),
 	}
 }
@@ -281,9 +340,9 @@ func testResize(plugin *validating.Plugin) {
 		return func(r *request) {
 			r.subresource = "resize"
 			for _, p := range []*core.Pod{r.before, r.after} {
-				size(p, 0, "100m", "256Mi", "1", "512Mi")
-				size(p, 1, "2", "4Gi", "4", "8Gi")
-				size(p, 2, "2", "4Gi", "4", "8Gi")
+				size(p.Spec.Containers, 0, "100m", "256Mi", "1", "512Mi")
+				size(p.Spec.Containers, 1, "2", "4Gi", "4", "8Gi")
+				size(p.Spec.Containers, 2, "2", "4Gi", "4", "8Gi")
 				p.Annotations = map[string]string{
 					"glidepod.io/requests.cpu": "4", "glidepod.io/requests.memory": "8Gi",
 					"glidepod.io/limits.cpu": "8", "glidepod.io/limits.memory": "16Gi",
@@ -293,18 +352,18 @@ func testResize(plugin *validating.Plugin) {
 		}
 	}
 	to := func(container int, quantities ...string) func(r *request) {
-		return made(func(r *request) { size(r.after, container, quantities...) })
+		return made(func(r *request) { size(r.after.Spec.Containers, container, quantities...) })
 	}
 	expect(plugin, "a pilot makes a payload container smaller", "", to(1, "500m", "1Gi", "500m", "1Gi"))
 	expect(plugin, "and one larger, of what another one gives", "", made(func(r *request) {
-		size(r.after, 1, "3", "7Gi", "3", "7Gi")
-		size(r.after, 2, "1000m", "1024Mi", "1", "1Gi")
+		size(r.after.Spec.Containers, 1, "3", "7Gi", "3", "7Gi")
+		size(r.after.Spec.Containers, 2, "1000m", "1024Mi", "1", "1Gi")
 	}))
 	expect(plugin, "and later, of what was given back", "", made(func(r *request) {
-		size(r.before, 1, "1", "1Gi", "1", "1Gi")
-		size(r.before, 2, "0", "0", "100m", "64Mi")
-		size(r.after, 1, "4", "8Gi", "4", "8Gi")
-		size(r.after, 2, "0", "0", "100m", "64Mi")
+		size(r.before.Spec.Containers, 1, "1", "1Gi", "1", "1Gi")
+		size(r.before.Spec.Containers, 2, "0", "0", "100m", "64Mi")
+		size(r.after.Spec.Containers, 1, "4", "8Gi", "4", "8Gi")
+		size(r.after.Spec.Containers, 2, "0", "0", "100m", "64Mi")
 	}))
 	expect(plugin, "not itself", payloads, to(0, "200m", "256Mi", "1", "512Mi"))
 	expect(plugin, "not a sidecar", payloads, to(3, "1m", "1Mi", "1m", "1Mi"))
@@ -312,7 +371,7 @@ func testResize(plugin *validating.Plugin) {
 	expect(plugin, "not the whole pod", "may only change images", made(func(r *request) { r.after.Spec.Resources = &whole }))
 	expect(plugin, "nor back to none", "may only change images", made(func(r *request) { r.before.Spec.Resources = &whole }))
 	expect(plugin, "of a pod with a size of its own, containers' sizes", "", made(func(r *request) {
-		size(r.after, 1, "1", "1Gi", "1", "1Gi")
+		size(r.after.Spec.Containers, 1, "1", "1Gi", "1", "1Gi")
 		r.before.Spec.Resources, r.after.Spec.Resources = &whole, &whole
 	}))
 	expect(plugin, "not with more CPU requested", requests, to(1, "2001m", "4Gi", "4", "8Gi"))
@@ -328,18 +387,18 @@ func testResize(plugin *validating.Plugin) {
 			denial = limits
 		}
 		expect(plugin, "not where nobody says "+annotation, denial, made(func(r *request) {
-			size(r.after, 1, "1", "1Gi", "1", "1Gi")
+			size(r.after.Spec.Containers, 1, "1", "1Gi", "1", "1Gi")
 			for _, p := range []*core.Pod{r.before, r.after} {
 				delete(p.Annotations, "glidepod.io/"+annotation)
 			}
 		}))
 	}
 	expect(plugin, "not by what it says itself", "may only change the annotation", made(func(r *request) {
-		size(r.after, 1, "3", "4Gi", "4", "8Gi")
+		size(r.after.Spec.Containers, 1, "3", "4Gi", "4", "8Gi")
 		r.after.Annotations["glidepod.io/requests.cpu"] = "5"
 	}))
 	expect(plugin, "not another pod's", "its own pod", made(func(r *request) {
-		size(r.after, 1, "1", "1Gi", "1", "1Gi")
+		size(r.after.Spec.Containers, 1, "1", "1Gi", "1", "1Gi")
 		r.after.Name = "neighbour"
 	}))
 	expect(plugin, "an image beside sizes that nobody says is no matter", "", made(func(r *request) {
@@ -370,6 +429,9 @@ func testRegistries(plugin *validating.Plugin) {
 	} {
 		expect(plugin, "allow-list: "+row.image, row.denial, image(1, row.image))
 	}
+	expect(plugin, "allow-list, of a sidecar", denied+"registry.example.org/x", beside(func(r *request) {
+		r.after.Spec.InitContainers[1].Image = "registry.example.org/x"
+	}))
 	expect(plugin, "allow-list, by another account", denied, func(r *request) {
 		image(1, "registry.example.org/x")(r)
 		r.user.Name = "system:serviceaccount:glidepod:renamed"
@@ -461,6 +523,7 @@ func main() {
 	testOwnPod(own)
 	testAccounts(own)
 	testResize(own)
+	testSidecars(own)
 	limited := newPlugin(append(objects, registries(map[string]string{
 		"allowed": "docker.io/library\n registry.example.org/physics \n\nlocalhost:5000\n",
 	}))...)
