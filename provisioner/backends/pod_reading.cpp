@@ -27,7 +27,7 @@ Result<Group> group_of_pod(const Json& pod) {
 
 Result<Resources> resources_of_pod(const Json& pod) {
   Resources sum;
-  for (const auto& container : member(member(pod, "spec"), "containers")) {
+  const auto add = [&sum](const Json& container) -> Result<void> {
     const auto& resources = member(container, "resources");
     const auto quantity = [&resources](const char* name,
                                        const char* of = "requests") -> Result<std::int64_t> {
@@ -45,7 +45,11 @@ Result<Resources> resources_of_pod(const Json& pod) {
         sum.devices[name] += TRY(quantity(name.c_str())) / 1000;
     sum.limit_cpu_milli += TRY(quantity("cpu", "limits"));
     sum.limit_memory_bytes += TRY(quantity("memory", "limits")) / 1000;
-  }
+    return {};
+  };
+  for (const auto& container : member(member(pod, "spec"), "containers")) TRY(add(container));
+  for (const auto& container : member(member(pod, "spec"), "initContainers"))
+    if (text_view(container, "restartPolicy") == "Always") TRY(add(container));
   return sum;
 }
 

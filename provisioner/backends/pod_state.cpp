@@ -95,6 +95,12 @@ bool is_jobless(const Json& pilot) {
   return !ran || crash_loops(pilot);
 }
 
+// For good: what runs on beside it, or is waited for, has no job either.
+bool has_ended(const Json& pod, const Json& pilot) {
+  return text_view(member(pod, "spec"), "restartPolicy") == "Never" &&
+         !member(member(pilot, "state"), "terminated").is_null();
+}
+
 // Where a service mesh runs on beside it, a pilot that has ended well has the kubelet end its pod, as Failed.
 bool ended_well(const Json& status, const Json& pilot) {
   const auto& code = member(member(member(pilot, "state"), "terminated"), "exitCode");
@@ -303,7 +309,7 @@ Result<Pod> read_pod(const Json& pod) {
   } else if (phase == "Running" || !member(member(pilot, "state"), "running").is_null()) {
     // Pending, too, is a pod in which anything has yet to start.
     place_running(result, pilot);
-    result.jobless = !pilot.is_null() && is_jobless(pilot);
+    result.jobless = !pilot.is_null() && (is_jobless(pilot) || has_ended(pod, pilot));
   } else if (scheduled(pod)) {
     result.state = waiting_state(status);
     result.jobless = is_jobless(pilot);

@@ -75,6 +75,19 @@ Json with_one_payload(Json pod) {
   return pod;
 }
 
+// Payload containers become init containers that run beside the others, after those that end.
+void make_sidecars(Json& spec) {
+  auto& first = spec["initContainers"];
+  if (!first.is_array()) first = Json::array();
+  Json kept = Json::array();
+  for (auto& container : spec["containers"]) {
+    const bool payload = container["name"].get<std::string>().starts_with("payload-");
+    if (payload) container["restartPolicy"] = "Always";
+    (payload ? first : kept).push_back(std::move(container));
+  }
+  spec["containers"] = std::move(kept);
+}
+
 }  // namespace
 
 Result<PodMaker> PodMaker::create(KubernetesSettings settings, const Json* pod_template) try {
@@ -83,6 +96,9 @@ Result<PodMaker> PodMaker::create(KubernetesSettings settings, const Json* pod_t
               {"spec", {{"restartPolicy", "Never"}, {"containers", {{{"name", "htcondor"}}}}}}};
   if (settings.image_store.empty() != settings.image_store_repository.empty())
     return error("image_store and image_store_repository are given together, or neither");
+  // Such a container would keep the pilot from starting while its image is pulled.
+  if (settings.layout == Layout::sidecars && settings.born_ready)
+    return error("born_ready and layout=sidecars exclude each other");
   if (pod_template) {
     TRY(check_template(*pod_template).in("pod template"));
     pod = *pod_template;
@@ -160,6 +176,7 @@ Result<Json> PodMaker::make(const Group& group, const std::string& name) const t
   close_devices(pod);
   set_placement(pod, group);
   TRY(set_volumes(pod, group));
+  if (settings_.layout == Layout::sidecars && has_payloads()) make_sidecars(pod["spec"]);
   // The hash of all but the pod's name: by it pods are told that wait and would now be made otherwise.
   auto& metadata = pod["metadata"];
   metadata["annotations"][k_made_as] = fmt::format("{:016x}", stable_hash(json_text(pod)));

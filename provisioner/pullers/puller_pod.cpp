@@ -17,8 +17,9 @@ constexpr const char* k_container = "pull";
 // The first container of this kind.
 const Json& container_of(const Json& pod, bool payload) {
   static const Json none;
-  for (const auto& container : member(member(pod, "spec"), "containers"))
-    if (text_view(container, "name").starts_with("payload-") == payload) return container;
+  for (const auto* list : {"containers", "initContainers"})
+    for (const auto& container : member(member(pod, "spec"), list))
+      if (text_view(container, "name").starts_with("payload-") == payload) return container;
   return none;
 }
 

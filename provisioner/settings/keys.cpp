@@ -192,6 +192,10 @@ class Table {
                 "Guaranteed: no container may use more than it requests; one payload container a pod")
         .from("0.2.0");
     config_
+        .choice("layout", &s.layout, {{"containers", Layout::containers}, {"sidecars", Layout::sidecars}},
+                "what payload containers are; sidecars need kubelets of 1.32 and exclude born_ready")
+        .from("0.2.0");
+    config_
         .add("storage_mbs", std::to_string(s.storage_mbs), "a whole number from 0 to 1000000000, or empty",
              "least disk of a pod in MiB; empty: the job's request",
              [&s](std::string_view value) -> Result<void> {

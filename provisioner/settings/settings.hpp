@@ -32,6 +32,10 @@ const char* to_string(PullPolicy policy);  // as Kubernetes has it
 enum class QosClass : std::uint8_t { burstable, guaranteed };
 const char* to_string(QosClass qos_class);  // as Kubernetes has it
 
+// What payload containers are: containers of their pod, or sidecars (init containers with restartPolicy
+// Always).
+enum class Layout : std::uint8_t { containers, sidecars };
+
 // [htcondor]: which jobs count, and how the pool is asked.
 struct HtcondorSettings {
   std::string pool;  // the collector to ask; empty: as this machine's HTCondor is configured
@@ -71,6 +75,7 @@ struct KubernetesSettings : PilotSettings {
   std::optional<bool> request_fuse;
   bool use_large_limit = true;  // of burstable pods
   QosClass qos_class = QosClass::burstable;
+  Layout layout = Layout::containers;
   std::int64_t storage_mbs = 20000;  // least disk of a pod; -1: the job's own request only
   Dict resources, annotations, node_selectors, node_affinity, config_volumes;
   List tolerations;

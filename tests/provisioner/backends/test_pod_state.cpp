@@ -75,6 +75,14 @@ TEST_CASE("pod_state: what a payload container waits for is no trouble of the pi
   }
 }
 
+TEST_CASE("pod_state: in a pod of Never a pilot that has ended leaves no job, whatever runs on") {
+  auto json = Json::parse(R"({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "pilot"}]},
+    "status": {"phase": "Running", "containerStatuses": [{"name": "pilot", "state": {"terminated": {"exitCode": 1}}}]}})");
+  CHECK_FALSE(read_pod(json)->jobless);  // it starts again
+  json["spec"]["restartPolicy"] = "Never";
+  CHECK(read_pod(json)->jobless);
+}
+
 TEST_CASE("pod_state: what it waits for while its node may be at work on a job's image") {
   // Not while it is at work on the pilot's.
   CHECK(pod(R"({"phase": "Pending"})").awaits.empty());
