@@ -138,6 +138,10 @@ Value Ad::evaluate_expression(std::string_view expression) const {
   return Evaluator(*this, expression.size()).expression(expression);
 }
 
+Value Ad::evaluate_expression(std::string_view expression, const Ad& slot) const {
+  return Evaluator(*this, slot, expression.size()).expression(expression);
+}
+
 Result<std::vector<std::string>> referenced_attributes(std::string_view expression) {
   static const std::set<std::string, std::less<>> words = {"true", "false", "undefined", "error",
                                                            "is",   "isnt",  "my",        "target"};

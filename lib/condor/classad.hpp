@@ -57,6 +57,9 @@ class Ad {
   std::string written(std::string_view name) const;
   // Evaluates an expression that is not part of the ad, as evaluate() does.
   Value evaluate_expression(std::string_view expression) const;
+  // The same with the ad of a slot. An attribute of the slot whose value is the unknown one (evaluator.hpp)
+  // makes unknown what depends on it.
+  Value evaluate_expression(std::string_view expression, const Ad& slot) const;
 
  private:
   friend class Evaluator;

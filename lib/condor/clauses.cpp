@@ -12,13 +12,13 @@ namespace {
 constexpr int k_deepest_clause = 32;
 
 struct Shape {
-  std::vector<std::string_view> parts;  // what stands between the && that are in no brackets
+  std::vector<std::string_view> parts;  // what stands between the && (or ||) that are in no brackets
   bool bracketed = false;               // one pair of ( ) is around the whole
 };
 
-// The clauses at the top level. None if there is an || or ?: that binds looser than the &&, or if the text is
-// no expression.
-std::optional<Shape> shape_of(std::string_view text) {
+// The clauses at the top level. None if there is an operator that binds looser than the junction (?: or, where
+// that is &&, an ||), or if the text is no expression.
+std::optional<Shape> shape_of(std::string_view text, std::string_view junction) {
   Shape shape;
   auto rest = text;
   std::size_t begin = 0;
@@ -36,8 +36,9 @@ std::optional<Shape> shape_of(std::string_view text) {
     if (symbol == ")" || symbol == "}" || symbol == "]") closed = --depth == 0 || closed;
     if (depth < 0) return std::nullopt;
     if (depth > 0) continue;
-    if (symbol == "||" || symbol == "?" || symbol == "?:" || symbol == ":") return std::nullopt;
-    if (symbol != "&&") continue;
+    if (symbol == "?" || symbol == "?:" || symbol == ":") return std::nullopt;
+    if (symbol == "||" && junction == "&&") return std::nullopt;
+    if (symbol != junction) continue;
     const auto end = text.size() - rest.size() - symbol.size();
     shape.parts.push_back(trim(text.substr(begin, end - begin)));
     begin = text.size() - rest.size();
@@ -47,24 +48,33 @@ std::optional<Shape> shape_of(std::string_view text) {
   return shape;
 }
 
-void take_apart(std::string_view text, int depth, std::vector<std::string>& result) {
-  const auto shape = depth > 0 ? shape_of(text) : std::nullopt;
+void take_apart(std::string_view text, std::string_view junction, int depth,
+                std::vector<std::string>& result) {
+  const auto shape = depth > 0 ? shape_of(text, junction) : std::nullopt;
   if (shape && shape->bracketed && shape->parts.size() == 1)
-    return take_apart(trim(text.substr(1, text.size() - 2)), depth - 1, result);
+    return take_apart(trim(text.substr(1, text.size() - 2)), junction, depth - 1, result);
   if (!shape || shape->parts.size() == 1) {
     result.emplace_back(text);
     return;
   }
-  for (const auto part : shape->parts) take_apart(part, depth - 1, result);
+  for (const auto part : shape->parts) take_apart(part, junction, depth - 1, result);
+}
+
+std::vector<std::string> parts_of(std::string_view expression, std::string_view junction) {
+  std::vector<std::string> result;
+  const auto text = trim(expression);
+  if (!text.empty()) take_apart(text, junction, k_deepest_clause, result);
+  return result;
 }
 
 }  // namespace
 
 std::vector<std::string> conjuncts(std::string_view expression) {
-  std::vector<std::string> result;
-  const auto text = trim(expression);
-  if (!text.empty()) take_apart(text, k_deepest_clause, result);
-  return result;
+  return parts_of(expression, "&&");
+}
+
+std::vector<std::string> disjuncts(std::string_view expression) {
+  return parts_of(expression, "||");
 }
 
 std::optional<std::string> over_target(std::string_view expression) {

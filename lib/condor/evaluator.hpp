@@ -15,7 +15,10 @@ class Evaluator {
   // The limit of the work grows with the bytes of the ad and of the expression.
   explicit Evaluator(const Ad& ad, std::size_t expression_bytes = 0);
   // With the ad of a slot to match with.
-  Evaluator(const Ad& ad, const Ad& slot) : Evaluator(ad) { slot_ = &slot; }
+  Evaluator(const Ad& ad, const Ad& slot, std::size_t expression_bytes = 0)
+      : Evaluator(ad, expression_bytes) {
+    slot_ = &slot;
+  }
   Value attribute(std::string_view lower_name);
   Value expression(std::string_view text);
   bool used_slot() const { return used_slot_; }

@@ -9,6 +9,7 @@
 #include "lib/condor/classad.hpp"
 #include "provisioner/decide/decide.hpp"
 #include "provisioner/demand/contract.hpp"
+#include "provisioner/demand/pilot_ad.hpp"
 
 namespace glidepod::provisioner {
 
@@ -71,6 +72,8 @@ class Backend {
   virtual std::string place_of_slot(const condor::Ad&) const { return {}; }
   // Which jobs its pilots take, an expression over the job; empty: all.
   virtual std::vector<JobClause> jobs_taken() const { return {}; }
+  // What the ads of its pilots have beside HTCondor's own and those of images/pilot/config.d.
+  virtual PilotAttributes pilot_attributes() const { return {}; }
 };
 
 }  // namespace glidepod::provisioner

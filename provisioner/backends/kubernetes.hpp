@@ -48,6 +48,7 @@ class Kubernetes : public Backend {
     return container_jobs(settings_.default_image, settings_.pilot_jobs, settings_.pod_lifetime,
                           maker_.image_files());
   }
+  PilotAttributes pilot_attributes() const override { return maker_.pilot_attributes(); }
 
  private:
   struct Look;

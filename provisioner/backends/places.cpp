@@ -192,4 +192,15 @@ std::vector<JobClause> Places::jobs_taken() const {
   return jobs;
 }
 
+// A job that one of them may have a pilot for counts.
+PilotAttributes Places::pilot_attributes() const {
+  PilotAttributes result{.known = true, .more = {}};
+  for (const auto& place : places_) {
+    const auto own = place.backend->pilot_attributes();
+    result.known = result.known && own.known;
+    result.more.insert(result.more.end(), own.more.begin(), own.more.end());
+  }
+  return result.known ? result : PilotAttributes{};
+}
+
 }  // namespace glidepod::provisioner

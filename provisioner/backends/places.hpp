@@ -45,6 +45,7 @@ class Places : public Backend {
   std::vector<std::string> slot_place_attributes() const override { return {"K8SNamespace", "K8SDomain"}; }
   std::string place_of_slot(const condor::Ad& slot) const override;
   std::vector<JobClause> jobs_taken() const override;
+  PilotAttributes pilot_attributes() const override;
 
  private:
   struct Look;

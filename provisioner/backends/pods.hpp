@@ -8,6 +8,7 @@
 
 #include "provisioner/decide/decide.hpp"
 #include "provisioner/demand/contract.hpp"
+#include "provisioner/demand/pilot_ad.hpp"
 
 namespace glidepod::provisioner {
 
@@ -31,6 +32,10 @@ class PodMaker {
   // The pilot is told of an image store, by the template or by envs_dict: jobs' images may be files.
   // Which image files its pilots take.
   ImageFiles image_files() const;
+  // What its pilots' ads have beside HTCondor's own and ours: what the settings say, else what a pod's
+  // environment shows. Not known where jobs run in the pilot's container, where that runs something else, or
+  // where configuration that is not seen here is mounted.
+  PilotAttributes pilot_attributes() const;
   // The pod as JSON, ready to be created. Fails where a volume would have the name of one of the template's.
   Result<Json> make(const Group& group, const std::string& name) const;
 

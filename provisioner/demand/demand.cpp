@@ -237,9 +237,29 @@ CondorDemand::CondorDemand(condor::CommandRunner& runner, HtcondorSettings setti
                 settings_.force_namespace_matching == NamespaceMatching::pattern),
       query_(job_query(settings_, name_space, matching, taken)) {}
 
+void CondorDemand::set_pilots(PilotAttributes pilots) {
+  pilots_ = std::move(pilots);
+  // An access point groups jobs by them, and adds what of the job they refer to.
+  if (pilots_.known && query_) query_.value().second.emplace_back("Requirements");
+}
+
+namespace {
+
+void add_unmet(UnmetDemands& all, const std::string& clause, const UnmetDemand& more) {
+  // Beside those that are told there is room for the others together.
+  const auto told = all.size() - (all.contains("") ? 1 : 0);
+  auto& unmet = all[told < k_most_unmet || all.contains(clause) ? clause : std::string()];
+  if (unmet.why.empty()) unmet.why = more.why;
+  unmet.idle += more.idle;
+  for (const auto& [owner, idle] : more.owners) unmet.owners[owner] += idle;
+}
+
+}  // namespace
+
 // What one schedd has answered.
 struct CondorDemand::Groups {
   std::map<Group, GroupDemand> demand;
+  UnmetDemands unmet;
   std::map<Group, ImageTally> images;
   AnswerBudget budget;
   SteadyTime asked;
@@ -365,6 +385,11 @@ void CondorDemand::count(Fetch& fetch, Groups& groups, const std::string& schedd
   const auto group = group_in(ad);
   if (!group || !count.is(Value::Type::integer) || count.integer < 0)
     return fetch.bad_ad(schedd, group ? "no JobCount" : group.error().message());
+  if (const auto unmet = unmet_by_pilots(ad, group.value(), pilots_))
+    return add_unmet(groups.unmet, one_line(unmet->clause, k_longest_reason),
+                     {one_line(unmet->why, k_longest_reason),
+                      count.integer,
+                      {{owner.empty() ? "unknown" : owner, count.integer}}});
   auto& demand = groups.demand[group.value()];
   demand.idle += count.integer;
   const auto asked = request_of(ad, group.value());
@@ -416,7 +441,9 @@ void CondorDemand::look_ahead(const std::shared_ptr<Fetch>& fetch, const std::st
                         const auto group = group_in(ad);
                         for (const auto* value : {&cluster, &total, &next})
                           if (!value->is(Value::Type::integer)) return;
-                        if (!group || !seen->insert(cluster.integer).second) return;
+                        if (!group || unmet_by_pilots(ad, group.value(), pilots_) ||
+                            !seen->insert(cluster.integer).second)
+                          return;
                         groups->demand[group.value()].unmaterialized +=
                             std::clamp<std::int64_t>(total.integer - next.integer, 0, settings_.lookahead);
                       });
@@ -434,6 +461,7 @@ void CondorDemand::end_schedd(const std::shared_ptr<Fetch>& fetch, const std::st
   --fetch->under_way;
   if (end) {
     for (const auto& [group, tally] : groups.images) fetch->images[group].add(tally);
+    for (const auto& [clause, unmet] : groups.unmet) add_unmet(fetch->demand.unmet, clause, unmet);
     for (const auto& [group, demand] : groups.demand) {
       auto& sum = fetch->demand.groups[group];
       sum.idle += demand.idle;

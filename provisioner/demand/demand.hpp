@@ -13,6 +13,7 @@
 #include "provisioner/demand/group.hpp"
 #include "provisioner/demand/images.hpp"
 #include "provisioner/demand/offers.hpp"
+#include "provisioner/demand/pilot_ad.hpp"
 #include "provisioner/demand/priorities.hpp"
 #include "provisioner/demand/resources.hpp"
 
@@ -28,9 +29,20 @@ struct GroupDemand {
   std::optional<Offers> offers;      // where the negotiator is asked, too
 };
 
+// Idle jobs that count in no group, since no pilot that is made for them will ever take them.
+struct UnmetDemand {
+  std::string why;  // of one of them: Unmet::why
+  std::int64_t idle = 0;
+  std::map<std::string, std::int64_t> owners;
+};
+// By the clause of their requirements, of which there are at most so many; others are under an empty one.
+using UnmetDemands = std::map<std::string, UnmetDemand>;
+inline constexpr std::size_t k_most_unmet = 50;
+
 // What the pool waits for, as of one moment.
 struct Demand {
   std::map<Group, GroupDemand> groups;
+  UnmetDemands unmet;
   // Why nothing is known (no collector, or every schedd failed), which is not the same as no jobs.
   std::optional<std::string> blind;
   std::vector<std::string>
@@ -62,6 +74,9 @@ class CondorDemand : public DemandSource {
   void fetch(std::function<void(Demand)> done) override;
   // Takes over which schedds the other one has seen, as far as they still count.
   void inherit(const CondorDemand& other);
+  // What the pilots' ads have beside HTCondor's own and ours. Where that is known, jobs that require more are
+  // no demand.
+  void set_pilots(PilotAttributes pilots);
   void set_clock(std::function<SteadyTime()> clock) { clock_ = std::move(clock); }  // for tests
 
  private:
@@ -81,6 +96,7 @@ class CondorDemand : public DemandSource {
 
   Result<Group> group_in(const condor::Ad& ad) const;
 
+  PilotAttributes pilots_;
   HtcondorSettings settings_;
   PolicySettings policy_;
   condor::Pool pool_;

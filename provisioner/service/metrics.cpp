@@ -155,6 +155,10 @@ void Metrics::prepare(const Observation& seen, const Plan& plan) {
       plan.decisions, [&plan](const Decision& decision) { return plan.breaker_open(decision); });
   single(text, "groups", "gauge", "Groups of jobs and pods", plan.decisions.size());
   single(text, "idle_jobs", "gauge", "Idle jobs", idle);
+  std::int64_t unmet = 0;
+  for (const auto& entry : seen.demand.unmet) unmet += entry.second.idle;
+  single(text, "unmet_jobs", "gauge", "Idle jobs that are none of these: no pilot meets their requirements",
+         unmet);
   head(text, "pods", "gauge", "Pods by state and cause");
   for (const auto state : k_states)
     sample(text, "pods", fmt::format("state=\"{}\"", to_string(state)), pods[state]);

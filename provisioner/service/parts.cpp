@@ -151,6 +151,7 @@ Result<std::unique_ptr<Parts>> Parts::make(Loop& loop, const ServiceOptions& opt
   parts->demand = std::make_unique<CondorDemand>(parts->runner, settings.htcondor, settings.policy,
                                                  settings.kubernetes.name_space, options.backend->name_space,
                                                  joined(parts->backend->jobs_taken()));
+  parts->demand->set_pilots(parts->backend->pilot_attributes());
   DemandSource* demand = parts->demand.get();
   if (settings.htcondor.demand != DemandBy::query) {
     // Others make groups of their own of what the query finds.

@@ -14,6 +14,8 @@ using Json = nlohmann::json;
 
 namespace {
 
+constexpr std::size_t k_most_owners_told = 20;  // of a clause that no pilot meets
+
 // Biggest askers first; there may be hundreds.
 Json owners_of(const GroupDemand& demand, const OwnerNaming& naming) {
   Json result = Json::object();
@@ -175,8 +177,36 @@ Json avoided_json(const Plan& plan, Time now) {
   return result;
 }
 
+// Of the clauses those that keep most jobs from counting come first. Owners are named by their pseudonyms, if at
+// all, and then not by a clause either.
+Json unmet_json(const UnmetDemands& all, const OwnerNaming& naming) {
+  std::vector<const UnmetDemands::value_type*> order;
+  for (const auto& entry : all) order.push_back(&entry);
+  std::ranges::stable_sort(order, std::greater<>(), [](const auto* entry) { return entry->second.idle; });
+  Json result = Json::array();
+  for (const auto* entry : order) {
+    const auto& [clause, unmet] = *entry;
+    std::vector<std::pair<std::int64_t, std::string>> owners;
+    bool names_one = false;
+    for (const auto& [owner, idle] : unmet.owners) {
+      owners.emplace_back(-idle, owner);
+      names_one = names_one || clause.find(owner) != std::string::npos;
+    }
+    std::ranges::sort(owners);
+    if (owners.size() > k_most_owners_told) owners.resize(k_most_owners_told);
+    Json told = Json::object();
+    for (const auto& [less, owner] : owners) told[naming ? naming(owner) : owner] = -less;
+    const bool hidden = naming && names_one;
+    result.push_back({{"clause", clause.empty() ? "other clauses" : hidden ? "(names an owner)" : clause},
+                      {"why", unmet.why},
+                      {"idle", unmet.idle},
+                      {"owners", std::move(told)}});
+  }
+  return result;
+}
+
 // All that has a size of its own.
-Json head_json(const Observation& seen, const Plan& plan, const Applied* applied) {
+Json head_json(const Observation& seen, const Plan& plan, const Applied* applied, const OwnerNaming& naming) {
   Json result = {{"time", time_text(seen.at)},
                  {"unix_time", seen.at.time_since_epoch().count()},
                  {"blind", plan.blind.value_or("")},
@@ -185,6 +215,7 @@ Json head_json(const Observation& seen, const Plan& plan, const Applied* applied
                  {"bad_ads", seen.demand.bad_ads},
                  {"removals", Json::array()}};
   if (plan.equal_shares) result["equal_shares"] = *plan.equal_shares;
+  if (!seen.demand.unmet.empty()) result["unmet"] = unmet_json(seen.demand.unmet, naming);
   if (!plan.drained.empty()) result["drained"] = drained_json(plan.drained);
   if (auto nodes = avoided_json(plan, seen.at); !nodes.is_null()) result["avoided_nodes"] = std::move(nodes);
   for (const auto& [pod, reason, mode] : plan.drainings)
@@ -206,7 +237,7 @@ std::string report_text(const Observation& seen, const Plan& plan, const Applied
   // A fourth each at most, so that none takes all of it; pods have what is left.
   const auto share = most == k_any_size ? most : most / 4;
   Json left_out;
-  auto head = head_json(seen, plan, applied);
+  auto head = head_json(seen, plan, applied, naming);
   if (!more.is_null()) head.update(more);
   std::vector<Part> parts;
   parts.push_back(decisions_part(plan, naming, share, left_out));
@@ -294,6 +325,10 @@ Result<std::string> table(const Json& report) {
                             text_view(entry, "mode") == "kill" ? "killed" : "drained",
                             time_text(Time(Seconds(entry.at("since").get<std::int64_t>()))),
                             text_view(entry, "reason"));
+    for (const auto& entry : member(report, "unmet"))
+      result += fmt::format("no demand: {} idle jobs require {}: {}; owners {}\n",
+                            entry.at("idle").get<std::int64_t>(), text_view(entry, "clause"),
+                            text_view(entry, "why"), json_text(entry.at("owners")));
     if (const auto why = report.value("equal_shares", ""); !why.empty())
       result += fmt::format("equal shares, without the pool's priorities: {}\n", why);
     for (const auto& problem : report.at("problems"))

@@ -266,6 +266,19 @@ class Table {
         .from("0.2.0");
     text("image_store_repository", &s.image_store_repository, "what it calls its images: its --repository")
         .from("0.2.0");
+    config_
+        .add("pilot_attributes", "", "names such as SiteName,HAS_*; or *",
+             "attributes that slots have beside HTCondor's and Glidepod's own, since jobs that require others are "
+             "no demand; *: any; default: what the pod's environment shows",
+             [&s](std::string_view value) -> Result<void> {
+               const auto name = TRY(Pattern::compile("[A-Za-z_][A-Za-z0-9_]*[*]?|[*]"));
+               const auto names = TRY(parse_list(value));
+               for (const auto& one : names)
+                 if (!TRY(name.matches(one))) return error("must be names such as SiteName,HAS_*; or *");
+               s.pilot_attributes = names;
+               return {};
+             })
+        .from("0.2.0");
     flag("pilot_jobs", &s.pilot_jobs, "pilots take jobs that are pilots themselves").from("0.2.0");
     flag("gpus_on_nodes", &s.gpus_on_nodes,
          "no: nodes do not list GPUs, as with DRA, so that how many a node has is not asked")

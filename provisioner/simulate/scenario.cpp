@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "lib/base/text.hpp"
 #include "provisioner/decide/places.hpp"
 #include "provisioner/simulate/simulate.hpp"
@@ -53,7 +55,13 @@ Setter real(double* target, double most) {
 
 std::vector<ScenarioKey> scenario_keys(Scenario& s) {
   return {{"length", "time to simulate", seconds(&s.length)},
-          {"cycle", "time between two decisions", seconds(&s.cycle)}};
+          {"cycle", "time between two decisions", seconds(&s.cycle)},
+          {"pilot_attributes", "as in [k8s]; *: jobs count whatever they require",
+           [&s](const std::string& value) -> Result<void> {
+             s.pilots.more = TRY(parse_list(value));
+             s.pilots.known = std::ranges::find(s.pilots.more, "*") == s.pilots.more.end();
+             return {};
+           }}};
 }
 
 std::vector<ScenarioKey> model_keys(Model& m, std::int64_t* seed) {
@@ -146,6 +154,11 @@ std::vector<ScenarioKey> stream_keys(Streams& streams) {
       {"per_hour", "jobs that come evenly after that, of each group", real(&j.per_hour, 1e6)},
       {"runtime", "mean run time of a job", seconds(&j.runtime)},
       {"leave", "when jobs that still wait leave the queue; 0: never", seconds(&j.leave)},
+      {"requirements", "what they require of a slot; pilots have what ours have, and pilot_attributes",
+       [&j](const std::string& value) -> Result<void> {
+         j.requirements = value;
+         return {};
+       }},
       {"fits", "no: no node is large enough for their pods", [&j](const std::string& value) -> Result<void> {
          if (value != "yes" && value != "no") return error("must be one of: yes, no");
          j.fits = value == "yes";

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "provisioner/decide/decide.hpp"
+#include "provisioner/demand/pilot_ad.hpp"
 #include "provisioner/settings/ini.hpp"
 
 namespace glidepod::provisioner {
@@ -20,6 +21,7 @@ struct JobStream {
   Seconds runtime{1800};       // mean; exponential
   bool fits = true;            // no: no node holds a pod for them
   Seconds leave{0};            // those that wait leave the queue; 0: never
+  std::string requirements;    // as a job's ad has them; pilots that do not meet them take none of these jobs
 };
 
 // How pods fare in the simulated cluster and pool. Times are means of what is drawn evenly from half to one
@@ -55,6 +57,7 @@ struct Scenario {
   Model model;
   std::vector<NodeKind> nodes;  // none: room alone
   Policy policy;
+  PilotAttributes pilots{.known = true, .more = {}};  // what the provisioner knows of pilots' ads
   std::vector<ModelPlace> places;  // as policy.places has them; none: there is one, with the model's room
   std::vector<JobStream> streams;
 };

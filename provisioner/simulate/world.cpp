@@ -37,6 +37,13 @@ World::World(const Scenario& scenario)
     group_of_.push_back(group);
     streams_of_[group].push_back(i);
     if (!stream.fits) unplaceable_[group] = true;
+    condor::Ad job;
+    if (!stream.requirements.empty()) job.set_expression("Requirements", stream.requirements);
+    // Of a provisioner that knows nothing of pilots they are ours all the same.
+    const PilotAttributes ours{.known = true, .more = {}};
+    unmet_.push_back(
+        unmet_by_pilots(job, stream.group, scenario.pilots.known ? scenario.pilots : ours).has_value());
+    uncounted_.push_back(unmet_by_pilots(job, stream.group, scenario.pilots).has_value());
   }
   for (const auto& trouble : cluster_.troubles()) {
     if (!trouble.down) continue;
@@ -241,7 +248,8 @@ void World::wait_for_job(std::size_t index, Seconds now) {
   if (pod.state == PodState::claimed) {
     const auto& owner = scenario_.streams[pod.stream].owner;
     for (const auto stream : streams_of_[pod.group])
-      if (idle_[stream] > 0 && scenario_.streams[stream].owner == owner) return start_job(index, stream, now);
+      if (idle_[stream] > 0 && !unmet_[stream] && scenario_.streams[stream].owner == owner)
+        return start_job(index, stream, now);
   }
   move(index, PodState::unmatched, now);
   at(now + model_.idle_limit, index, Kind::idle_too_long);
@@ -278,7 +286,7 @@ std::size_t World::next_stream(std::size_t group) const {
   auto best = Cluster::k_nowhere;
   std::int64_t least = 0;
   for (const auto stream : streams_of_[group]) {
-    if (idle_[stream] == 0) continue;
+    if (idle_[stream] == 0 || unmet_[stream]) continue;
     const auto found = claimed_by_owner_.find(scenario_.streams[stream].owner);
     const auto has = found == claimed_by_owner_.end() ? 0 : found->second;
     if (best != Cluster::k_nowhere && has >= least) continue;

@@ -91,6 +91,7 @@ class World {
   std::vector<std::vector<std::size_t>> streams_of_;  // a group
   std::vector<std::size_t> group_of_;                 // a stream
   std::vector<std::int64_t> arrived_, idle_;          // of a stream
+  std::vector<bool> unmet_, uncounted_;               // no pilot takes its jobs; the provisioner knows that
   Cluster cluster_;
   std::deque<std::vector<std::string>> avoids_;  // all there have been, the present one last
   std::vector<GroupSupply> supplies_;

@@ -9,7 +9,7 @@ Demand World::demand() const {
   Demand result;
   if (now_ >= model_.blind_from && now_ < model_.blind_until) result.blind = "the pool cannot be asked";
   for (std::size_t i = 0; i < idle_.size(); ++i) {
-    if (idle_[i] == 0) continue;
+    if (idle_[i] == 0 || uncounted_[i]) continue;
     auto& group = result.groups[scenario_.streams[i].group];
     group.idle += idle_[i];
     group.owners[scenario_.streams[i].owner] += idle_[i];

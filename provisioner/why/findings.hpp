@@ -43,6 +43,7 @@ struct Scene {
   Time now;
   JobLook job;
   Result<Group> group = error("not known");  // whose pods would take it
+  std::optional<Unmet> unmet = {};           // why no such pod's pilot would take it
   bool gpu_jobs_only = false;                // what START says of pods with GPUs
   std::int64_t least_fill = 0;               // and of free ones, in percent
   HtcondorSettings htcondor;

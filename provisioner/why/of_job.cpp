@@ -101,6 +101,22 @@ void add_undefined(const Ad& job, std::vector<Finding>& result) {
   }
 }
 
+// It is no demand.
+Finding of_unmet(const Unmet& unmet) {
+  Finding finding{.weight = Weight::stops,
+                  .key = "requirements",
+                  .what = "no pilot that is made for it will ever meet what it requires",
+                  .seen = fmt::format("{}: {}", one_line(unmet.clause, 400), one_line(unmet.why, 300)),
+                  .change = "correct requirements in the submit file, or condor_qedit JOB Requirements; a size "
+                            "it requires it has to request",
+                  .who = Who::owner};
+  if (!unmet.lacks.empty())
+    finding.change = fmt::format(
+        "leave it out of requirements; where pilots do have it, the operator's [k8s] pilot_attributes={}",
+        one_line(fmt::format("{}", fmt::join(unmet.lacks, ",")), 200));
+  return finding;
+}
+
 // A number of the job, as the pilots' START compares it.
 double number(const Ad& job, std::string_view name) {
   const auto value = job.evaluate(name);
@@ -147,11 +163,17 @@ std::vector<Finding> of_job(const Scene& scene) {
          "a lower least_fill, or smaller buckets", Who::pool_operator});
   add_undefined(job.ad, result);
   std::vector<Finding> notes;
+  bool unmet = scene.unmet.has_value();
   for (const auto& clause : job.clauses) {
     if (clause.holds && *clause.holds) continue;
+    // One that the job itself does not meet is told so; of the others, that one is told which no pilot meets.
+    const bool of_slot = clause.from == Clause::From::requirements && !clause.of_job;
+    if (of_slot && scene.unmet && clause.expression == scene.unmet->clause) continue;
     auto finding = of_clause(clause, job.ad);
+    if (finding.key == "requirements" && finding.weight == Weight::stops) unmet = false;
     (finding.weight == Weight::stops ? result : notes).push_back(std::move(finding));
   }
+  if (unmet) result.push_back(of_unmet(*scene.unmet));
   add_ignored(scene, notes);
   result.insert(result.end(), notes.begin(), notes.end());
   return result;

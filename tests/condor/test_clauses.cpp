@@ -32,6 +32,17 @@ TEST_CASE("clauses: what binds looser than && stays whole, as does what is no ex
   CHECK(conjuncts(deep).size() == 1);
 }
 
+TEST_CASE("clauses: an expression is taken apart at its outermost ||, brackets off") {
+  const auto alternatives = [](std::string_view expression) {
+    return fmt::format("{}", fmt::join(disjuncts(expression), " | "));
+  };
+  CHECK(alternatives("a || (b || (c)) || d && e") == "a | b | c | d && e");
+  CHECK(alternatives("((a && b || c))") == "a && b | c");
+  CHECK(alternatives("(a && b)") == "a && b");
+  for (const auto* whole : {"a || b ? c : d", "a || b)", "(a || b", "a && (b || c)", "a ?: b || c"})
+    CHECK(alternatives(whole) == whole);
+}
+
 TEST_CASE("clauses: what is said of the other ad only") {
   CHECK(over_target("TARGET.Pilot =?= \"TARGET.x\"") == "Pilot =?= \"TARGET.x\"");
   CHECK(over_target("isUndefined( target . A ) || true") == "isUndefined(  A ) || true");

@@ -45,6 +45,8 @@ class FakePlace : public Backend {
   std::string slot_constraint() const override { return "Mine"; }
   std::string slot_pod_attribute() const override { return "K8SPodName"; }
   std::vector<JobClause> jobs_taken() const override { return container_jobs("", false, lifetime); }
+  PilotAttributes pilot_attributes() const override { return attributes; }
+  PilotAttributes attributes{.known = true, .more = {}};
 
  private:
   std::string image_ = "img";
@@ -231,4 +233,14 @@ TEST_CASE("places: as the settings have them") {
   CHECK(make("[k8s]\n[k8s:a]\nnamespace=n1\n[k8s:b]\nnamespace=n2\n", settings)
             .find("force_k8s_namespace_matching=no") != std::string::npos);
   CHECK(make(two + "[k8s:a]\n", settings) == "[k8s:a]: [k8s] namespace is not set");
+}
+
+TEST_CASE("places: an attribute that pilots of one place may have may be there") {
+  Scene scene;
+  CHECK(scene.places->pilot_attributes() == PilotAttributes{.known = true, .more = {}});
+  scene.east->attributes.more = {"SiteName"};
+  scene.west->attributes.more = {"Rack"};
+  CHECK(scene.places->pilot_attributes() == PilotAttributes{true, {"SiteName", "Rack"}});
+  scene.west->attributes.known = false;
+  CHECK_FALSE(scene.places->pilot_attributes().known);
 }

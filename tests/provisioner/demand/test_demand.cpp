@@ -34,6 +34,7 @@ struct Scene {
   std::map<std::string, std::int64_t> idle_by_ad;
   HtcondorSettings settings;
   PolicySettings policy;
+  PilotAttributes pilots;
 
   Scene() {
     runner.answer = [this](const Command& command) -> FakeRunner::Reply {
@@ -48,6 +49,7 @@ struct Scene {
   }
   Demand fetch() {
     CondorDemand source(runner, settings, policy, "ns", CondorDemand::Namespace::ignored);
+    source.set_pilots(pilots);
     std::optional<Demand> got;
     source.fetch([&got](Demand demand) { got = std::move(demand); });
     CHECK_FALSE(got);
@@ -536,4 +538,56 @@ TEST_CASE("demand: jobs not yet materialised count as far as the lookahead goes"
   const auto demand = scene.fetch();
   CHECK(demand.groups.begin()->second.idle == 8);
   CHECK(demand.groups.begin()->second.unmaterialized == 13);
+}
+
+TEST_CASE("demand: jobs that require what no pilot has are none, and are told") {
+  Scene scene;
+  const auto ospool = [](int count, const char* owner, const char* more = "") {
+    return ad(count, owner,
+              fmt::format(R"("RequestCpus": 1, "Requirements": "\/Expr((OSGVO_OS_STRING == \"RHEL 9\") && )"
+                          R"((TARGET.Arch == \"X86_64\"))\/"{})",
+                          more));
+  };
+  const auto* good = R"("RequestCpus": 1, "Requirements": "\/Expr(TARGET.Arch == \"X86_64\")\/")";
+  scene.schedds["a"] = {ospool(40, "sky") + ad(3, "alice", good) + ad(2, "sky", good), {}};
+  scene.schedds["b"] = {ospool(5, "bob") + ad(4, "carol"), {}};
+  scene.schedds["dead"] = {ospool(1000, "eve"), error("condor_q: no answer")};
+  const auto asked = [&scene] { return scene.runner.commands.back().back(); };
+  // Where it is not known what pilots have, all count, and nobody asks what they require.
+  auto demand = scene.fetch();
+  CHECK(demand.groups.at(Group{}).idle == 54);
+  CHECK(demand.unmet.empty());
+  CHECK(asked().find("Requirements") == std::string::npos);
+
+  scene.pilots.known = true;
+  demand = scene.fetch();
+  CHECK(asked().ends_with(",Requirements"));
+  REQUIRE(demand.groups.size() == 1);
+  CHECK(demand.groups.at(Group{}).idle == 9);
+  CHECK(demand.groups.at(Group{}).owners == std::map<std::string, std::int64_t>{{"alice", 3}, {"carol", 4}, {"sky", 2}});
+  REQUIRE(demand.unmet.size() == 1);
+  const auto& [clause, unmet] = *demand.unmet.begin();
+  CHECK(clause == R"(OSGVO_OS_STRING == "RHEL 9")");
+  CHECK(unmet.why == "pilots have no OSGVO_OS_STRING");
+  CHECK(unmet.idle == 45);
+  CHECK(unmet.owners == std::map<std::string, std::int64_t>{{"bob", 5}, {"sky", 40}});
+
+  scene.pilots.more = {"OSGVO_OS_STRING"};
+  CHECK(scene.fetch().groups.at(Group{}).idle == 54);
+}
+
+TEST_CASE("demand: of the clauses that no pilot meets fifty are told, and all jobs are counted") {
+  Scene scene;
+  scene.pilots.known = true;
+  std::string answer;
+  for (int i = 0; i < 70; ++i)
+    answer += ad(2, "bob", fmt::format(R"("Requirements": "\/Expr(NoSuch == {})\/")", i));
+  scene.schedds["a"] = scene.schedds["b"] = {answer, {}};
+  const auto demand = scene.fetch();
+  CHECK(demand.groups.empty());
+  CHECK(demand.unmet.size() == 51);
+  std::int64_t idle = 0;
+  for (const auto& entry : demand.unmet) idle += entry.second.idle;
+  CHECK(idle == 280);
+  CHECK(demand.unmet.at("").idle == 80);
 }

@@ -208,6 +208,28 @@ TEST_CASE("cycle: the pool's priorities are asked for every three minutes, and m
         std::string::npos);
 }
 
+TEST_CASE("report: jobs that no pilot meets are told by their clause, most first, and owners by their pseudonyms") {
+  Observation seen;
+  seen.demand.unmet = {{R"(Few == "sky")", {"pilots have no Few", 2, {{"sky", 2}}}},
+                       {"", {"pilots have no Other", 1, {{"sky", 1}}}},
+                       {"Many", {"pilots have no Many", 30, {}}}};
+  for (int i = 0; i < 25; ++i) seen.demand.unmet["Many"].owners[fmt::format("o{:02}", i)] = 1 + i % 2;
+  const auto unmet = report(seen, {}, nullptr)["unmet"];
+  REQUIRE(unmet.size() == 3);
+  CHECK(unmet[0]["clause"] == "Many");
+  CHECK(unmet[0]["owners"].size() == 20);
+  CHECK(unmet[0]["owners"]["o23"] == 2);
+  CHECK(unmet[1] == nlohmann::json({{"clause", R"(Few == "sky")"}, {"why", "pilots have no Few"}, {"idle", 2}, {"owners", {{"sky", 2}}}}));
+  CHECK(unmet[2]["clause"] == "other clauses");
+  CHECK(table(report(seen, {}, nullptr)).value().find(
+            "no demand: 2 idle jobs require Few == \"sky\": pilots have no Few; owners {\"sky\":2}\n") !=
+        std::string::npos);
+  const auto hidden = report(seen, {}, nullptr, [](const std::string&) { return "x"; })["unmet"];
+  CHECK(hidden[1]["clause"] == "(names an owner)");
+  CHECK(hidden[1]["owners"] == nlohmann::json({{"x", 2}}));
+  CHECK_FALSE(report({}, {}, nullptr).contains("unmet"));
+}
+
 TEST_CASE("cycle: pods of the groups are made in turn, with names of their own") {
   Scene scene;
   scene.demand.demand.groups[group(1)].idle = 8;

@@ -44,6 +44,8 @@ TEST_CASE("metrics: what a cycle saw, decided and did") {
   Observation seen;
   seen.demand.schedds_asked = 2;
   seen.demand.schedds_vanished = 1;
+  seen.demand.unmet = {{"NoSuch", {"pilots have no NoSuch", 7, {{"sky", 7}}}},
+                       {"", {"pilots have no Other", 2, {{"sky", 2}}}}};
   Group group;
   group.labels = "zone:\"a\\b\"\n";
   auto plan = plan_of(2);
@@ -58,6 +60,7 @@ TEST_CASE("metrics: what a cycle saw, decided and did") {
   metrics.api.add("POST", 201, std::chrono::milliseconds(30));
   metrics.api.add("POST", 403, std::chrono::milliseconds(300));
   const auto text = metrics.text();
+  CHECK(has(text, "unmet_jobs 9"));
   // For promtool: tests/lint/run metrics.
   if (const auto* file = ::getenv("GLIDEPOD_METRICS")) std::ofstream(file) << text;
   const auto hash = group.hash();

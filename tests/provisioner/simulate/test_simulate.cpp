@@ -270,3 +270,30 @@ TEST_CASE("simulate: of two places one is lost for an hour, which moves nothing 
   CHECK(before->east > before->west * 3 / 2);
   CHECK(before->east < before->west * 5 / 2);
 }
+
+// The figures are in docs/simulator.md.
+TEST_CASE("simulate: jobs that require what no pilot has cost nothing, where they cost pods before") {
+  const auto text = read_file(GLIDEPOD_SCENARIOS "/ospool.conf").value();
+  const auto day = [](std::string conf, std::string_view replaced, std::string_view by) {
+    const auto at = conf.find(replaced);
+    REQUIRE(at != std::string::npos);
+    return simulate(scenario(conf.replace(at, replaced.size(), by))).back();
+  };
+  const auto now = simulate(scenario(text)).back();
+  const auto before = day(text, "length = 24h\n", "length = 24h\npilot_attributes = *\n");
+  const auto without = day(text, "burst = 300\nreq", "burst = 0\nreq");
+  // To the pod as if they were not there, and they are all there at the end.
+  CHECK(now.submitted == without.submitted);
+  CHECK(now.wasted_pods == without.wasted_pods);
+  CHECK(now.idle_hours == without.idle_hours);
+  CHECK(now.done == without.done);
+  CHECK(now.idle == 300);
+  CHECK(before.idle == 300);
+  CHECK(before.done == now.done);
+  CHECK(before.submitted > now.submitted + 100);
+  CHECK(before.wasted_pods > now.wasted_pods + 100);
+  // Where pilots have it, these jobs run.
+  const auto had = day(text, "length = 24h\n", "length = 24h\npilot_attributes = OSGVO_OS_STRING\n");
+  CHECK(had.idle == 0);
+  CHECK(had.done == now.done + 300);
+}

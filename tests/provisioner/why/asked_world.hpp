@@ -57,6 +57,7 @@ struct World {
   History history;
   std::string status_problem;
   LeaseLook lease;
+  PilotAttributes pilots;
 
   World() {
     htcondor.force_namespace_matching = NamespaceMatching::no;
@@ -99,6 +100,7 @@ inline std::vector<Finding> ask(World world) {
   for (auto& clause : scene.job.clauses)
     if (clause.of_job) clause.holds = holds(clause.expression, scene.job.ad);
   scene.group = group_of(scene.job.ad, world.policy.settings);
+  if (scene.group) scene.unmet = unmet_by_pilots(scene.job.ad, scene.group.value(), world.pilots);
   scene.gpu_jobs_only = world.gpu_jobs_only;
   scene.least_fill = world.least_fill;
   scene.htcondor = world.htcondor;

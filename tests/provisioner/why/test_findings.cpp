@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tests/provisioner/why/asked_world.hpp"
 
 using namespace glidepod;
@@ -114,6 +116,26 @@ const std::vector<Case> k_cases = {
     {"its own requirements, of itself",
      alone("Requirements", "/Expr(TARGET.HasFileTransfer && (Owner == \"bob\"))/"), "requirements", "stops",
      "the job's owner", "Owner == \"bob\""},
+    {"what no pilot has",
+     [](World& w) {
+       w.pilots.known = true;
+       w.job["Requirements"] = R"(/Expr((OSGVO_OS_STRING == "RHEL 9") && (TARGET.Arch == "X86_64"))/)";
+     },
+     "requirements", "stops", "the job's owner",
+     R"(OSGVO_OS_STRING == "RHEL 9": pilots have no OSGVO_OS_STRING)"},
+    {"a larger slot than it asks for",
+     [](World& w) {
+       w.pilots.known = true;
+       w.job["Requirements"] = "/Expr(TARGET.Memory > 6000)/";
+     },
+     "requirements", "stops", "the job's owner",
+     "TARGET.Memory > 6000: its pilot has Memory of at most 4096"},
+    {"what it does not meet itself, told once",
+     [](World& w) {
+       w.pilots.known = true;
+       w.job["Requirements"] = "/Expr((Owner == \"bob\") && (TARGET.NoSuch))/";
+     },
+     "requirements", "stops", "the job's owner", "Owner == \"bob\", where Owner = \"alice\""},
     {"a request that is nonsense", alone("RequestMemory", "lots"), "request", "stops", "the job's owner",
      "RequestMemory is lots"},
     {"a request that is undefined", [](World& w) { w.job.erase("RequestDisk"); }, "request", "stops",
@@ -385,6 +407,29 @@ TEST_CASE("why: what cannot be told is said, with the clause") {
   REQUIRE(find(all, "untold"));
   CHECK(find(all, "untold")->seen == "MY.Disk > 1");
   CHECK(all.front().key == "next-cycle");
+}
+
+TEST_CASE("why: what no pilot has is told once, with what to change") {
+  World world;
+  world.pilots.known = true;
+  world.job["Requirements"] = "/Expr((TARGET.NoSuch =?= 1) && (TARGET.HasJava) && (TARGET.Neither))/";
+  auto all = ask(world);
+  CHECK(all.front().what == "no pilot that is made for it will ever meet what it requires");
+  CHECK(all.front().seen == "TARGET.NoSuch =?= 1: pilots have no NoSuch");
+  CHECK(all.front().change ==
+        "leave it out of requirements; where pilots do have it, the operator's [k8s] pilot_attributes=NoSuch");
+  const auto about = [&all](const char* text) {
+    return std::ranges::count_if(
+        all, [text](const Finding& f) { return f.seen.find(text) != std::string::npos; });
+  };
+  CHECK(about("NoSuch") == 1);
+  CHECK(about("TARGET.HasJava") == 1);
+  world.job["Requirements"] = "/Expr(TARGET.TotalCpus >= 8)/";
+  all = ask(world);
+  CHECK(all.front().seen == "TARGET.TotalCpus >= 8: its pilot has TotalCpus = 1");
+  CHECK(all.front().change.find("a size it requires it has to request") != std::string::npos);
+  world.pilots.known = false;
+  CHECK(ask(world).front().key == "next-cycle");
 }
 
 TEST_CASE("why: what settings pass over in silence is told") {
