@@ -16,8 +16,8 @@ struct Shape {
   bool bracketed = false;               // one pair of ( ) is around the whole
 };
 
-// The clauses at the top level. None if there is an operator that binds looser than the junction (?: or, where
-// that is &&, an ||), or if the text is no expression.
+// The clauses at the top level. None if there is an operator that binds looser than the junction (?: or,
+// where that is &&, an ||), or if the text is no expression.
 std::optional<Shape> shape_of(std::string_view text, std::string_view junction) {
   Shape shape;
   auto rest = text;

@@ -16,7 +16,8 @@ std::string upper_case(std::string_view text) {
   return result;
 }
 
-// The names in a value of STARTD_ATTRS: "$(STARTD_ATTRS) SiteName, Rack". None: there is more than names in it.
+// The names in a value of STARTD_ATTRS: "$(STARTD_ATTRS) SiteName, Rack". None: there is more than names in
+// it.
 std::optional<List> attributes_in(std::string_view value) {
   List result;
   std::string word;

@@ -240,7 +240,10 @@ CondorDemand::CondorDemand(condor::CommandRunner& runner, HtcondorSettings setti
 void CondorDemand::set_pilots(PilotAttributes pilots) {
   pilots_ = std::move(pilots);
   // An access point groups jobs by them, and adds what of the job they refer to.
-  if (pilots_.known && query_) query_.value().second.emplace_back("Requirements");
+  if (!pilots_.known || !query_) return;
+  auto& attributes = query_.value().second;
+  if (std::ranges::find(attributes, "Requirements") == attributes.end())
+    attributes.emplace_back("Requirements");
 }
 
 namespace {
@@ -432,28 +435,26 @@ void CondorDemand::look_ahead(const std::shared_ptr<Fetch>& fetch, const std::st
   constraint += " && (JobMaterializeNextProcId =!= undefined)";
   attributes.insert(attributes.end(), {"ClusterId", "TotalSubmitProcs", "JobMaterializeNextProcId"});
   auto seen = std::make_shared<std::set<std::int64_t>>();
-  pool_.job_groups(schedd, constraint, attributes,
-                   {[this, fetch, groups, seen, schedd](const Ad& ad) {
-                      within_budget(*fetch, *groups, schedd, ad, [&](const std::string&) {
-                        const auto cluster = ad.evaluate("ClusterId"),
-                                   total = ad.evaluate("TotalSubmitProcs"),
-                                   next = ad.evaluate("JobMaterializeNextProcId");
-                        const auto group = group_in(ad);
-                        for (const auto* value : {&cluster, &total, &next})
-                          if (!value->is(Value::Type::integer)) return;
-                        if (!group || unmet_by_pilots(ad, group.value(), pilots_) ||
-                            !seen->insert(cluster.integer).second)
-                          return;
-                        groups->demand[group.value()].unmaterialized +=
-                            std::clamp<std::int64_t>(total.integer - next.integer, 0, settings_.lookahead);
-                      });
-                    },
-                    [](const std::string&) {},  // the first question has told it
-                    [this, fetch, groups, schedd](const Result<void>& end) {
-                      if (!end)
-                        fetch->demand.problems.push_back(end.error().in(schedd + ": lookahead").message());
-                      end_schedd(fetch, schedd, *groups, {});
-                    }});
+  pool_.job_groups(
+      schedd, constraint, attributes,
+      {[this, fetch, groups, seen, schedd](const Ad& ad) {
+         within_budget(*fetch, *groups, schedd, ad, [&](const std::string&) {
+           const auto cluster = ad.evaluate("ClusterId"), total = ad.evaluate("TotalSubmitProcs"),
+                      next = ad.evaluate("JobMaterializeNextProcId");
+           const auto group = group_in(ad);
+           for (const auto* value : {&cluster, &total, &next})
+             if (!value->is(Value::Type::integer)) return;
+           if (!group || unmet_by_pilots(ad, group.value(), pilots_) || !seen->insert(cluster.integer).second)
+             return;
+           groups->demand[group.value()].unmaterialized +=
+               std::clamp<std::int64_t>(total.integer - next.integer, 0, settings_.lookahead);
+         });
+       },
+       [](const std::string&) {},  // the first question has told it
+       [this, fetch, groups, schedd](const Result<void>& end) {
+         if (!end) fetch->demand.problems.push_back(end.error().in(schedd + ": lookahead").message());
+         end_schedd(fetch, schedd, *groups, {});
+       }});
 }
 
 void CondorDemand::end_schedd(const std::shared_ptr<Fetch>& fetch, const std::string& schedd,

@@ -25,39 +25,40 @@ constexpr int k_deepest_alternatives = 8;
 // How HTCondor's own attributes of slots and daemons begin, of any version, and those of
 // images/pilot/config.d, which is more than there are: what is not known to be missing may be there. In lower
 // case. "has" is apart: HTCondor has HasDocker and has_avx2, while sites have HAS_ANYTHING.
-constexpr std::string_view k_beginnings[] = {
-    "accepted",  "activation", "activity",   "address",   "arch",       "assigned",   "authenticat",
-    "available", "backfill", "broken", "canhib",     "cgroup",     "child",     "claim",      "client",     "clock",
-    "cloud",     "collector",  "condor",     "console",   "consumption", "cpu",        "current",    "daemon",
-    "detected",  "device",     "disk",       "docker",    "dotnet",     "drain", "dslot", "dynamicslot",
-    "entered",   "expectedm",  "fetch",      "filesys",   "glidepod",   "gpus",       "gputypes",
-    "hardware",  "hibern",     "hookkey",    "islocal",   "iswake",     "java",       "job",
-    "k8s",       "keyboard",   "kflops",     "labels",    "last",       "loadavg",    "machine",
-    "max",       "memory",     "microarch",  "mips",      "monitor",    "my",         "name",
-    "network",   "newdslot",   "nextfetch",  "num",       "offline",    "opsys",      "partitionableslot",
-    "preempt",   "private",    "pslot",      "public",    "rank",       "recent",     "remote",
-    "require", "reserved", "resource", "retire",     "singularity", "slot",     "start",      "state",      "subnet",
-    "target",    "timeto",     "total",      "uid",       "unhib",      "update",     "utsname",
-    "virtual",   "vm",         "wakeon",     "windows",   "within"};
-// Of these an access point rounds what it answers (SCHEDD_ROUND_ATTR_...), so that they decide nothing here.
-constexpr std::string_view k_rounded[] = {"diskusage",        "executablesize",       "imagesize", "memoryusage",
-                                          "numckpts",         "proportionalsetsizekb", "residentsetsize"};
+constexpr const char* k_beginnings =
+    "accepted activation activity address arch assigned authenticat available backfill broken canhib "
+    "cgroup child claim client clock cloud collector condor console consumption cpu current daemon "
+    "detected device disk docker dotnet drain dslot dynamicslot entered expectedm fetch filesys "
+    "glidepod gpus gputypes hardware hibern hookkey islocal iswake java job k8s keyboard kflops "
+    "labels last loadavg machine max memory microarch mips monitor my name network newdslot nextfetch "
+    "num offline opsys partitionableslot preempt private pslot public rank recent remote require "
+    "reserved resource retire singularity slot start state subnet target timeto total uid unhib "
+    "update utsname virtual vm wakeon windows within";
+// Of these an access point rounds what it answers (SCHEDD_ROUND_ATTR_...), or a job has them only while somebody
+// looks at it: they decide nothing here.
+constexpr std::string_view k_unsteady[] = {"currenttime",           "diskusage",       "executablesize",
+                                           "imagesize",             "memoryusage",     "numckpts",
+                                           "proportionalsetsizekb", "residentsetsize", "servertime"};
+bool is_unsteady(std::string_view name) {
+  // "submitt": the negotiator's words on whose job it is.
+  return name.starts_with("submitt") || std::ranges::find(k_unsteady, name) != std::end(k_unsteady);
+}
 // Of has_ and what follows.
 constexpr std::string_view k_processor[] = {"avx", "sse", "ssse", "singularity"};
 
 bool is_condors(std::string_view name) {
-  if (name.starts_with("has_"))
-    return std::ranges::any_of(
-        k_processor, [end = name.substr(4)](std::string_view known) { return end.starts_with(known); });
-  return name.starts_with("has") || std::ranges::any_of(k_beginnings, [name](std::string_view known) {
-           return name.starts_with(known);
-         });
+  static const auto beginnings = split(k_beginnings, ' ');
+  const auto begins = [](std::string_view whole, const auto& list) {
+    return std::ranges::any_of(list, [whole](std::string_view known) { return whole.starts_with(known); });
+  };
+  if (name.starts_with("has_")) return begins(name.substr(4), k_processor);
+  return name.starts_with("has") || begins(name, beginnings);
 }
 
-// One of the slot's sizes that jobs use up, so that a slot has at most this.
+// One of the slot's sizes that jobs use up, or that a job's own slot has less of: at most this.
 std::optional<std::int64_t> most_of(const Group& group, std::string_view lower_name) {
-  if (lower_name == "cpus") return group.cpus;
-  if (lower_name == "memory") return group.memory_mb;
+  if (lower_name == "cpus" || lower_name == "totalslotcpus") return group.cpus;
+  if (lower_name == "memory" || lower_name == "totalslotmemory") return group.memory_mb;
   if (lower_name == "gpus") return group.gpus;
   return std::nullopt;
 }
@@ -65,8 +66,8 @@ std::optional<std::int64_t> most_of(const Group& group, std::string_view lower_n
 // What every pilot in a pod of the group has.
 std::optional<Value> value_of(const Group& group, std::string_view lower_name) {
   if (lower_name == "opsys") return Value::of(std::string("LINUX"));
-  if (lower_name == "totalcpus" || lower_name == "totalslotcpus") return Value::of(group.cpus);
-  if (lower_name == "totalmemory" || lower_name == "totalslotmemory") return Value::of(group.memory_mb);
+  if (lower_name == "totalcpus") return Value::of(group.cpus);
+  if (lower_name == "totalmemory") return Value::of(group.memory_mb);
   return std::nullopt;
 }
 
@@ -113,8 +114,7 @@ class PilotSight {
   std::optional<Ad> slot_for(const std::string& clause) const {
     const auto names = names_in(clause);
     if (!names) return std::nullopt;
-    if (std::ranges::any_of(k_rounded, [&](std::string_view name) { return names->contains(name); }))
-      return std::nullopt;
+    if (std::ranges::any_of(*names, is_unsteady)) return std::nullopt;
     Ad slot;
     for (const auto& name : *names)
       if (auto value = value_of(group_, name))
@@ -124,17 +124,13 @@ class PilotSight {
     return slot;
   }
 
+  // An && is true where both sides are, an || where one is.
   bool is_never(const std::string& clause, int depth) {
     if (++looked_at_ > k_most_clauses) return false;
-    const auto any_never = [&](const std::vector<std::string>& parts) {
-      return std::ranges::any_of(parts, [&](const auto& part) { return is_never(part, depth - 1); });
-    };
-    const auto parts = condor::conjuncts(clause);
-    if (depth > 0 && parts.size() > 1) return any_never(parts);
-    const auto alternatives = condor::disjuncts(clause);
-    if (depth > 0 && alternatives.size() > 1)
-      return std::ranges::all_of(alternatives,
-                                 [&](const auto& part) { return is_never(part, depth - 1); });
+    const auto never = [&](const std::string& part) { return is_never(part, depth - 1); };
+    const auto parts = condor::conjuncts(clause), alternatives = condor::disjuncts(clause);
+    if (depth > 0 && parts.size() > 1) return std::ranges::any_of(parts, never);
+    if (depth > 0 && alternatives.size() > 1) return std::ranges::all_of(alternatives, never);
     const auto slot = slot_for(clause);
     return slot && (is_never_true(job_.evaluate_expression(clause, *slot)) || is_beyond(clause, *slot));
   }
@@ -155,8 +151,8 @@ class PilotSight {
     const auto symbol = condor::next_token(clause).text;
     if (symbol != ">" && symbol != ">=") return false;
     // Nothing that binds looser than the comparison, or as it does.
-    static constexpr std::string_view k_looser[] = {"||", "&&", "==", "!=", "=?=", "=!=", "<", "<=", ">",
-                                                    ">=", "?",  ":",  "?:", "is",  "isnt"};
+    static constexpr std::string_view k_looser[] = {
+        "||", "&&", "==", "!=", "=?=", "=!=", "<", "<=", ">", ">=", "?", ":", "?:", "is", "isnt"};
     auto rest = clause;
     for (auto token = condor::next_token(rest); token.type != Token::Type::end;
          token = condor::next_token(rest)) {
@@ -167,8 +163,7 @@ class PilotSight {
     }
     const auto least = job_.evaluate_expression(clause, slot);
     if (least.is(Value::Type::undefined)) return true;
-    return condor::is_number(least) &&
-           is_never_true(condor::apply_operator(symbol, Value::of(*most), least));
+    return condor::is_number(least) && is_never_true(condor::apply_operator(symbol, Value::of(*most), least));
   }
 
   Unmet told(const std::string& clause) const {

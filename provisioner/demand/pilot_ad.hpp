@@ -24,10 +24,11 @@ struct Unmet {
   std::vector<std::string> lacks;  // names in the clause that neither the job nor any pilot has
 };
 
-// The first clause of the job's requirements that is false or undefined in every ad that a pilot in a pod of its
-// group can have. None: there is no such clause, or this cannot be told. Of most attributes only the names are
-// known; of Cpus, Memory and GPUs how much they are at most.
-std::optional<Unmet> unmet_by_pilots(const condor::Ad& job, const Group& group, const PilotAttributes& pilots);
+// The first clause of the job's requirements that is false or undefined in every ad that a pilot in a pod of
+// its group can have. None: there is no such clause, or this cannot be told. Of most attributes only the
+// names are known; of Cpus, Memory and GPUs how much they are at most.
+std::optional<Unmet> unmet_by_pilots(const condor::Ad& job, const Group& group,
+                                     const PilotAttributes& pilots);
 
 // Whether an ad of a pilot may have the attribute.
 bool may_have(const PilotAttributes& pilots, std::string_view attribute);

@@ -177,8 +177,8 @@ Json avoided_json(const Plan& plan, Time now) {
   return result;
 }
 
-// Of the clauses those that keep most jobs from counting come first. Owners are named by their pseudonyms, if at
-// all, and then not by a clause either.
+// Of the clauses those that keep most jobs from counting come first. Owners are named by their pseudonyms, if
+// at all, and then not by a clause either.
 Json unmet_json(const UnmetDemands& all, const OwnerNaming& naming) {
   std::vector<const UnmetDemands::value_type*> order;
   for (const auto& entry : all) order.push_back(&entry);
@@ -197,7 +197,9 @@ Json unmet_json(const UnmetDemands& all, const OwnerNaming& naming) {
     Json told = Json::object();
     for (const auto& [less, owner] : owners) told[naming ? naming(owner) : owner] = -less;
     const bool hidden = naming && names_one;
-    result.push_back({{"clause", clause.empty() ? "other clauses" : hidden ? "(names an owner)" : clause},
+    result.push_back({{"clause", clause.empty() ? "other clauses"
+                                 : hidden       ? "(names an owner)"
+                                                : clause},
                       {"why", unmet.why},
                       {"idle", unmet.idle},
                       {"owners", std::move(told)}});

@@ -268,8 +268,8 @@ class Table {
         .from("0.2.0");
     config_
         .add("pilot_attributes", "", "names such as SiteName,HAS_*; or *",
-             "attributes that slots have beside HTCondor's and Glidepod's own, since jobs that require others are "
-             "no demand; *: any; default: what the pod's environment shows",
+             "attributes that slots have beside HTCondor's and Glidepod's own, since jobs that require others "
+             "are no demand; *: any; default: what the pod's environment shows",
              [&s](std::string_view value) -> Result<void> {
                const auto name = TRY(Pattern::compile("[A-Za-z_][A-Za-z0-9_]*[*]?|[*]"));
                const auto names = TRY(parse_list(value));

@@ -21,7 +21,8 @@ struct JobStream {
   Seconds runtime{1800};       // mean; exponential
   bool fits = true;            // no: no node holds a pod for them
   Seconds leave{0};            // those that wait leave the queue; 0: never
-  std::string requirements;    // as a job's ad has them; pilots that do not meet them take none of these jobs
+  std::string requirements =
+      {};  // as a job's ad has them; pilots that do not meet them take none of these jobs
 };
 
 // How pods fare in the simulated cluster and pool. Times are means of what is drawn evenly from half to one

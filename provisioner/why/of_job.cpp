@@ -107,8 +107,9 @@ Finding of_unmet(const Unmet& unmet) {
                   .key = "requirements",
                   .what = "no pilot that is made for it will ever meet what it requires",
                   .seen = fmt::format("{}: {}", one_line(unmet.clause, 400), one_line(unmet.why, 300)),
-                  .change = "correct requirements in the submit file, or condor_qedit JOB Requirements; a size "
-                            "it requires it has to request",
+                  .change =
+                      "correct requirements in the submit file, or condor_qedit JOB Requirements; a size "
+                      "it requires it has to request",
                   .who = Who::owner};
   if (!unmet.lacks.empty())
     finding.change = fmt::format(

@@ -137,8 +137,7 @@ Result<Json> why_once(const ServiceOptions& options, const WhyOptions& why) {
   TRY(loop.run());
   scene.group = group_for(scene.job.ad, *parts->backend, settings.policy);
   if (scene.group)
-    scene.unmet =
-        unmet_by_pilots(scene.job.ad, scene.group.value(), parts->backend->pilot_attributes());
+    scene.unmet = unmet_by_pilots(scene.job.ad, scene.group.value(), parts->backend->pilot_attributes());
   return answer_of(scene);
 }
 

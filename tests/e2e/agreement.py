@@ -125,8 +125,9 @@ PROJECT = ((60, "", ['+ProjectName = "Sky"']), (30, "", []), (10, "", ['+Project
 REQUIREMENTS = (
     (70, "", ""), (4, "", 'TARGET.Arch == "X86_64"'), (4, "", "TARGET.HasSingularity"), (3, "", 'TARGET.K8SNamespace == "default"'),
     (3, "", "TARGET.Glidepod"), (2, "", 'MY.Owner == "alice" || MY.Owner == "bob"'), (3, "size", "TARGET.TotalSlotMemory > 6000"), (2, "size", "TARGET.Cpus >= 4"),
-    (2, "unmet", 'TARGET.Machine == "nowhere.example"'), (2, "unmet", "TARGET.OpSysMajorVer == 7"), (2, "unmet", "TARGET.HasNoSuch"),
-    (2, "unmet", 'stringListMember("osdf", TARGET.HasFileTransferPluginMethods)'), (2, "unmet", "TARGET.FileSystemDomain == MY.FileSystemDomain"), (1, "unmet", "false"), (1, "unmet", 'MY.ProjectName == "Land"'),
+    (2, "unmet", 'TARGET.Machine == "nowhere.example"'), (2, "unmet", "TARGET.OpSysMajorVer == 7"), (2, "never", "TARGET.NoSuch"),
+    (2, "never", 'HAS_SINGULARITY && OSGVO_OS_STRING == "RHEL 9"'), (2, "", "HAS_SINGULARITY =?= true && NoSuch =?= undefined"), (1, "never", 'TARGET.OpSys == "WINDOWS"'),
+    (2, "unmet", 'stringListMember("osdf", TARGET.HasFileTransferPluginMethods)'), (2, "unmet", "TARGET.FileSystemDomain == MY.FileSystemDomain"), (1, "never", "false"), (1, "never", 'MY.ProjectName == "Land"'),
 )
 MORE = (
     (80, "", []), (4, "", ["priority = 5"]), (3, "", ["nice_user = true"]), (3, "", ["rank = TARGET.Memory"]),
@@ -208,6 +209,7 @@ def job(chance, universe, name):
         told[key], more = choose(table)
         lines += more
     told["requirements"], value = choose(REQUIREMENTS)
+    told["required"] = value
     lines.append(f"requirements = {value}")
     told["state"], value = choose(HOLD)
     lines.append(f"hold = {value}")
@@ -300,9 +302,11 @@ def query(site, demand, image, more):
 # fails, so that none outlives its reason.
 CLASSES = (
     ("counted", "requirements that no pilot meets", lambda j: j["requirements"] == "unmet",
-     "what a job requires of its slot is the negotiator's to say; the query knows no slot (`provisioner why` tells the owner)"),
+     "of these attributes the provisioner knows no values; they are the negotiator's to compare"),
+    ("counted", "requirements that no pilot can meet", lambda j: j["requirements"] == "never",
+     "by the query alone; the provisioner leaves them out, which the plan shows (`judge_plan`)"),
     ("counted", "requirements that a pod of its own size does not meet", lambda j: j["requirements"] == "size",
-     "the same: a job that wants more than it asks for gets a pod by what it asks for"),
+     "the same"),
     ("counted", "jobs for later", lambda j: j.get("more") == "later",
      "the same: condor_submit writes the time into the requirements"),
     ("counted", "requests without a value", lambda j: "undefined" in j["request"][:3],
@@ -359,8 +363,8 @@ def judge_pods(all_pods, queue):
 def judge_site(folder, site, expected, queue, all_pods, used):
     counted = set(read(folder, f"counted-{site}").split())
     shapes = {name: shape_of_job(queue[name]["request"], expected[name]) for name in queue}
-    judge_plan(folder, site, counted, shapes, queue)
     pods_of_site = {name: tuple(pod["shape"]) for name, pod in all_pods.items() if pod["site"] == site and not pod["real"]}
+    judge_plan(folder, site, counted, shapes, queue, expected, pods_of_site)
     unexplained, found = [], collections.Counter()
     agreed = 0
     for name, job in expected.items():
@@ -386,18 +390,35 @@ def judge_site(folder, site, expected, queue, all_pods, used):
     tell(f"site {site}: what the query counts is what pilots would take, and each difference is explained", unexplained)
 
 
-def judge_plan(folder, site, counted, shapes, queue):
-    """The provisioner's own figures, by size and owner."""
-    want, got = collections.Counter(), collections.Counter()
+def judge_plan(folder, site, counted, shapes, queue, expected, pods_of_site):
+    """The provisioner's own figures, by size and owner: of what the query finds it may leave out what no pilot meets, must
+    leave out what none can meet, and has to count all that the negotiator would give to the pod made for it."""
+    want, got, never, taken = (collections.Counter() for _ in range(4))
     for name in counted:
-        if shapes[name]:
-            want[shapes[name], queue[name]["owner"]] += 1
-    for decision in plan(folder, site)["decisions"]:
+        if not shapes[name]:
+            continue
+        key = shapes[name], queue[name]["owner"]
+        want[key] += 1
+        never[key] += never_met(expected[name], shapes[name])
+        taken[key] += shapes[name] in {pods_of_site[pod] for pod in queue[name]["pods"] if pod in pods_of_site}
+    answer = plan(folder, site)
+    for decision in answer["decisions"]:
         for owner, idle in decision["owners"].items():
             got[shape_of_group(decision["group"]), owner] += idle
-    wrong = [f"{key}: {got[key]} in the plan, {want[key]} in the queue" for key in sorted(want.keys() | got.keys()) if want[key] != got[key]]
-    print(f"   site {site}: {len(counted)} jobs, {sum(got.values())} counted, in {len(got)} sizes and owners")
-    tell(f"site {site}: the plan has these jobs, by size and owner", wrong)
+    left = sum(entry["idle"] for entry in answer.get("unmet", []))
+    wrong = [f"{key}: {got[key]} in the plan; {want[key]} in the queue, {never[key]} of them never met, {taken[key]} taken"
+             for key in sorted(want.keys() | got.keys()) if not taken[key] <= got[key] <= want[key] - never[key]]
+    if sum(got.values()) + left != sum(want.values()):
+        wrong.append(f"{sum(got.values())} counted and {left} left out, of {sum(want.values())}")
+    print(f"   site {site}: {len(counted)} jobs, {sum(got.values())} counted, in {len(got)} sizes and owners; {left} left out, {sum(never.values())} expected")
+    tell(f"site {site}: the plan has these jobs, by size and owner, without those that no pilot can meet", wrong)
+
+
+def never_met(job, shape):
+    """Whether the provisioner has to know that no pilot in a pod of the job's size meets what it requires."""
+    required = job.get("required", "")
+    too_small = ("TotalSlotMemory > 6000" in required and shape[1] <= 6000) or ("TARGET.Cpus >= 4" in required and shape[0] < 4)
+    return job.get("requirements") == "never" or too_small
 
 
 def of_slot(request, memory):

@@ -37,7 +37,10 @@ void ads(std::string_view text) {
   policy.job_volumes = policy.job_labels = {"a"};
   condor::AdStream stream(
       [&policy](const condor::Ad& ad) {
-        if (const auto group = group_of(ad, policy)) (void)to_bucket(group->memory_mb, {"4096", "8192"});
+        if (const auto group = group_of(ad, policy)) {
+          (void)to_bucket(group->memory_mb, {"4096", "8192"});
+          (void)unmet_by_pilots(ad, group.value(), {.known = true, .more = {"A*"}});
+        }
         for (const auto& clause : clauses_of({}, ad)) (void)of_clause(clause, ad);
         (void)of_hold(ad);
       },
@@ -54,6 +57,7 @@ void pods(std::string_view text) {
   (void)table(json);
   const auto maker = PodMaker::create({}, &json);
   if (!maker) return;
+  (void)maker->pilot_attributes();
   const auto made = maker->make({}, "pod");
   if (!made) return;
   (void)group_of_pod(made.value());

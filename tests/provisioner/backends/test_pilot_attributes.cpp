@@ -37,7 +37,8 @@ const PilotAttributes k_unknown{};
 
 }  // namespace
 
-TEST_CASE("pilot attributes: of the shipped pods nothing is hidden, but where another image's HTCondor runs") {
+TEST_CASE(
+    "pilot attributes: of the shipped pods nothing is hidden, but where another image's HTCondor runs") {
   CHECK(of(shipped("provisioner")) == k_none);
   CHECK(of(shipped("nrp")) == k_none);
   CHECK(of(shipped("ospool")) == k_unknown);
@@ -47,14 +48,15 @@ TEST_CASE("pilot attributes: of the shipped pods nothing is hidden, but where an
 }
 
 TEST_CASE("pilot attributes: the environment names more, or says what cannot be followed") {
-  CHECK(with({{"_CONDOR_STARTD_ATTRS", "$(STARTD_ATTRS) SiteName, Rack"}, {"_CONDOR_SiteName", "\"here\""}}) ==
-        PilotAttributes{true, {"SiteName", "Rack"}});
+  CHECK(with({{"_CONDOR_STARTD_ATTRS", "$(STARTD_ATTRS) SiteName, Rack"},
+              {"_CONDOR_SiteName", "\"here\""}}) == PilotAttributes{true, {"SiteName", "Rack"}});
   CHECK(with({{"_condor_slot_type_1_startd_attrs", "SiteName"}}) == PilotAttributes{true, {"SiteName"}});
   CHECK(with({{"_CONDOR_STARTD_EXPRS", "SiteName"}}) == PilotAttributes{true, {"SiteName"}});
-  CHECK(with({{"_CONDOR_UPDATE_INTERVAL", "10"}, {"_CONDOR_STARTD_DEBUG", "D_ALL"}, {"ANYTHING", "x"}}) == k_none);
+  CHECK(with({{"_CONDOR_UPDATE_INTERVAL", "10"}, {"_CONDOR_STARTD_DEBUG", "D_ALL"}, {"ANYTHING", "x"}}) ==
+        k_none);
   for (const auto* name : {"_CONDOR_SiteName", "_CONDOR_STARTD_CRON_JOBLIST", "_CONDOR_LOCAL_CONFIG_FILE",
-                           "_CONDOR_MACHINE_RESOURCE_X", "_CONDOR_MEMORY", "CONDOR_CONFIG", "GLIDEPOD_COMMAND",
-                           "NUM_CPUS", "MEMORY"}) {
+                           "_CONDOR_MACHINE_RESOURCE_X", "_CONDOR_MEMORY", "CONDOR_CONFIG",
+                           "GLIDEPOD_COMMAND", "NUM_CPUS", "MEMORY"}) {
     CAPTURE(name);
     CHECK(with({{name, "99"}}) == k_unknown);
   }
@@ -76,13 +78,13 @@ TEST_CASE("pilot attributes: the environment names more, or says what cannot be 
 }
 
 TEST_CASE("pilot attributes: configuration that is mounted is not seen") {
-  for (const auto* path : {"/etc/condor", "/etc/condor/config.d", "/etc/condor/config.d/99-site.config", "/etc",
-                           "/usr/local/bin", "/", "/etc/glidepod", "/etc/glidepod/agent.conf"}) {
+  for (const auto* path : {"/etc/condor", "/etc/condor/config.d", "/etc/condor/config.d/99-site.config",
+                           "/etc", "/usr/local/bin", "/", "/etc/glidepod", "/etc/glidepod/agent.conf"}) {
     CAPTURE(path);
     CHECK(mounted_at(path) == k_unknown);
   }
-  for (const auto* path : {"/cvmfs", "/etc/condor/tokens.d", "/etc/condor/passwords.d", "/etc/glidepod/registry",
-                           "/etc/condor-ce", "/etcetera"}) {
+  for (const auto* path : {"/cvmfs", "/etc/condor/tokens.d", "/etc/condor/passwords.d",
+                           "/etc/glidepod/registry", "/etc/condor-ce", "/etcetera"}) {
     CAPTURE(path);
     CHECK(mounted_at(path) == k_none);
   }

@@ -564,7 +564,8 @@ TEST_CASE("demand: jobs that require what no pilot has are none, and are told") 
   CHECK(asked().ends_with(",Requirements"));
   REQUIRE(demand.groups.size() == 1);
   CHECK(demand.groups.at(Group{}).idle == 9);
-  CHECK(demand.groups.at(Group{}).owners == std::map<std::string, std::int64_t>{{"alice", 3}, {"carol", 4}, {"sky", 2}});
+  CHECK(demand.groups.at(Group{}).owners ==
+        std::map<std::string, std::int64_t>{{"alice", 3}, {"carol", 4}, {"sky", 2}});
   REQUIRE(demand.unmet.size() == 1);
   const auto& [clause, unmet] = *demand.unmet.begin();
   CHECK(clause == R"(OSGVO_OS_STRING == "RHEL 9")");

@@ -66,12 +66,29 @@ TEST_CASE("pilot ad: the OSPool's requirements are met by no pilot, for want of 
 }
 
 TEST_CASE("pilot ad: what may be there decides nothing, nor what cannot be evaluated") {
-  for (const auto* requirements :
-       {"TARGET.Arch == \"ppc64le\"", "TARGET.OpSysMajorVer == 7", "Machine == \"nowhere\"",
-        "stringListMember(\"osdf\", TARGET.HasFileTransferPluginMethods)", "time() > TARGET.NoSuch",
-        "regexp(\"x\", TARGET.K8SPodName)", "TARGET.has_avx2", "TARGET.HasDocker", "TARGET.Disk > 999999999",
-        "TARGET.NoSuch.Part", "TARGET.Memory * 1024 >= 99999999", "TARGET.GlidepodNews =?= 5", "5 +", "",
-        "TARGET.NoSuch + \"", "{ 1 }", "\"text\"", "1 / 0", "true", "5", "TARGET.Memory > DiskUsage"}) {
+  for (const auto* requirements : {"TARGET.Arch == \"ppc64le\"",
+                                   "TARGET.OpSysMajorVer == 7",
+                                   "Machine == \"nowhere\"",
+                                   "stringListMember(\"osdf\", TARGET.HasFileTransferPluginMethods)",
+                                   "time() > TARGET.NoSuch",
+                                   "regexp(\"x\", TARGET.K8SPodName)",
+                                   "TARGET.has_avx2",
+                                   "TARGET.HasDocker",
+                                   "TARGET.Disk > 999999999",
+                                   "TARGET.NoSuch.Part",
+                                   "TARGET.Memory * 1024 >= 99999999",
+                                   "TARGET.GlidepodNews =?= 5",
+                                   "5 +",
+                                   "",
+                                   "MY.ServerTime > 5",
+                                   "MY.SubmitterUserPrio < 5",
+                                   "TARGET.NoSuch + \"",
+                                   "{ 1 }",
+                                   "\"text\"",
+                                   "1 / 0",
+                                   "true",
+                                   "5",
+                                   "TARGET.Memory > DiskUsage"}) {
     CAPTURE(requirements);
     CHECK(unmet(requirements).empty());
   }
@@ -93,7 +110,6 @@ TEST_CASE("pilot ad: three values, as HTCondor has them") {
   CHECK_FALSE(unmet("TARGET.NoSuch ?: false").empty());
   CHECK_FALSE(unmet("false").empty());
   CHECK_FALSE(unmet("0").empty());
-  CHECK_FALSE(unmet("undefined").empty());
   // Of alternatives one is enough, also one that is not known.
   CHECK(unmet("TARGET.NoSuch || TARGET.Arch == \"X86_64\"").empty());
   CHECK(unmet("TARGET.NoSuch || Six == 6").empty());
@@ -111,8 +127,10 @@ TEST_CASE("pilot ad: three values, as HTCondor has them") {
 
 TEST_CASE("pilot ad: a pod of the job's size has this size, or less where others use it") {
   CHECK(unmet("TARGET.TotalSlotMemory > 6000") ==
-        "TARGET.TotalSlotMemory > 6000: its pilot has TotalSlotMemory = 4096");
+        "TARGET.TotalSlotMemory > 6000: its pilot has TotalSlotMemory of at most 4096");
   CHECK(unmet("TARGET.TotalMemory == 4096").empty());
+  CHECK(unmet("TARGET.TotalMemory < 4096") == "TARGET.TotalMemory < 4096: its pilot has TotalMemory = 4096");
+  CHECK(unmet("TARGET.TotalSlotMemory < 4096").empty());
   CHECK(unmet("TotalCpus >= 2") == "TotalCpus >= 2: its pilot has TotalCpus = 1");
   CHECK(unmet("TARGET.Cpus >= 4") == "TARGET.Cpus >= 4: its pilot has Cpus of at most 1");
   CHECK(unmet("Memory > 4096") == "Memory > 4096: its pilot has Memory of at most 4096");
@@ -180,7 +198,8 @@ TEST_CASE("pilot ad: all that a real pilot's ad has, and what its configuration 
       while (end != std::string::npos && text[end - 1] == '\\') end = text.find('\n', end + 1);
       for (const auto& line : split(text.substr(at, end - at), '\n'))
         for (const auto& word : split(trim(line), ' ')) {
-          if (word.empty() || word[0] == '$' || word == "=" || word == "\\" || word == "STARTD_ATTRS") continue;
+          if (word.empty() || word[0] == '$' || word == "=" || word == "\\" || word == "STARTD_ATTRS")
+            continue;
           CAPTURE(word);
           CHECK(may_have(k_ours, word));
           ++added;
@@ -198,11 +217,15 @@ TEST_CASE("pilot ad: of 20,000 requirements none is called unmet that a real pil
   of.memory_mb = slot.evaluate("Memory").integer;
   std::mt19937 random(7);
   const auto any = [&random](const auto& list) { return list[random() % std::size(list)]; };
-  const std::vector<std::string> k_words = {"NoSuch", "TARGET.NoSuch", "Six", "MY.Six", "TARGET.Six", "Owner",
-                                            "TARGET.Cpus", "Memory", "TARGET.TotalSlotMemory", "OpSys",
-                                            "undefined", "true", "false", "error", "1", "4096", "8192", "8193",
-                                            "\"LINUX\"", "\"X86_64\"", "RequestMemory", "RequestCpus"};
-  const std::vector<std::string> k_symbols = {"==", "!=",  "=?=", "=!=", "<", "<=", ">",
+  const std::vector<std::string> k_words = {"NoSuch",      "TARGET.NoSuch", "Six",
+                                            "MY.Six",      "TARGET.Six",    "Owner",
+                                            "TARGET.Cpus", "Memory",        "TARGET.TotalSlotMemory",
+                                            "OpSys",       "undefined",     "true",
+                                            "false",       "error",         "1",
+                                            "4096",        "8192",          "8193",
+                                            "\"LINUX\"",   "\"X86_64\"",    "RequestMemory",
+                                            "RequestCpus"};
+  const std::vector<std::string> k_symbols = {"==", "!=", "=?=", "=!=", "<", "<=", ">",
                                               ">=", "&&", "||",  "+",   "*", "?:"};
   std::function<std::string(int)> expression = [&](int depth) -> std::string {
     const auto kind = random() % 10;
@@ -210,7 +233,8 @@ TEST_CASE("pilot ad: of 20,000 requirements none is called unmet that a real pil
     if (kind == 2) return "!(" + expression(depth - 1) + ")";
     if (kind == 3) return "isUndefined(" + expression(depth - 1) + ")";
     if (kind == 4)
-      return fmt::format("({} ? {} : {})", expression(depth - 1), expression(depth - 1), expression(depth - 1));
+      return fmt::format("({} ? {} : {})", expression(depth - 1), expression(depth - 1),
+                         expression(depth - 1));
     if (kind == 5)
       return fmt::format("ifThenElse({}, {}, {})", expression(depth - 1), expression(depth - 1),
                          expression(depth - 1));
@@ -221,8 +245,7 @@ TEST_CASE("pilot ad: of 20,000 requirements none is called unmet that a real pil
   auto used = slot;
   used.set("Memory", condor::Value::of(std::int64_t{128}));
   const auto meets = [](const std::string& requirements, const condor::Ad& of_slot) {
-    const auto truth =
-        condor::to_truth(job_that(requirements).evaluate_expression(requirements, of_slot));
+    const auto truth = condor::to_truth(job_that(requirements).evaluate_expression(requirements, of_slot));
     return truth.is(condor::Value::Type::boolean) && truth.boolean;
   };
   int called = 0, met = 0;

@@ -208,7 +208,8 @@ TEST_CASE("cycle: the pool's priorities are asked for every three minutes, and m
         std::string::npos);
 }
 
-TEST_CASE("report: jobs that no pilot meets are told by their clause, most first, and owners by their pseudonyms") {
+TEST_CASE(
+    "report: jobs that no pilot meets are told by their clause, most first, and owners by their pseudonyms") {
   Observation seen;
   seen.demand.unmet = {{R"(Few == "sky")", {"pilots have no Few", 2, {{"sky", 2}}}},
                        {"", {"pilots have no Other", 1, {{"sky", 1}}}},
@@ -219,11 +220,16 @@ TEST_CASE("report: jobs that no pilot meets are told by their clause, most first
   CHECK(unmet[0]["clause"] == "Many");
   CHECK(unmet[0]["owners"].size() == 20);
   CHECK(unmet[0]["owners"]["o23"] == 2);
-  CHECK(unmet[1] == nlohmann::json({{"clause", R"(Few == "sky")"}, {"why", "pilots have no Few"}, {"idle", 2}, {"owners", {{"sky", 2}}}}));
+  CHECK(unmet[1] == nlohmann::json({{"clause", R"(Few == "sky")"},
+                                    {"why", "pilots have no Few"},
+                                    {"idle", 2},
+                                    {"owners", {{"sky", 2}}}}));
   CHECK(unmet[2]["clause"] == "other clauses");
-  CHECK(table(report(seen, {}, nullptr)).value().find(
-            "no demand: 2 idle jobs require Few == \"sky\": pilots have no Few; owners {\"sky\":2}\n") !=
-        std::string::npos);
+  CHECK(
+      table(report(seen, {}, nullptr))
+          .value()
+          .find("no demand: 2 idle jobs require Few == \"sky\": pilots have no Few; owners {\"sky\":2}\n") !=
+      std::string::npos);
   const auto hidden = report(seen, {}, nullptr, [](const std::string&) { return "x"; })["unmet"];
   CHECK(hidden[1]["clause"] == "(names an owner)");
   CHECK(hidden[1]["owners"] == nlohmann::json({{"x", 2}}));

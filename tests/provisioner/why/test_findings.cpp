@@ -416,11 +416,12 @@ TEST_CASE("why: what no pilot has is told once, with what to change") {
   auto all = ask(world);
   CHECK(all.front().what == "no pilot that is made for it will ever meet what it requires");
   CHECK(all.front().seen == "TARGET.NoSuch =?= 1: pilots have no NoSuch");
-  CHECK(all.front().change ==
-        "leave it out of requirements; where pilots do have it, the operator's [k8s] pilot_attributes=NoSuch");
+  CHECK(
+      all.front().change ==
+      "leave it out of requirements; where pilots do have it, the operator's [k8s] pilot_attributes=NoSuch");
   const auto about = [&all](const char* text) {
-    return std::ranges::count_if(
-        all, [text](const Finding& f) { return f.seen.find(text) != std::string::npos; });
+    return std::ranges::count_if(all,
+                                 [text](const Finding& f) { return f.seen.find(text) != std::string::npos; });
   };
   CHECK(about("NoSuch") == 1);
   CHECK(about("TARGET.HasJava") == 1);
