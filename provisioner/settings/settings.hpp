@@ -89,8 +89,8 @@ struct KubernetesSettings : PilotSettings {
   std::string default_image;  // of jobs that name none; empty: these are no demand
   std::string image_store,
       image_store_repository;   // its URL, what it calls its images; empty: the template's
-  // What slots have beside HTCondor's attributes and ours; none: what the pod shows.
-  std::optional<List> pilot_attributes;
+  // What slots have beside HTCondor's attributes and ours; "*": anything; none: what the pod shows.
+  std::optional<List> pilot_attributes = List{"*"};
   bool pilot_jobs = false;      // pilots take jobs that are pilots themselves
   bool gpu_jobs_only = true;    // pilots with GPUs take only jobs that ask for GPUs
   bool gpus_on_nodes = true;    // nodes list their GPUs, which those of a DRA driver are not

@@ -13,13 +13,20 @@ Json shipped(const std::string& folder) {
   return Json::parse(read_file(std::string(GLIDEPOD_MANIFESTS "/") + folder + "/pilot-pod.json").value());
 }
 
-PilotAttributes of(const Json& pod, const KubernetesSettings& settings = {}) {
+// As the shipped settings have it.
+KubernetesSettings by_the_pod() {
+  KubernetesSettings settings;
+  settings.pilot_attributes.reset();
+  return settings;
+}
+
+PilotAttributes of(const Json& pod, const KubernetesSettings& settings = by_the_pod()) {
   return PodMaker::create(settings, &pod).value().pilot_attributes();
 }
 
 // The shipped pod, with more in its pilot's environment.
 PilotAttributes with(const Dict& variables) {
-  KubernetesSettings settings;
+  auto settings = by_the_pod();
   settings.envs = variables;
   return of(shipped("provisioner"), settings);
 }
@@ -44,7 +51,9 @@ TEST_CASE(
   CHECK(of(shipped("ospool")) == k_unknown);
   // Without payload containers it is not our image.
   CHECK(of(Json::parse(R"({"kind": "Pod", "spec": {"containers": [{"name": "pilot"}]}})")) == k_unknown);
-  CHECK(PodMaker::create({}, nullptr).value().pilot_attributes() == k_unknown);
+  CHECK(PodMaker::create(by_the_pod(), nullptr).value().pilot_attributes() == k_unknown);
+  // Who says nothing may have anything in an image of his own.
+  CHECK(of(shipped("provisioner"), {}) == k_unknown);
 }
 
 TEST_CASE("pilot attributes: the environment names more, or says what cannot be followed") {
@@ -88,7 +97,7 @@ TEST_CASE("pilot attributes: configuration that is mounted is not seen") {
     CAPTURE(path);
     CHECK(mounted_at(path) == k_none);
   }
-  KubernetesSettings settings;
+  auto settings = by_the_pod();
   settings.config_volumes = {{"site", "/etc/condor/config.d/99-site.config"}};
   CHECK(of(shipped("provisioner"), settings) == k_unknown);
 }
