@@ -1,8 +1,9 @@
 #pragma once
 
+#include "lib/kube/image_reference.hpp"
 #include "lib/registry/digest.hpp"
 
 namespace glidepod::store {
+using kube::is_digest;
 using registry::Digest;
-using registry::is_digest;
 }  // namespace glidepod::store

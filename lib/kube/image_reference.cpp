@@ -125,7 +125,7 @@ bool is_by_id(std::string_view name) {
          std::ranges::all_of(digits, hexadecimal);
 }
 
-bool is_image_id(std::string_view text) {
+bool is_digest(std::string_view text) {
   return is_by_id(text) && text.size() == k_id_prefix + k_id_digits;
 }
 

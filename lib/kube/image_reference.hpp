@@ -28,10 +28,11 @@ struct ImageReference {
   std::string full_repository() const;
 };
 
-// A node's own id of an image: "sha256:" and 64 digits. A runtime finds an image on its node by the first
-// digits of its id too, as long as no other image's id begins so.
+// Whether a text is "sha256:" and 64 hexadecimal digits: a content's digest, and a node's own id of an image.
+// A runtime finds an image on its node by the first digits of its id too, as long as no other image's id
+// begins so.
 constexpr std::size_t k_id_prefix = 7, k_id_digits = 64, k_least_id_digits = 16;
-bool is_image_id(std::string_view text);
+bool is_digest(std::string_view text);
 // Whether the name is an id, or the beginning of one.
 bool is_by_id(std::string_view name);
 

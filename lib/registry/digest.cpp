@@ -41,9 +41,4 @@ std::string Digest::text() {
   return result;
 }
 
-bool is_digest(std::string_view text) {
-  return text.starts_with(k_digest_prefix) && text.size() == k_digest_prefix.size() + 64 &&
-         text.find_first_not_of("0123456789abcdef", k_digest_prefix.size()) == std::string_view::npos;
-}
-
 }  // namespace glidepod::registry

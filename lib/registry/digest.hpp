@@ -23,7 +23,4 @@ class Digest {
   std::unique_ptr<State> state_;
 };
 
-// Whether a text is "sha256:" and 64 hexadecimal digits.
-bool is_digest(std::string_view text);
-
 }  // namespace glidepod::registry

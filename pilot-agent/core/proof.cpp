@@ -44,14 +44,14 @@ bool shows_home(const ContainerStatus& status, const Home& home) {
 
 bool names_home(const std::string& image, const Home& home) {
   if (image == home.image) return true;
-  if (kube::is_by_id(image)) return kube::is_image_id(home.image_id) && home.image_id.starts_with(image);
+  if (kube::is_by_id(image)) return kube::is_digest(home.image_id) && home.image_id.starts_with(image);
   const auto reference = ImageReference::parse(image);
   return reference && !reference->digest.empty() && reference->digest == home.digest;
 }
 
 bool shows_image(const ContainerStatus& status, const std::string& reference) {
   if (kube::is_by_id(reference))
-    return kube::is_image_id(status.image_id) && status.image_id.starts_with(reference);
+    return kube::is_digest(status.image_id) && status.image_id.starts_with(reference);
   const auto wanted = ImageReference::parse(reference);
   if (!wanted) return false;
   if (!wanted->digest.empty()) return kube::digest_of(status.image_id) == wanted->digest;
@@ -75,7 +75,7 @@ Check check(const Container& container, const ContainerStatus& status, const Hom
   // A name may be another name of the content before; another digest cannot.
   const auto wanted = ImageReference::parse(container.admitted);
   const bool told = kube::is_by_id(container.admitted)
-                        ? kube::is_image_id(status.image_id)
+                        ? kube::is_digest(status.image_id)
                         : wanted && !wanted->digest.empty() && !kube::digest_of(status.image_id).empty();
   return told ? Check::doubtful : Check::unknown;
 }

@@ -46,7 +46,7 @@ std::string References::learn(const std::string& image, const std::string& admit
   const auto got = ImageReference::parse(admitted);
   const auto shown = ImageReference::parse(kube::repository_of(status.image_id));
   std::string digest = kube::digest_of(status.image_id);
-  if (kube::is_image_id(status.image_id) && asked && asked->digest.empty())
+  if (kube::is_digest(status.image_id) && asked && asked->digest.empty())
     ids_.insert_or_assign(image, status.image_id);
   // The status may show another name that the node has for the image, and the registry may not know that
   // name. An image that is named by its digest has no other name.
@@ -92,7 +92,7 @@ References::Reference References::made_up(const Known& content) {
 
 // The node's id of an image of which no digest is known; empty: it is not known either.
 std::string References::id_of(const std::string& image) const {
-  if (image.empty()) return kube::is_image_id(home_.image_id) ? home_.image_id : std::string();
+  if (image.empty()) return kube::is_digest(home_.image_id) ? home_.image_id : std::string();
   const auto found = ids_.find(image);
   return found == ids_.end() ? std::string() : found->second;
 }

@@ -165,12 +165,12 @@ TEST_CASE("image_reference: the full name of what is none is what was written") 
 
 TEST_CASE("image_reference: a node's id of an image, and its beginning") {
   using glidepod::kube::is_by_id;
-  using glidepod::kube::is_image_id;
+  using glidepod::kube::is_digest;
   const std::string id = "sha256:" + std::string(64, 'f');
-  CHECK(is_image_id(id));
-  CHECK_FALSE(is_image_id(id.substr(0, 70)));
-  CHECK_FALSE(is_image_id(id + "f"));
-  CHECK_FALSE(is_image_id("docker://" + id));
+  CHECK(is_digest(id));
+  CHECK_FALSE(is_digest(id.substr(0, 70)));
+  CHECK_FALSE(is_digest(id + "f"));
+  CHECK_FALSE(is_digest("docker://" + id));
   CHECK(is_by_id(id));
   CHECK(is_by_id(id.substr(0, 23)));
   CHECK_FALSE(is_by_id(id.substr(0, 22)));
