@@ -53,15 +53,18 @@ Setter real(double* target, double most) {
   };
 }
 
+Setter attributes(PilotAttributes* pilots) {
+  return [pilots](const std::string& value) -> Result<void> {
+    pilots->more = TRY(parse_list(value));
+    pilots->known = std::ranges::find(pilots->more, "*") == pilots->more.end();
+    return {};
+  };
+}
+
 std::vector<ScenarioKey> scenario_keys(Scenario& s) {
   return {{"length", "time to simulate", seconds(&s.length)},
           {"cycle", "time between two decisions", seconds(&s.cycle)},
-          {"pilot_attributes", "as in [k8s]; *: jobs count whatever they require",
-           [&s](const std::string& value) -> Result<void> {
-             s.pilots.more = TRY(parse_list(value));
-             s.pilots.known = std::ranges::find(s.pilots.more, "*") == s.pilots.more.end();
-             return {};
-           }}};
+          {"pilot_attributes", "as in [k8s]; *: jobs count whatever they require", attributes(&s.pilots)}};
 }
 
 std::vector<ScenarioKey> model_keys(Model& m, std::int64_t* seed) {
