@@ -34,11 +34,11 @@ constexpr const char* k_beginnings =
     "num offline opsys partitionableslot preempt private pslot public rank recent remote require "
     "reserved resource retire singularity slot start state subnet target timeto total uid unhib "
     "update utsname virtual vm wakeon windows within";
-// Of these an access point rounds what it answers (SCHEDD_ROUND_ATTR_...), or a job has them only while somebody
-// looks at it: they decide nothing here.
-constexpr std::string_view k_unsteady[] = {"currenttime",           "diskusage",       "executablesize",
-                                           "imagesize",             "memoryusage",     "numckpts",
-                                           "proportionalsetsizekb", "residentsetsize", "servertime"};
+// Of these an access point rounds what it answers (SCHEDD_ROUND_ATTR_...), or a job has them only while
+// somebody looks at it: they decide nothing here.
+constexpr std::string_view k_unsteady[] = {
+    "currenttime",           "diskusage",       "executablesize", "imagesize", "memoryusage", "numckpts",
+    "proportionalsetsizekb", "residentsetsize", "servertime"};
 bool is_unsteady(std::string_view name) {
   // "submitt": the negotiator's words on whose job it is.
   return name.starts_with("submitt") || std::ranges::find(k_unsteady, name) != std::end(k_unsteady);

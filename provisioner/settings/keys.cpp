@@ -267,17 +267,19 @@ class Table {
     text("image_store_repository", &s.image_store_repository, "what it calls its images: its --repository")
         .from("0.2.0");
     config_
-        .add("pilot_attributes", "*", "names such as SiteName,HAS_*; *; or empty",
-             "attributes that slots have beside HTCondor's and Glidepod's own, since jobs that require others "
-             "are no demand; *: any; empty: what the pod's environment shows",
-             [&s](std::string_view value) -> Result<void> {
-               const auto name = TRY(Pattern::compile("[A-Za-z_][A-Za-z0-9_]*[*]?|[*]"));
-               const auto names = TRY(parse_list(value));
-               for (const auto& one : names)
-                 if (!TRY(name.matches(one))) return error("must be names such as SiteName,HAS_*; *; or empty");
-               s.pilot_attributes = names.empty() ? std::nullopt : std::optional(names);
-               return {};
-             })
+        .add(
+            "pilot_attributes", "*", "names such as SiteName,HAS_*; *; or empty",
+            "attributes that slots have beside HTCondor's and Glidepod's own, since jobs that require others "
+            "are no demand; *: any; empty: what the pod's environment shows",
+            [&s](std::string_view value) -> Result<void> {
+              const auto name = TRY(Pattern::compile("[A-Za-z_][A-Za-z0-9_]*[*]?|[*]"));
+              const auto names = TRY(parse_list(value));
+              for (const auto& one : names)
+                if (!TRY(name.matches(one)))
+                  return error("must be names such as SiteName,HAS_*; *; or empty");
+              s.pilot_attributes = names.empty() ? std::nullopt : std::optional(names);
+              return {};
+            })
         .from("0.2.0");
     flag("pilot_jobs", &s.pilot_jobs, "pilots take jobs that are pilots themselves").from("0.2.0");
     flag("gpus_on_nodes", &s.gpus_on_nodes,

@@ -88,7 +88,7 @@ struct KubernetesSettings : PilotSettings {
   List image_pull_secrets;
   std::string default_image;  // of jobs that name none; empty: these are no demand
   std::string image_store,
-      image_store_repository;   // its URL, what it calls its images; empty: the template's
+      image_store_repository;  // its URL, what it calls its images; empty: the template's
   // What slots have beside HTCondor's attributes and ours; "*": anything; none: what the pod shows.
   std::optional<List> pilot_attributes = List{"*"};
   bool pilot_jobs = false;      // pilots take jobs that are pilots themselves
