@@ -14,7 +14,7 @@ create init '.spec.initContainers = [container("first"; "sleep 1; echo first >/v
 create init-fails '.spec.restartPolicy = "Never" | .spec.initContainers = [container("first"; "exit 3"), container("second"; "true")]'
 create init-retries '.spec.initContainers = [container("first"; "echo x >>/v/tries; test $(wc -l </v/tries) = 2")] | .spec.volumes = [{name: "v"}]
     | .spec.initContainers[0].volumeMounts = [{name: "v", mountPath: "/v"}]'
-create beside '.spec.restartPolicy = "Never" | .spec.volumes = [{name: "v"}]
+create helped '.spec.restartPolicy = "Never" | .spec.volumes = [{name: "v"}]
     | .spec.initContainers = [(container("again"; "echo again >>/v/order; sleep 2"),
         container("runs"; "echo runs >>/v/order; trap \"exit 9\" TERM; while :; do sleep 0.1; done")) | .restartPolicy = "Always"]
     | .spec.containers[0].command = sh("cat /v/order; sleep 6")
@@ -59,10 +59,10 @@ check "  Initialized, Completed" equal "$(of_pod init '[(.status.conditions[] | 
 check "  an init container that fails for good ends the pod" pod_comes_to 10 init-fails '"\(.status.phase) \(.status.initContainerStatuses[0].state.terminated.exitCode) \(.status.containerStatuses[0].state.waiting.reason)"' "Failed 3 PodInitializing"
 check "  one that may try again does" runs init-retries
 check "  and counts it" equal "$(of_container init-retries .restartCount first)" 1
-check "sidecars begin in order, then the containers" wait_until 15 "its log" log_has beside $'again\nruns'
-check "  one that ends starts again, whatever restartPolicy says" container_comes_to 15 beside '.restartCount >= 1' true again
-check "  the pod ends as its containers have" pod_comes_to 20 beside .status.phase Succeeded
-check "  and sidecars have ended after them" equal "$(of_container beside '.state.terminated.exitCode' runs)" 9
+check "sidecars begin in order, then the containers" wait_until 15 "its log" log_has helped $'again\nruns'
+check "  one that ends starts again, whatever restartPolicy says" container_comes_to 15 helped '.restartCount >= 1' true again
+check "  the pod ends as its containers have" pod_comes_to 20 helped .status.phase Succeeded
+check "  and sidecars have ended after them" equal "$(of_container helped '.state.terminated.exitCode' runs)" 9
 
 # By itself, so that it has begun long before.
 create deadline '.spec.activeDeadlineSeconds = 8'
@@ -105,6 +105,6 @@ check "a finished pod has no sandbox" equal "$(env_podman pod exists "podhost-$(
 check "  but still its log" equal "$(log_of words logs)" "from the log"
 call GET "$pods/words/log"
 check "logs of which container?" is_status 400 BadRequest "choose one of: [file logs]"
-for name in always-0 always-1 failure-0 failure-1 never-0 never-1 init init-fails init-retries volumes secure limited words deadline; do
+for name in helped always-0 always-1 failure-0 failure-1 never-0 never-1 init init-fails init-retries volumes secure limited words deadline; do
     call DELETE "$pods/$name?gracePeriodSeconds=0"
 done
