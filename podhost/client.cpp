@@ -9,6 +9,7 @@
 #include "lib/base/json.hpp"
 #include "lib/http/blocking.hpp"
 #include "lib/http/url.hpp"
+#include "podhost/api/access.hpp"
 
 namespace glidepod::podhost {
 namespace {
@@ -47,7 +48,7 @@ void print_row(const Json& pod) {
   };
   for (const auto& status : pod.at("status").value("containerStatuses", Json::array())) add(status);
   for (const auto& container : pod.at("spec").value("initContainers", Json::array())) {
-    if (container.value("restartPolicy", "") != "Always") continue;
+    if (!is_sidecar(container)) continue;
     ++count;
     for (const auto& status : pod.at("status").value("initContainerStatuses", Json::array()))
       if (status.value("name", "") == container.value("name", "")) add(status);
