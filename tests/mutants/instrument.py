@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Writes all mutants of C++ sources into them, each chosen at run time by its number (mutant.hpp).
 
-usage: instrument.py DATABASE TREE TABLE KINDS FILE...
+usage: instrument.py [--only LIST] DATABASE TREE TABLE KINDS FILE...
 
 DATABASE is the folder of a compile_commands.json of TREE, whose FILEs are changed in place; TABLE gets a line a mutant:
 number, file, line, kind, its lines with what it changes in « », with tabs between. KINDS are those that are written,
@@ -17,6 +17,7 @@ with commas between:
   first    of + - * / % of numbers and times, std::min and std::max, only the first operand
   second   of + * of these, std::min and std::max, only the second
 
+With --only those of that list alone (FILE, kind, text, reason), also where names have changed since.
 Those of the list beside this file (planted: FILE, "instead: NEW", text with the expression in « », what is lost, with tabs
 between) are written, too.
 
@@ -31,6 +32,8 @@ import re
 import shlex
 import sys
 
+sys.dont_write_bytecode = True
+from listed import read_list, shape
 from clang.cindex import CursorKind, Index, TokenKind, TranslationUnit
 
 TELLS = {"say", "note", "warn", "debug", "info", "error", "trace", "critical", "log"}
@@ -331,6 +334,11 @@ class File:
 
         return '#include "tests/mutants/mutant.hpp"\n' + between(None, 0, len(self.text)), told
 
+    def keep(self, name, shapes):
+        """Of those that it has, only these."""
+        for one in [one for one in self.found if shape(name, one[2], self.shown(one[0], one[1])) not in shapes]:
+            del self.found[one]
+
     def plant(self, kind, text):
         """One of the list: what is in « » and blanks may be on several lines."""
         before, what, after = (r"\s+".join(map(re.escape, part.split())) for part in re.split("[«»]", text))
@@ -362,16 +370,19 @@ def arguments_of(database, path):
 
 
 def main():
-    if len(sys.argv) < 6:
+    arguments, only = sys.argv[1:], None
+    if arguments[:1] == ["--only"]:
+        only = {shape(*row[:3]) for row in read_list(arguments[1])}
+        arguments = arguments[2:]
+    if len(arguments) < 5:
         sys.exit(__doc__.strip())
-    database, tree, table, kinds, *files = sys.argv[1:]
+    database, tree, table, kinds, *files = arguments
     with open(os.path.join(database, "compile_commands.json")) as file:
         database = json.load(file)
     index, number = Index.create(), 0
     listed = {}
-    with open(PLANTED, encoding="utf-8") as file:
-        for row in (line.rstrip("\n").split("\t") for line in file if line.strip() and not line.startswith("#")):
-            listed.setdefault(row[0], []).append((row[1], row[2]))
+    for row in read_list(PLANTED):
+        listed.setdefault(row[0], []).append((row[1], row[2]))
     with open(table, "w") as out:
         for name in files:
             path = os.path.realpath(os.path.join(tree, name))
@@ -379,6 +390,8 @@ def main():
             source.look()
             for kind, planted in listed.get(name, []):
                 source.plant(kind, planted)
+            if only is not None:
+                source.keep(name, only)
             text, told = source.changed(number)
             with open(path, "w") as file:
                 file.write(text)
