@@ -116,7 +116,7 @@ std::size_t Easy::write(char* data, std::size_t, std::size_t size, void* user) {
 void Easy::upload_file() {
   const auto set = [this](CURLoption option, auto value) { curl_easy_setopt(handle_, option, value); };
   set(CURLOPT_UPLOAD, 1L);
-  set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(request_.file_size));
+  set(CURLOPT_INFILESIZE_LARGE, request_.file_size ? static_cast<curl_off_t>(*request_.file_size) : -1);
   set(CURLOPT_READFUNCTION, &Easy::read_file);
   set(CURLOPT_READDATA, this);
   set(CURLOPT_UPLOAD_BUFFERSIZE, 262'144L);
@@ -129,13 +129,16 @@ void Easy::upload_file() {
 
 std::size_t Easy::read_file(char* target, std::size_t, std::size_t size, void* user) {
   auto& self = *static_cast<Easy*>(user);
-  const auto left = self.request_.file_size - self.file_sent_;
+  const int file = self.request_.file->get();
+  const auto whole = self.request_.file_size;
+  const auto left = whole ? *whole - self.file_sent_ : size;
   ssize_t got = 0;
   do {
-    got = ::pread(self.request_.file->get(), target, std::min<std::uint64_t>(size, left),
-                  static_cast<off_t>(self.file_sent_));
+    got = whole ? ::pread(file, target, std::min<std::uint64_t>(size, left),
+                          static_cast<off_t>(self.file_sent_))
+                : ::read(file, target, size);
   } while (got < 0 && errno == EINTR);
-  if (got < 0 || (got == 0 && left > 0)) return CURL_READFUNC_ABORT;  // it became shorter
+  if (got < 0 || (got == 0 && whole && left > 0)) return CURL_READFUNC_ABORT;  // it became shorter
   self.file_sent_ += static_cast<std::uint64_t>(got);
   return static_cast<std::size_t>(got);
 }

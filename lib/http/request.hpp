@@ -23,9 +23,10 @@ struct Request {
   std::vector<std::string> headers;
   std::string authorization;  // the header's value; a redirect to another origin does not send it along
   std::string body;
-  // If set, the body is the first file_size bytes of this file, which is read as they are sent.
+  // If set, the body is the first file_size bytes of this file, which is read as they are sent; without a
+  // size, all that comes by this pipe or socket. For the latter the thread waits: not on a Loop.
   std::shared_ptr<const Fd> file;
-  std::uint64_t file_size = 0;
+  std::optional<std::uint64_t> file_size = 0;
   // If not 0, the file is sent once the server asks for it, which may take so long.
   Milliseconds go_ahead{0};
   Milliseconds timeout{0};  // 0: none, for a stream

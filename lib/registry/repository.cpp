@@ -5,7 +5,6 @@
 #include "lib/base/file.hpp"
 #include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
-#include "lib/http/blocking.hpp"
 #include "lib/registry/access.hpp"
 #include "lib/registry/document.hpp"
 
@@ -18,6 +17,7 @@ constexpr const char* k_accept_manifest =
 constexpr std::size_t k_longest_body = std::size_t{4} << 20;
 constexpr std::size_t k_longest_secret_file = std::size_t{1} << 20;
 constexpr Milliseconds k_patience{30'000};
+constexpr Milliseconds k_longest_stream{3'600'000};
 constexpr std::uint64_t k_least_rate = std::uint64_t{1} << 20;  // bytes a second of an upload
 
 Error words_of(const http::Response& response) {
@@ -85,7 +85,7 @@ Result<std::string> Repository::authorization(const http::Response& refusal) {
 }
 
 // Sends a request, and once more with a new token where one is asked for: those that there are may be over.
-Result<http::Response> Repository::send(const http::Request& request) {
+Result<http::Response> Repository::send(const http::Request& request, const http::Waiting& waiting) {
   const auto url = TRY(http::Url::parse(request.url));
   const bool own = url.same_origin(*base_);
   auto first = request;
@@ -93,8 +93,9 @@ Result<http::Response> Repository::send(const http::Request& request) {
     const std::lock_guard lock(mutex_);
     first.authorization = authorization_;
   }
-  auto answer = TRY(http::perform(std::move(first)));
-  if (answer.status != 401 || !own) return answer;
+  auto answer = TRY(http::perform(std::move(first), waiting));
+  // What came by a pipe is gone.
+  if (answer.status != 401 || !own || !request.file_size) return answer;
   auto fresh = TRY(authorization(answer));
   auto again = request;
   again.authorization = fresh;
@@ -102,7 +103,16 @@ Result<http::Response> Repository::send(const http::Request& request) {
     const std::lock_guard lock(mutex_);
     authorization_ = std::move(fresh);
   }
-  return http::perform(std::move(again));
+  return http::perform(std::move(again), waiting);
+}
+
+// Where an upload goes on.
+Result<http::Url> Repository::place_in(const http::Response& answer) const {
+  if (answer.status != 202) return words_of(answer);
+  auto place = TRY(base_->resolve(header(answer, "Location")));
+  if (!place.https() && !settings_.plain)
+    return error("the registry takes uploads at {} without HTTPS", place.authority());
+  return place;
 }
 
 Result<std::optional<std::string>> Repository::find(const std::string& reference) {
@@ -117,16 +127,41 @@ Result<std::optional<std::string>> Repository::find(const std::string& reference
   return std::optional(std::move(digest));
 }
 
+Result<std::unique_ptr<Repository::Upload>> Repository::begin_upload() {
+  return std::make_unique<Upload>(*this,
+                                  TRY(place_in(TRY(send(request("POST", TRY(at("blobs/uploads/"))))))));
+}
+
+Repository::Upload::~Upload() {
+  if (!committed_) (void)repository_.send(repository_.request("DELETE", place_));
+}
+
+// As `docker push` does it: one PATCH, whose length nobody knows before its end.
+Result<void> Repository::Upload::send(const std::shared_ptr<const Fd>& from,
+                                      const std::function<bool()>& cancelled) {
+  auto patch = repository_.request("PATCH", place_);
+  patch.headers.emplace_back("Content-Type: application/octet-stream");
+  patch.file = from;
+  patch.file_size.reset();
+  patch.timeout = k_longest_stream;
+  place_ = TRY(repository_.place_in(TRY(repository_.send(patch, {.cancelled = cancelled, .data = {}}))));
+  return {};
+}
+
+Result<void> Repository::Upload::commit(const std::string& digest) {
+  const auto put = repository_.request("PUT", TRY(place_.with_query({{"digest", digest}})));
+  const auto done = TRY(repository_.send(put));
+  if (done.status != 201) return words_of(done);
+  committed_ = true;
+  return {};
+}
+
 Result<void> Repository::put_blob(const std::string& digest, const std::shared_ptr<const Fd>& file,
                                   std::uint64_t size) {
   const auto present = TRY(send(request("HEAD", TRY(at("blobs/" + digest)))));
   if (present.status == 200) return {};
   if (present.status != 404) return words_of(present);
-  const auto begun = TRY(send(request("POST", TRY(at("blobs/uploads/")))));
-  if (begun.status != 202) return words_of(begun);
-  const auto place = TRY(base_->resolve(header(begun, "Location")));
-  if (!place.https() && !settings_.plain)
-    return error("the registry takes uploads at {} without HTTPS", place.authority());
+  const auto place = TRY(place_in(TRY(send(request("POST", TRY(at("blobs/uploads/")))))));
   auto put = request("PUT", TRY(place.with_query({{"digest", digest}})));
   put.headers.emplace_back("Content-Type: application/octet-stream");
   put.file = file;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -8,7 +9,7 @@
 
 #include "lib/base/fd.hpp"
 #include "lib/base/result.hpp"
-#include "lib/http/request.hpp"
+#include "lib/http/blocking.hpp"
 #include "lib/http/url.hpp"
 #include "lib/registry/location.hpp"
 
@@ -29,6 +30,23 @@ class Repository {
 
   // The digest of the manifest that a tag or digest names; nothing if there is none.
   Result<std::optional<std::string>> find(const std::string& reference);
+  // A blob whose digest is not known yet. What is not committed is taken back.
+  class Upload {
+   public:
+    Upload(Repository& repository, http::Url place) : repository_(repository), place_(std::move(place)) {}
+    ~Upload();
+    Upload(const Upload&) = delete;
+    Upload& operator=(const Upload&) = delete;
+    // Sends what comes by this pipe or socket, to its end. cancelled: as in http::Waiting.
+    Result<void> send(const std::shared_ptr<const Fd>& from, const std::function<bool()>& cancelled);
+    Result<void> commit(const std::string& digest);
+
+   private:
+    Repository& repository_;
+    http::Url place_;
+    bool committed_ = false;
+  };
+  Result<std::unique_ptr<Upload>> begin_upload();
   // Puts a file's content there, unless the repository has it.
   Result<void> put_blob(const std::string& digest, const std::shared_ptr<const Fd>& file, std::uint64_t size);
   Result<void> put_manifest(const std::string& reference, const std::string& type, const std::string& text);
@@ -41,7 +59,8 @@ class Repository {
   explicit Repository(Settings settings) : settings_(std::move(settings)) {}
   http::Request request(std::string method, const http::Url& url) const;
   Result<http::Url> at(const std::string& path) const;
-  Result<http::Response> send(const http::Request& request);
+  Result<http::Response> send(const http::Request& request, const http::Waiting& waiting = {});
+  Result<http::Url> place_in(const http::Response& answer) const;
   Result<std::string> authorization(const http::Response& challenge);
   std::string credentials() const;
 

@@ -37,6 +37,22 @@ void FakeServer::send(int connection, const std::string& bytes) {
     close(connection);
 }
 
+namespace {
+
+// A body that came in chunks, which are whole.
+std::string joined(std::string_view chunks) {
+  std::string body;
+  for (;;) {
+    const auto size = static_cast<std::size_t>(::strtoul(chunks.data(), nullptr, 16));
+    if (size == 0) return body;
+    chunks.remove_prefix(chunks.find("\r\n") + 2);
+    body += chunks.substr(0, size);
+    chunks.remove_prefix(size + 2);
+  }
+}
+
+}  // namespace
+
 void FakeServer::read(int fd) {
   Connection& connection = connections_.at(fd);
   char buffer[4096];
@@ -63,7 +79,13 @@ void FakeServer::read(int fd) {
   }
   if (connection.incoming.size() < end + 4 + length) return;
   connection.told = false;
-  request.body = connection.incoming.substr(end + 4, length);
+  if (request.headers.find("Transfer-Encoding: chunked") != std::string::npos) {
+    if (!connection.incoming.ends_with("\r\n0\r\n\r\n")) return;
+    request.body = joined(std::string_view(connection.incoming).substr(end + 4));
+    length = connection.incoming.size() - end - 4;
+  } else {
+    request.body = connection.incoming.substr(end + 4, length);
+  }
   connection.incoming.erase(0, end + 4 + length);
   requests.push_back(request);
   newest_ = fd;
