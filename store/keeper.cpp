@@ -51,6 +51,27 @@ Result<void> send_file(const Fd& file, const Sink& sink) {
   }
 }
 
+// A layout whose layer goes to the shelf, too, while it is made.
+class Twofold : public Blobs {
+ public:
+  Twofold(Layout& layout, LayerStream* stream) : layout_(layout), stream_(stream) {}
+  Result<void> layer(std::string_view bytes) override {
+    if (stream_ != nullptr) stream_->add(bytes);
+    return layout_.layer(bytes);
+  }
+  Result<void> layer_ended(const Blob& layer) override {
+    digest_ = layer.digest;
+    return layout_.layer_ended(layer);
+  }
+  Result<void> put(const Blob& blob, std::string_view bytes) override { return layout_.put(blob, bytes); }
+  const std::string& digest() const { return digest_; }
+
+ private:
+  Layout& layout_;
+  LayerStream* stream_;
+  std::string digest_;
+};
+
 }  // namespace
 
 // One of the few who receive or convert; the others wait.
@@ -276,9 +297,17 @@ Result<std::string> Keeper::make(const Copy& copy, Share& share) {
   auto result = [&]() -> Result<std::string> {
     Layout layout(folder, settings_.repository + ":" + copy.key);
     TRY(layout.prepare());
-    const Made made = TRY(make_image(copy.file, layout, {.reader = settings_.reader}));
+    const auto began = std::chrono::steady_clock::now();
+    const auto stream = shelf_.stream();
+    Twofold blobs(layout, stream.get());
+    const Made made = TRY(make_image(copy.file, blobs, {.reader = settings_.reader}));
     TRY(layout.finish(made.manifest));
+    const auto ended = std::chrono::steady_clock::now();
     TRY(share.take(bytes_in(folder + "/blobs/sha256")));
+    if (stream)
+      if (const auto streamed = stream->commit(blobs.digest()); !streamed)
+        spdlog::info("event=not_streamed file=sha256:{} reason={}", copy.key,
+                     quoted(streamed.error().message()));
     TRY(shelf_.put(folder, copy.key));
     std::string image = settings_.repository + "@" + made.manifest.digest;
     if (const auto before = read_known(copy.key)) {  // which the shelf has lost
@@ -286,8 +315,13 @@ Result<std::string> Keeper::make(const Copy& copy, Share& share) {
       used_[before->owner] -= std::min(used_[before->owner], before->bytes);
     }
     TRY(write_known(copy.key, share.keep(image)));
-    spdlog::info("event=converted file=sha256:{} image={} content={} entries={} left_out={}", copy.key, image,
-                 made.layer.content, made.layer.entries, made.layer.left_out);
+    const std::chrono::duration<double> making = ended - began,
+                                        putting = std::chrono::steady_clock::now() - ended;
+    spdlog::info(
+        "event=converted file=sha256:{} image={} content={} entries={} left_out={} made_s={:.1f} "
+        "put_s={:.1f}",
+        copy.key, image, made.layer.content, made.layer.entries, made.layer.left_out, making.count(),
+        putting.count());
     return image;
   }();
   std::filesystem::remove_all(folder, failed);

@@ -3,7 +3,6 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <sys/stat.h>
-#include <zstd.h>
 
 #include <algorithm>
 #include <array>
@@ -21,43 +20,11 @@
 namespace glidepod::store {
 namespace {
 
-constexpr int k_compression_level = 1;  // the time of a conversion counts, not a tenth of its size
 constexpr std::string_view k_runscript = ".singularity.d/runscript";
 constexpr std::string_view k_removes = ".wh.";  // in a layer, a name that removes another one
 // What a file system of the node would take for orders.
 constexpr std::array<std::string_view, 3> k_orders = {"user.overlay.", "user.fuseoverlayfs.",
                                                       "user.containers."};
-
-// Compresses what it gets, and hands it on.
-class Compressor {
- public:
-  explicit Compressor(const Sink& sink)
-      : sink_(sink), context_(ZSTD_createCCtx()), out_(ZSTD_CStreamOutSize()) {
-    if (context_) ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, k_compression_level);
-  }
-  Result<void> add(std::string_view bytes) { return run(bytes, ZSTD_e_continue); }
-  Result<void> end() { return run({}, ZSTD_e_end); }
-
- private:
-  struct Release {
-    void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
-  };
-  Result<void> run(std::string_view bytes, ZSTD_EndDirective how) {
-    if (!context_) return error("no memory to compress");
-    ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
-    for (;;) {
-      ZSTD_outBuffer out{out_.data(), out_.size(), 0};
-      const auto left = ZSTD_compressStream2(context_.get(), &out, &in, how);
-      if (ZSTD_isError(left)) return error("compress: {}", ZSTD_getErrorName(left));
-      if (out.pos > 0) TRY(sink_(std::string_view(out_.data(), out.pos)));
-      if (how == ZSTD_e_end ? left == 0 : in.pos == in.size) return {};
-    }
-  }
-
-  const Sink& sink_;
-  std::unique_ptr<ZSTD_CCtx, Release> context_;
-  std::vector<char> out_;
-};
 
 struct ReleaseArchive {
   void operator()(archive* object) const { archive_write_free(object); }
@@ -68,7 +35,7 @@ struct ReleaseEntry {
 
 class Tar : public Visitor {
  public:
-  explicit Tar(const Sink& sink) : compressor_(sink), archive_(archive_write_new()) {}
+  explicit Tar(const Sink& sink) : sink_(sink), archive_(archive_write_new()) {}
 
   Result<void> begin() {
     if (!archive_) return error("no memory for a tar");
@@ -121,7 +88,6 @@ class Tar : public Visitor {
 
   Result<Layer> end() {
     TRY(check(archive_write_close(archive_.get())));
-    TRY(compressor_.end());
     layer_.diff_id = digest_.text();
     return std::move(layer_);
   }
@@ -164,7 +130,7 @@ class Tar : public Visitor {
 
   la_ssize_t take(std::string_view bytes) {
     digest_.add(bytes);
-    const auto written = compressor_.add(bytes);
+    const auto written = sink_(bytes);
     if (written) return static_cast<la_ssize_t>(bytes.size());
     failed_ = written.error();
     archive_set_error(archive_.get(), EIO, "the layer cannot be written");
@@ -180,7 +146,7 @@ class Tar : public Visitor {
   }
 
   Digest digest_;
-  Compressor compressor_;
+  const Sink& sink_;
   std::unique_ptr<archive, ReleaseArchive> archive_;
   std::optional<Error> failed_;
   Layer layer_;

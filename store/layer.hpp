@@ -11,9 +11,9 @@
 
 namespace glidepod::store {
 
-// What is known of a layer once it is written, but for its digest, which is that of the bytes that came out.
+// What is known of a layer once it is written.
 struct Layer {
-  std::string diff_id;       // the digest of the layer before it was compressed
+  std::string diff_id;       // the digest of its tar
   std::string architecture;  // empty: the file does not say
   bool runscript = false;    // there is /.singularity.d/runscript
   std::uint64_t entries = 0;
@@ -25,14 +25,13 @@ struct Layer {
   static Result<Layer> from_line(std::string_view line);
 };
 
-// Takes bytes of the layer; an Error ends the writing.
+// Takes bytes; an Error ends the writing.
 using Sink = std::function<Result<void>(std::string_view)>;
 
 // The fact of an Error that is the image's fault, and so its user's; without it the fault is on this side.
 struct BadImage {};
 
-// Writes the file system of an image file as one OCI layer, a tar compressed with zstd. The same file gives
-// the same bytes.
+// Writes the file system of an image file as the tar of one OCI layer. The same file gives the same bytes.
 Result<Layer> write_layer(const Fd& file, const Limits& limits, const Sink& sink);
 
 }  // namespace glidepod::store

@@ -124,7 +124,7 @@ int main(int argc, char** argv) try {
   convert_command->add_option("--name", name, "the image's name in the layout");
   auto* layer_command = app.add_subcommand(
       "layer",
-      "Reads an image file as standard input, writes its layer (tar, zstd) to standard output and one line "
+      "Reads an image file as standard input, writes its layer as a tar to standard output and one line "
       "about it to standard error; gives up all rights before it reads");
   Service service;
   auto* serve_command = app.add_subcommand(

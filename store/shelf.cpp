@@ -1,12 +1,16 @@
 #include "store/shelf.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "lib/base/child.hpp"
 #include "lib/base/file.hpp"
@@ -20,6 +24,7 @@ namespace glidepod::store {
 namespace {
 
 constexpr std::chrono::minutes k_longest_command{30};
+constexpr int k_longest_stall_ms = 10'000;
 constexpr std::size_t k_most_tags = 10'000;
 constexpr std::size_t k_longest_answer = std::size_t{1} << 20;
 constexpr std::size_t k_longest_document = std::size_t{64} << 10;  // of those that we have made
@@ -37,6 +42,49 @@ Result<nlohmann::json> document(const std::string& path) {
 std::string blob_in(const std::string& layout, const std::string& digest) {
   return layout + "/blobs/sha256/" + digest.substr(digest.find(':') + 1);
 }
+
+// In a thread of its own, which the layer reaches by a socket.
+class RegistryStream : public LayerStream {
+ public:
+  RegistryStream(std::unique_ptr<registry::Repository::Upload> upload, Fd to, Fd from)
+      : upload_(std::move(upload)), to_(std::move(to)) {
+    thread_ = std::thread([this, from = std::make_shared<const Fd>(std::move(from))]() mutable {
+      sent_ = upload_->send(from, [this] { return given_up_.load(); });
+      from.reset();  // add() waits no more
+    });
+  }
+  ~RegistryStream() override { finish(true); }
+
+  void add(std::string_view bytes) override {
+    while (!bytes.empty() && !given_up_) {
+      const auto sent = ::send(to_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent > 0) bytes.remove_prefix(static_cast<std::size_t>(sent));
+      if (sent >= 0 || errno == EINTR) continue;
+      pollfd wait{to_.get(), POLLOUT, 0};
+      given_up_ = errno != EAGAIN || ::poll(&wait, 1, k_longest_stall_ms) <= 0;
+    }
+  }
+  Result<void> commit(const std::string& digest) override {
+    const bool whole = !given_up_;
+    finish(!whole);
+    if (!whole) return sent_ ? error("the registry took no more") : sent_;
+    TRY(sent_);
+    return upload_->commit(digest);
+  }
+
+ private:
+  void finish(bool give_up) {
+    given_up_ = given_up_ || give_up;
+    to_.reset();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  std::unique_ptr<registry::Repository::Upload> upload_;
+  Fd to_;
+  std::atomic<bool> given_up_ = false;
+  Result<void> sent_;
+  std::thread thread_;
+};
 
 }  // namespace
 
@@ -99,6 +147,15 @@ Result<std::optional<std::string>> RegistryShelf::find(const std::string& tag) {
   const auto digest = TRY(registry_->find(tag).in("the registry"));
   if (!digest || !is_digest(*digest)) return std::optional<std::string>();
   return std::optional(repository_ + "@" + *digest);
+}
+
+std::unique_ptr<LayerStream> RegistryShelf::stream() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return nullptr;
+  Fd to(ends[0]), from(ends[1]);
+  auto upload = registry_->begin_upload();
+  if (!upload) return nullptr;  // put() will tell why
+  return std::make_unique<RegistryStream>(std::move(upload.value()), std::move(to), std::move(from));
 }
 
 Result<void> RegistryShelf::put(const std::string& layout, const std::string& tag) {

@@ -10,6 +10,14 @@
 
 namespace glidepod::store {
 
+// A layer that goes there while it is made. One that is not committed leaves nothing there.
+struct LayerStream {
+  virtual ~LayerStream() = default;
+  // The next bytes. They may get lost, of which commit() tells.
+  virtual void add(std::string_view bytes) = 0;
+  virtual Result<void> commit(const std::string& digest) = 0;
+};
+
 // Where images are put once they are made. Safe from any thread; each call blocks.
 struct Shelf {
   virtual ~Shelf() = default;
@@ -17,6 +25,8 @@ struct Shelf {
   virtual Result<bool> has(const std::string& image) = 0;
   // The image that was put there under this tag, if that can be told.
   virtual Result<std::optional<std::string>> find(const std::string& tag) = 0;
+  // For the layer of an image that will be put there, where that spares time; else nothing.
+  virtual std::unique_ptr<LayerStream> stream() { return nullptr; }
   // layout: a folder in the form of an OCI image layout. tag: what the image is called besides its digest.
   virtual Result<void> put(const std::string& layout, const std::string& tag) = 0;
   // The tags that images were put there under, as far as that can be told.
@@ -56,6 +66,7 @@ class RegistryShelf : public Shelf {
       : registry_(std::move(registry)), repository_(std::move(repository)) {}
   Result<bool> has(const std::string& image) override;
   Result<std::optional<std::string>> find(const std::string& tag) override;
+  std::unique_ptr<LayerStream> stream() override;
   Result<void> put(const std::string& layout, const std::string& tag) override;
   Result<std::vector<std::string>> tags() override;
   Result<void> remove(const std::string& image, const std::string& tag) override;

@@ -4,14 +4,17 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <zstd.h>
 
 #include <atomic>
 #include <filesystem>
+#include <random>
 #include <set>
 #include <thread>
 
 #include "lib/base/file.hpp"
 #include "lib/wire/socket.hpp"
+#include "store/digest.hpp"
 #include "store/layer.hpp"
 #include "store/serve.hpp"
 #include "tests/store/image_writer.hpp"
@@ -147,8 +150,15 @@ namespace {
 
 constexpr std::uint64_t k_mib = std::uint64_t{1} << 20;
 
+// Noise, which no compression makes smaller.
 Fd of_size(std::size_t mib, char letter) {
-  return in_memory(std::string(mib * k_mib, letter));
+  std::mt19937_64 random(static_cast<std::uint64_t>(letter));
+  std::string bytes;
+  while (bytes.size() < mib * k_mib) {
+    const auto next = random();
+    bytes.append(reinterpret_cast<const char*>(&next), sizeof next);
+  }
+  return in_memory(bytes);
 }
 // As if nobody had asked for so long.
 void age(const std::string& path, std::chrono::seconds by) {
@@ -236,7 +246,12 @@ TEST_CASE("attack: a file that changes while it is converted is what it was when
   struct LayerShelf : SmallShelf {
     bool is_the_file = false;  // the layer that this reader makes
     Result<void> put(const std::string& layout, const std::string& tag) override {
-      is_the_file = std::filesystem::exists(layout + "/blobs/sha256/" + tag);
+      for (const auto& blob : std::filesystem::directory_iterator(layout + "/blobs/sha256")) {
+        const auto bytes = read_file(blob.path()).value();
+        std::string text(100, '\0');
+        const auto size = ZSTD_decompress(text.data(), text.size(), bytes.data(), bytes.size());
+        is_the_file = is_the_file || (!ZSTD_isError(size) && text.substr(0, size) == "one");
+      }
       return SmallShelf::put(layout, tag);
     }
   } shelf;
@@ -255,7 +270,7 @@ TEST_CASE("attack: a small file that becomes a large layer is measured by the la
   Keeper keeper({.folder = scene.folder.path + "/store",
                  .repository = "localhost/files",
                  .reader = {"/bin/sh", "-c",
-                            R"(head -c 4000000 /dev/zero; printf '{"diff_id": "sha256:%064d"}\n' 7 >&2)"},
+                            R"(head -c 4000000 /dev/urandom; printf '{"diff_id": "sha256:%064d"}\n' 7 >&2)"},
                  .quota = 2 * k_mib},
                 scene.shelf);
   REQUIRE(keeper.prepare());
@@ -265,6 +280,70 @@ TEST_CASE("attack: a small file that becomes a large layer is measured by the la
   CHECK(bomb.error().message().find("beyond the quota") != std::string::npos);
   CHECK(scene.shelf.puts == 0);
   CHECK(keeper.used_by("alice") == 0);
+}
+
+namespace {
+
+// Takes layers while they are made.
+struct StreamShelf : SmallShelf {
+  std::map<std::string, std::string> committed;  // by digest
+  Result<void> commits = {};
+  struct Stream : LayerStream {
+    explicit Stream(StreamShelf& shelf) : shelf_(shelf) {}
+    void add(std::string_view bytes) override { bytes_ += bytes; }
+    Result<void> commit(const std::string& digest) override {
+      TRY(shelf_.commits);
+      CHECK(shelf_.puts == 0);
+      shelf_.committed[digest] = bytes_;
+      return {};
+    }
+    StreamShelf& shelf_;
+    std::string bytes_;
+  };
+  std::unique_ptr<LayerStream> stream() override { return std::make_unique<Stream>(*this); }
+};
+
+}  // namespace
+
+TEST_CASE("keeper: a layer that is streamed is committed once it is whole and within the quota") {
+  TemporaryFolder folder;
+  StreamShelf shelf;
+  Keeper keeper({.folder = folder.path + "/store",
+                 .repository = "localhost/files",
+                 .reader = k_reader,
+                 .quota = 2 * k_mib},
+                shelf);
+  REQUIRE(keeper.prepare());
+  REQUIRE(keeper.image_of(of_size(1, 'a'), "alice"));
+  REQUIRE(shelf.committed.size() == 1);
+  const auto& [digest, bytes] = *shelf.committed.begin();
+  Digest its;
+  its.add(bytes);
+  CHECK(its.text() == digest);
+  CHECK(bytes.size() > k_mib);
+  CHECK(shelf.puts == 1);
+  // One that cannot be committed is put as a whole.
+  shelf.puts = 0;
+  shelf.commits = Error("no", EIO);
+  REQUIRE(keeper.image_of(of_size(1, 'b'), "bob"));
+  CHECK(shelf.puts == 1);
+  CHECK(shelf.committed.size() == 1);
+}
+
+TEST_CASE("attack: a layer beyond the quota is not committed, nor is one that its reader did not end") {
+  for (const std::string end : {R"(printf '{"diff_id": "sha256:%064d"}\n' 7 >&2)", "exit 3"}) {
+    TemporaryFolder folder;
+    StreamShelf shelf;
+    Keeper keeper({.folder = folder.path + "/store",
+                   .repository = "localhost/files",
+                   .reader = {"/bin/sh", "-c", "head -c 4000000 /dev/urandom; " + end},
+                   .quota = 2 * k_mib},
+                  shelf);
+    REQUIRE(keeper.prepare());
+    CHECK_FALSE(keeper.image_of(in_memory("small"), "alice"));
+    CHECK(shelf.committed.empty());
+    CHECK(shelf.puts == 0);
+  }
 }
 
 TEST_CASE("keeper: what nobody has asked for is removed, and what is asked for stays") {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 
+#include <algorithm>
 #include <atomic>
 #include <set>
 #include <thread>
@@ -32,6 +33,8 @@ struct Scene {
   FakeServer registry{loop};
   std::map<std::string, std::string> blobs, manifests;
   bool wants_token = false, removes = true, full = false;
+  bool stream_fails = false;
+  std::string streamed, taken_back;
   int tokens = 0, elsewhere = 0;
   std::string uploads = "/upload/1?state=x";
   std::unique_ptr<RegistryShelf> shelf;
@@ -70,6 +73,15 @@ struct Scene {
                  ? FakeServer::json(200, "", "Docker-Content-Digest: " + k_digest + "\r\n")
                  : FakeServer::json(404, "");
     }
+    if (request.method == "PATCH") {
+      if (stream_fails) return FakeServer::json(503, "");
+      streamed += request.body;
+      return FakeServer::json(202, "", "Location: /upload/2\r\n");
+    }
+    if (request.method == "DELETE") {
+      taken_back += target + " ";
+      return FakeServer::json(204, "");
+    }
     if (request.method == "HEAD") return FakeServer::json(blobs.contains(last) ? 200 : 404, "");
     if (request.method == "POST")
       return full ? FakeServer::json(507, R"({"errors":[{"code":"DENIED","message":"no room"}]})")
@@ -81,7 +93,7 @@ struct Scene {
       ++elsewhere;
       CHECK(request.headers.find("Authorization") == std::string::npos);
     }
-    blobs["sha256:" + target.substr(at + 16)] = request.body;
+    blobs["sha256:" + target.substr(at + 16)] = target.starts_with("/upload/2") ? streamed : request.body;
     return FakeServer::json(201, "");
   }
   // Runs it in a thread, while the registry answers.
@@ -126,6 +138,55 @@ TEST_CASE("registry shelf: an image goes there part by part, and what is there i
   const auto asked = scene.registry.requests.size();
   REQUIRE(scene.with([&] { return scene.shelf->put(folder, "key"); }));
   CHECK(scene.registry.requests.size() == asked + 3);  // two looks, and the manifest
+}
+
+TEST_CASE("registry shelf: a layer goes there while it is made, and is not sent again") {
+  Scene scene;
+  scene.wants_token = true;
+  const auto folder = scene.registry.folder() + "/layout";
+  const std::string text(3'000'000, 'x');
+  const auto layer = make_layout(folder, text);
+  REQUIRE(scene.with([&]() -> Result<void> {
+    const auto stream = scene.shelf->stream();
+    REQUIRE(stream);
+    for (std::size_t at = 0; at < text.size(); at += 100'000)
+      stream->add(std::string_view(text).substr(at, 100'000));
+    return stream->commit(layer.digest);
+  }));
+  CHECK(scene.blobs[layer.digest] == text);
+  CHECK(scene.taken_back.empty());
+  REQUIRE(scene.with([&] { return scene.shelf->put(folder, "key"); }));
+  CHECK(scene.blobs.size() == 2);
+  CHECK(std::ranges::count(scene.registry.requests, "PUT", &FakeServer::Request::method) == 3);
+}
+
+TEST_CASE("registry shelf: a layer that is not committed leaves nothing there") {
+  Scene scene;
+  REQUIRE(scene.with([&]() -> Result<void> {
+    const auto stream = scene.shelf->stream();
+    stream->add("half of it");
+    return {};
+  }));
+  CHECK(scene.blobs.empty());
+  CHECK(scene.taken_back.starts_with("/upload/"));  // the first place, or where it had come to
+}
+
+TEST_CASE("registry shelf: where a registry takes no stream the layer is sent once it is made") {
+  Scene scene;
+  scene.stream_fails = true;
+  const auto folder = scene.registry.folder() + "/layout";
+  const auto layer = make_layout(folder, "layer");
+  const auto streamed = scene.with([&]() -> Result<void> {
+    const auto stream = scene.shelf->stream();
+    stream->add("layer");
+    return stream->commit(layer.digest);
+  });
+  CHECK_FALSE(streamed);
+  CHECK(scene.taken_back == "/upload/1?state=x ");
+  REQUIRE(scene.with([&] { return scene.shelf->put(folder, "key"); }));
+  CHECK(scene.blobs[layer.digest] == "layer");
+  scene.full = true;
+  CHECK(scene.with([&] { return scene.shelf->stream() == nullptr; }));
 }
 
 TEST_CASE("registry shelf: an image is found by its tag and its digest") {
