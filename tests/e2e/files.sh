@@ -161,6 +161,25 @@ store_link() {
     number=$(in_env cat "/proc/$(store_process)/root/sys/class/net/eth0/iflink") &&
         in_env ip -oneline link | sed -n "s/^$number: \([^@:]*\).*/\1/p" | grep .
 }
+# Nobody has made a pod for this job: the provisioner does, and its pilot knows the store by the settings alone.
+provisioner_knows_store() {
+    local job settings=$GLIDEPOD_ENV/files.conf template=$GLIDEPOD_ENV/files-template.json result=0
+    sed "s|central-manager.glidepod-system|$env_pool_address|; s|registry.example.org|$env_registry|; s/^sleep_time=.*/sleep_time=5/; s/^app_name=.*/app_name=files/" \
+        "$env_manifests/provisioner/provisioner.conf" >"$settings" &&
+        cat >>"$settings" <<END && jq --arg host "$store_host" --arg ip "$(store_pod .status.podIP)" '.spec.hostAliases = [{ip: $ip, hostnames: [$host]}]' \
+            "$env_manifests/provisioner/pilot-pod.json" >"$template" && env_start_provisioner "$settings" "$template" || return
+[htcondor]
+additional_requirements=(OfProvisioner =?= true)
+[k8s]
+image_store=https://$store_host:8443
+image_store_repository=$(store_repository)
+END
+    job=$({ printf '+OfProvisioner = true\nrequirements = TARGET.K8SProvisionerName == "files"\n'; file_job app.sif 'cat /etc/image-name; ls /var/run/secrets 2>/dev/null; exit 9'; } | submit alice)
+    file_ran alice "$job" 9 "made of app file" || { env_kubectl logs provisioner | tail -n 20; result=1; }
+    env_end_provisioner
+    env_kubectl delete pods -l k8s-app=files --wait=false >/dev/null
+    return $result
+}
 # The pilot's way to it, as docs/image-store.md has it; there is no cluster DNS.
 pilot_with_store() {
     local folder=/var/run/secrets/glidepod.io/image-store
