@@ -82,8 +82,8 @@ class Tar : public Visitor {
     if (skipping_) return {};
     layer_.content += bytes.size();
     const auto written = archive_write_data(archive_.get(), bytes.data(), bytes.size());
-    if (written == static_cast<la_ssize_t>(bytes.size())) return {};
-    return written < 0 ? failure() : error("a file's content does not fit into the layer");
+    if (!failed_ && written == static_cast<la_ssize_t>(bytes.size())) return {};
+    return failed_ || written < 0 ? failure() : error("a file's content does not fit into the layer");
   }
 
   Result<Layer> end() {
@@ -128,16 +128,16 @@ class Tar : public Visitor {
            });
   }
 
+  // libarchive is told of no failure, since it would keep some memory for ever; everybody looks at failed_.
   la_ssize_t take(std::string_view bytes) {
-    digest_.add(bytes);
-    const auto written = sink_(bytes);
-    if (written) return static_cast<la_ssize_t>(bytes.size());
-    failed_ = written.error();
-    archive_set_error(archive_.get(), EIO, "the layer cannot be written");
-    return -1;
+    if (!failed_) {
+      digest_.add(bytes);
+      if (const auto written = sink_(bytes); !written) failed_ = written.error();
+    }
+    return static_cast<la_ssize_t>(bytes.size());
   }
   Result<void> check(int code) const {
-    return code < ARCHIVE_WARN ? Result<void>(failure()) : Result<void>();
+    return failed_ || code < ARCHIVE_WARN ? Result<void>(failure()) : Result<void>();
   }
   Error failure() const {
     if (failed_) return *failed_;
