@@ -24,7 +24,6 @@ namespace glidepod::store {
 namespace {
 
 constexpr std::chrono::minutes k_longest_command{30};
-constexpr int k_longest_stall_ms = 10'000;
 constexpr std::size_t k_most_tags = 10'000;
 constexpr std::size_t k_longest_answer = std::size_t{1} << 20;
 constexpr std::size_t k_longest_document = std::size_t{64} << 10;  // of those that we have made
@@ -46,10 +45,11 @@ std::string blob_in(const std::string& layout, const std::string& digest) {
 // In a thread of its own, which the layer reaches by a socket.
 class RegistryStream : public LayerStream {
  public:
-  RegistryStream(std::unique_ptr<registry::Repository::Upload> upload, Fd to, Fd from)
-      : upload_(std::move(upload)), to_(std::move(to)) {
+  RegistryStream(std::unique_ptr<registry::Repository::Upload> upload, Fd to, Fd from, Milliseconds stall)
+      : upload_(std::move(upload)), to_(std::move(to)), stall_(stall) {
     thread_ = std::thread([this, from = std::make_shared<const Fd>(std::move(from))]() mutable {
-      sent_ = upload_->send(from, [this] { return given_up_.load(); });
+      sent_ = upload_->send(
+          from, [this] { return given_up_ || std::chrono::steady_clock::now() > answer_due_.load(); });
       from.reset();  // add() waits no more
     });
   }
@@ -61,7 +61,7 @@ class RegistryStream : public LayerStream {
       if (sent > 0) bytes.remove_prefix(static_cast<std::size_t>(sent));
       if (sent >= 0 || errno == EINTR) continue;
       pollfd wait{to_.get(), POLLOUT, 0};
-      given_up_ = errno != EAGAIN || ::poll(&wait, 1, k_longest_stall_ms) <= 0;
+      given_up_ = errno != EAGAIN || ::poll(&wait, 1, static_cast<int>(stall_.count())) <= 0;
     }
   }
   Result<void> commit(const std::string& digest) override {
@@ -75,13 +75,16 @@ class RegistryStream : public LayerStream {
  private:
   void finish(bool give_up) {
     given_up_ = given_up_ || give_up;
+    answer_due_ = std::chrono::steady_clock::now() + stall_;
     to_.reset();
     if (thread_.joinable()) thread_.join();
   }
 
   std::unique_ptr<registry::Repository::Upload> upload_;
   Fd to_;
+  const Milliseconds stall_;
   std::atomic<bool> given_up_ = false;
+  std::atomic<SteadyTime> answer_due_ = SteadyTime::max();
   Result<void> sent_;
   std::thread thread_;
 };
@@ -155,7 +158,8 @@ std::unique_ptr<LayerStream> RegistryShelf::stream() {
   Fd to(ends[0]), from(ends[1]);
   auto upload = registry_->begin_upload();
   if (!upload) return nullptr;  // put() will tell why
-  return std::make_unique<RegistryStream>(std::move(upload.value()), std::move(to), std::move(from));
+  return std::make_unique<RegistryStream>(std::move(upload.value()), std::move(to), std::move(from),
+                                          longest_stall_);
 }
 
 Result<void> RegistryShelf::put(const std::string& layout, const std::string& tag) {

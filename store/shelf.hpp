@@ -62,8 +62,10 @@ class PodmanShelf : public Shelf {
 // One repository of a registry, into which nobody else writes.
 class RegistryShelf : public Shelf {
  public:
-  RegistryShelf(std::unique_ptr<registry::Repository> registry, std::string repository)
-      : registry_(std::move(registry)), repository_(std::move(repository)) {}
+  // longest_stall: for a registry to take more of a stream, and to answer at its end.
+  RegistryShelf(std::unique_ptr<registry::Repository> registry, std::string repository,
+                Milliseconds longest_stall = Milliseconds(10'000))
+      : registry_(std::move(registry)), repository_(std::move(repository)), longest_stall_(longest_stall) {}
   Result<bool> has(const std::string& image) override;
   Result<std::optional<std::string>> find(const std::string& tag) override;
   std::unique_ptr<LayerStream> stream() override;
@@ -74,6 +76,7 @@ class RegistryShelf : public Shelf {
  private:
   std::unique_ptr<registry::Repository> registry_;
   std::string repository_;
+  Milliseconds longest_stall_;
 };
 
 }  // namespace glidepod::store

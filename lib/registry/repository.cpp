@@ -127,9 +127,12 @@ Result<std::optional<std::string>> Repository::find(const std::string& reference
   return std::optional(std::move(digest));
 }
 
+Result<http::Url> Repository::new_place() {
+  return place_in(TRY(send(request("POST", TRY(at("blobs/uploads/"))))));
+}
+
 Result<std::unique_ptr<Repository::Upload>> Repository::begin_upload() {
-  return std::make_unique<Upload>(*this,
-                                  TRY(place_in(TRY(send(request("POST", TRY(at("blobs/uploads/"))))))));
+  return std::make_unique<Upload>(*this, TRY(new_place()));
 }
 
 Repository::Upload::~Upload() {
@@ -161,7 +164,7 @@ Result<void> Repository::put_blob(const std::string& digest, const std::shared_p
   const auto present = TRY(send(request("HEAD", TRY(at("blobs/" + digest)))));
   if (present.status == 200) return {};
   if (present.status != 404) return words_of(present);
-  const auto place = TRY(place_in(TRY(send(request("POST", TRY(at("blobs/uploads/")))))));
+  const auto place = TRY(new_place());
   auto put = request("PUT", TRY(place.with_query({{"digest", digest}})));
   put.headers.emplace_back("Content-Type: application/octet-stream");
   put.file = file;

@@ -61,6 +61,7 @@ class Repository {
   Result<http::Url> at(const std::string& path) const;
   Result<http::Response> send(const http::Request& request, const http::Waiting& waiting = {});
   Result<http::Url> place_in(const http::Response& answer) const;
+  Result<http::Url> new_place();
   Result<std::string> authorization(const http::Response& challenge);
   std::string credentials() const;
 

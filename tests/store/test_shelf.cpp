@@ -33,13 +33,13 @@ struct Scene {
   FakeServer registry{loop};
   std::map<std::string, std::string> blobs, manifests;
   bool wants_token = false, removes = true, full = false;
-  bool stream_fails = false;
+  bool stream_fails = false, stream_hangs = false;
   std::string streamed, taken_back;
   int tokens = 0, elsewhere = 0;
   std::string uploads = "/upload/1?state=x";
   std::unique_ptr<RegistryShelf> shelf;
 
-  Scene() {
+  explicit Scene(Milliseconds longest_stall = Milliseconds(10'000)) {
     registry.on_request = [this](const FakeServer::Request& request) { return answer(request); };
     REQUIRE(replace_file(registry.folder() + "/config.json", R"({"auths":{"reg.test":{"auth":"c2VjcmV0"}}})",
                          0600, Durable::no));
@@ -48,7 +48,7 @@ struct Scene {
                                               .ca_file = {},
                                               .plain = true,
                                               .unix_socket = registry.socket()});
-    shelf = std::make_unique<RegistryShelf>(std::move(opened.value()), "reg.test/files");
+    shelf = std::make_unique<RegistryShelf>(std::move(opened.value()), "reg.test/files", longest_stall);
   }
   FakeServer::Reply answer(const FakeServer::Request& request) {
     const auto& target = request.target;
@@ -74,6 +74,7 @@ struct Scene {
                  : FakeServer::json(404, "");
     }
     if (request.method == "PATCH") {
+      if (stream_hangs) return {};
       if (stream_fails) return FakeServer::json(503, "");
       streamed += request.body;
       return FakeServer::json(202, "", "Location: /upload/2\r\n");
@@ -187,6 +188,19 @@ TEST_CASE("registry shelf: where a registry takes no stream the layer is sent on
   CHECK(scene.blobs[layer.digest] == "layer");
   scene.full = true;
   CHECK(scene.with([&] { return scene.shelf->stream() == nullptr; }));
+}
+
+TEST_CASE("registry shelf: one that takes a stream and never answers holds up nobody for long") {
+  Scene scene{Milliseconds(100)};
+  scene.stream_hangs = true;
+  const auto began = std::chrono::steady_clock::now();
+  CHECK_FALSE(scene.with([&]() -> Result<void> {
+    const auto stream = scene.shelf->stream();
+    stream->add("layer");
+    return stream->commit(k_digest);
+  }));
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(20));
+  CHECK(scene.taken_back == "/upload/1?state=x ");
 }
 
 TEST_CASE("registry shelf: an image is found by its tag and its digest") {
