@@ -30,14 +30,6 @@ std::chrono::seconds age_of(const std::string& path) {
   return std::chrono::duration_cast<std::chrono::seconds>(now) - std::chrono::seconds(info.st_mtim.tv_sec);
 }
 
-std::uint64_t bytes_in(const std::string& folder) {
-  std::uint64_t bytes = 0;
-  std::error_code failed;
-  for (const auto& each : std::filesystem::directory_iterator(folder, failed))
-    bytes += each.file_size(failed);
-  return bytes;
-}
-
 // Sends a file's bytes, from its beginning to its end.
 Result<void> send_file(const Fd& file, const Sink& sink) {
   std::vector<char> buffer(k_copied_at_a_time);
@@ -50,27 +42,6 @@ Result<void> send_file(const Fd& file, const Sink& sink) {
     done += static_cast<std::uint64_t>(got);
   }
 }
-
-// A layout whose layer goes to the shelf, too, while it is made.
-class Twofold : public Blobs {
- public:
-  Twofold(Layout& layout, LayerStream* stream) : layout_(layout), stream_(stream) {}
-  Result<void> layer(std::string_view bytes) override {
-    if (stream_ != nullptr) stream_->add(bytes);
-    return layout_.layer(bytes);
-  }
-  Result<void> layer_ended(const Blob& layer) override {
-    digest_ = layer.digest;
-    return layout_.layer_ended(layer);
-  }
-  Result<void> put(const Blob& blob, std::string_view bytes) override { return layout_.put(blob, bytes); }
-  const std::string& digest() const { return digest_; }
-
- private:
-  Layout& layout_;
-  LayerStream* stream_;
-  std::string digest_;
-};
 
 }  // namespace
 
@@ -133,6 +104,32 @@ class Keeper::Share {
   Keeper& keeper_;
   std::string owner_;
   std::uint64_t taken_ = 0;
+};
+
+// A layout whose layer must be within its owner's quota. With a stream it goes there, and not to the disk.
+class Keeper::Bound : public Blobs {
+ public:
+  Bound(Layout& layout, LayerStream* stream, Share& share)
+      : layout_(layout), stream_(stream), share_(share) {}
+  Result<void> layer(std::string_view bytes) override {
+    return stream_ != nullptr ? of_stream(stream_->add(bytes)) : layout_.layer(bytes);
+  }
+  Result<void> layer_ended(const Blob& layer) override {
+    TRY(share_.take(layer.size));
+    return stream_ != nullptr ? of_stream(stream_->commit(layer.digest)) : layout_.layer_ended(layer);
+  }
+  Result<void> put(const Blob& blob, std::string_view bytes) override { return layout_.put(blob, bytes); }
+  bool stream_failed() const { return stream_failed_; }
+
+ private:
+  Result<void> of_stream(Result<void> result) {
+    stream_failed_ = !result;
+    return result;
+  }
+  Layout& layout_;
+  LayerStream* stream_;
+  Share& share_;
+  bool stream_failed_ = false;
 };
 
 Result<void> Keeper::prepare() {
@@ -290,6 +287,20 @@ Result<std::string> Keeper::image_of(const std::string& key, const Content& cont
   return make(copied, share);
 }
 
+// Where the stream fails, it is made once more: the layer is nowhere else.
+Result<Made> Keeper::make(const Copy& copy, Layout& layout, Share& share) {
+  const MakeOptions options{.reader = settings_.reader};
+  if (const auto stream = shelf_.stream()) {
+    Bound blobs(layout, stream.get(), share);
+    auto made = make_image(copy.file, blobs, options);
+    if (made || !blobs.stream_failed()) return made;
+    spdlog::info("event=not_streamed file=sha256:{} reason={}", copy.key, quoted(made.error().message()));
+    if (::lseek(copy.file.get(), 0, SEEK_SET) != 0) return Error::system("rewind the copy");
+  }
+  Bound blobs(layout, nullptr, share);
+  return make_image(copy.file, blobs, options);
+}
+
 Result<std::string> Keeper::make(const Copy& copy, Share& share) {
   const std::string folder = settings_.folder + "/making/" + copy.key;
   std::error_code failed;
@@ -298,16 +309,9 @@ Result<std::string> Keeper::make(const Copy& copy, Share& share) {
     Layout layout(folder, settings_.repository + ":" + copy.key);
     TRY(layout.prepare());
     const auto began = std::chrono::steady_clock::now();
-    const auto stream = shelf_.stream();
-    Twofold blobs(layout, stream.get());
-    const Made made = TRY(make_image(copy.file, blobs, {.reader = settings_.reader}));
+    const Made made = TRY(make(copy, layout, share));
     TRY(layout.finish(made.manifest));
     const auto ended = std::chrono::steady_clock::now();
-    TRY(share.take(bytes_in(folder + "/blobs/sha256")));
-    if (stream)
-      if (const auto streamed = stream->commit(blobs.digest()); !streamed)
-        spdlog::info("event=not_streamed file=sha256:{} reason={}", copy.key,
-                     quoted(streamed.error().message()));
     TRY(shelf_.put(folder, copy.key));
     std::string image = settings_.repository + "@" + made.manifest.digest;
     if (const auto before = read_known(copy.key)) {  // which the shelf has lost

@@ -13,6 +13,7 @@
 
 #include "lib/base/fd.hpp"
 #include "lib/base/result.hpp"
+#include "store/layout.hpp"
 #include "store/make.hpp"
 #include "store/shelf.hpp"
 
@@ -68,6 +69,7 @@ class Keeper {
     std::uint64_t bytes = 0;
   };
   class Share;
+  class Bound;
   struct Copy {
     Fd file;
     std::string key;  // 64 hexadecimal digits
@@ -77,6 +79,7 @@ class Keeper {
   Result<void> check_room(std::uint64_t size) const;
   Result<std::optional<std::string>> look_up(const std::string& key);
   Result<std::string> make(const Copy& copy, Share& share);
+  Result<Made> make(const Copy& copy, Layout& layout, Share& share);
   Result<void> expire(const std::string& key);
   std::vector<std::string> keys() const;
   std::string known(const std::string& key) const { return settings_.folder + "/known/" + key; }

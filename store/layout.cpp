@@ -22,9 +22,7 @@ Result<void> make_folder_at(const std::string& path) {
 
 Result<void> Layout::prepare() {
   for (const char* part : {"", "/blobs", "/blobs/sha256"}) TRY(make_folder_at(folder_ + part));
-  TRY(replace_file(folder_ + "/oci-layout", R"({"imageLayoutVersion":"1.0.0"})", 0644, Durable::no));
-  layer_ = TRY(open_file(folder_ + "/layer.new", O_WRONLY | O_CREAT | O_TRUNC, 0644));
-  return {};
+  return replace_file(folder_ + "/oci-layout", R"({"imageLayoutVersion":"1.0.0"})", 0644, Durable::no);
 }
 
 std::string Layout::path_of(const Blob& blob) const {
@@ -32,6 +30,7 @@ std::string Layout::path_of(const Blob& blob) const {
 }
 
 Result<void> Layout::layer(std::string_view bytes) {
+  if (!layer_) layer_ = TRY(open_file(folder_ + "/layer.new", O_WRONLY | O_CREAT | O_TRUNC, 0644));
   return write_all(layer_, bytes).in("write the layer");
 }
 

@@ -34,7 +34,7 @@ struct MakeOptions {
 };
 
 struct Made {
-  Blob manifest;
+  Blob manifest, layer_blob;
   Layer layer;
 };
 

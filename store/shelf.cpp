@@ -55,7 +55,7 @@ class RegistryStream : public LayerStream {
   }
   ~RegistryStream() override { finish(true); }
 
-  void add(std::string_view bytes) override {
+  Result<void> add(std::string_view bytes) override {
     while (!bytes.empty() && !given_up_) {
       const auto sent = ::send(to_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       if (sent > 0) bytes.remove_prefix(static_cast<std::size_t>(sent));
@@ -63,11 +63,13 @@ class RegistryStream : public LayerStream {
       pollfd wait{to_.get(), POLLOUT, 0};
       given_up_ = errno != EAGAIN || ::poll(&wait, 1, static_cast<int>(stall_.count())) <= 0;
     }
+    if (given_up_) return error("the registry takes no more of the layer");
+    return {};
   }
   Result<void> commit(const std::string& digest) override {
     const bool whole = !given_up_;
     finish(!whole);
-    if (!whole) return sent_ ? error("the registry took no more") : sent_;
+    if (!whole) return sent_ ? error("the registry takes no more of the layer") : sent_;
     TRY(sent_);
     return upload_->commit(digest);
   }
@@ -169,6 +171,7 @@ Result<void> RegistryShelf::put(const std::string& layout, const std::string& ta
   const auto manifest = json_from(text);
   const auto put_blob = [&](const nlohmann::json& blob) -> Result<void> {
     const std::string its = text_of(blob, "digest");
+    if (TRY(registry_->has_blob(its).in("the registry"))) return {};
     const auto file = std::make_shared<const Fd>(TRY(open_file(blob_in(layout, its), O_RDONLY)));
     struct stat info {};
     if (::fstat(file->get(), &info) != 0) return Error::system("stat {}", its);

@@ -13,8 +13,8 @@ namespace glidepod::store {
 // A layer that goes there while it is made. One that is not committed leaves nothing there.
 struct LayerStream {
   virtual ~LayerStream() = default;
-  // The next bytes. They may get lost, of which commit() tells.
-  virtual void add(std::string_view bytes) = 0;
+  // The next bytes. An Error: it takes no more. What gets lost later commit() tells.
+  virtual Result<void> add(std::string_view bytes) = 0;
   virtual Result<void> commit(const std::string& digest) = 0;
 };
 
@@ -27,7 +27,8 @@ struct Shelf {
   virtual Result<std::optional<std::string>> find(const std::string& tag) = 0;
   // For the layer of an image that will be put there, where that spares time; else nothing.
   virtual std::unique_ptr<LayerStream> stream() { return nullptr; }
-  // layout: a folder in the form of an OCI image layout. tag: what the image is called besides its digest.
+  // layout: a folder in the form of an OCI image layout; its layer may be missing if a stream() of it was
+  // committed. tag: what the image is called besides its digest.
   virtual Result<void> put(const std::string& layout, const std::string& tag) = 0;
   // The tags that images were put there under, as far as that can be told.
   virtual Result<std::vector<std::string>> tags() = 0;

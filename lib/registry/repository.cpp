@@ -159,11 +159,14 @@ Result<void> Repository::Upload::commit(const std::string& digest) {
   return {};
 }
 
+Result<bool> Repository::has_blob(const std::string& digest) {
+  const auto answer = TRY(send(request("HEAD", TRY(at("blobs/" + digest)))));
+  if (answer.status != 200 && answer.status != 404) return words_of(answer);
+  return answer.status == 200;
+}
+
 Result<void> Repository::put_blob(const std::string& digest, const std::shared_ptr<const Fd>& file,
                                   std::uint64_t size) {
-  const auto present = TRY(send(request("HEAD", TRY(at("blobs/" + digest)))));
-  if (present.status == 200) return {};
-  if (present.status != 404) return words_of(present);
   const auto place = TRY(new_place());
   auto put = request("PUT", TRY(place.with_query({{"digest", digest}})));
   put.headers.emplace_back("Content-Type: application/octet-stream");

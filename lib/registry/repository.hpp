@@ -47,7 +47,8 @@ class Repository {
     bool committed_ = false;
   };
   Result<std::unique_ptr<Upload>> begin_upload();
-  // Puts a file's content there, unless the repository has it.
+  Result<bool> has_blob(const std::string& digest);
+  // Puts a file's content there.
   Result<void> put_blob(const std::string& digest, const std::shared_ptr<const Fd>& file, std::uint64_t size);
   Result<void> put_manifest(const std::string& reference, const std::string& type, const std::string& text);
   // Removes a manifest. False: this registry removes none.

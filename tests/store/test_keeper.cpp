@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <random>
@@ -287,10 +288,13 @@ namespace {
 // Takes layers while they are made.
 struct StreamShelf : SmallShelf {
   std::map<std::string, std::string> committed;  // by digest
-  Result<void> commits = {};
+  Result<void> takes = {}, commits = {};
   struct Stream : LayerStream {
     explicit Stream(StreamShelf& shelf) : shelf_(shelf) {}
-    void add(std::string_view bytes) override { bytes_ += bytes; }
+    Result<void> add(std::string_view bytes) override {
+      bytes_ += bytes;
+      return shelf_.takes;
+    }
     Result<void> commit(const std::string& digest) override {
       TRY(shelf_.commits);
       CHECK(shelf_.puts == 0);
@@ -301,6 +305,13 @@ struct StreamShelf : SmallShelf {
     std::string bytes_;
   };
   std::unique_ptr<LayerStream> stream() override { return std::make_unique<Stream>(*this); }
+  std::vector<std::uint64_t> put_sizes;  // of the blobs of the layout that was put last
+  Result<void> put(const std::string& layout, const std::string& tag) override {
+    put_sizes.clear();
+    for (const auto& blob : std::filesystem::directory_iterator(layout + "/blobs/sha256"))
+      put_sizes.push_back(blob.file_size());
+    return SmallShelf::put(layout, tag);
+  }
 };
 
 }  // namespace
@@ -322,12 +333,20 @@ TEST_CASE("keeper: a layer that is streamed is committed once it is whole and wi
   CHECK(its.text() == digest);
   CHECK(bytes.size() > k_mib);
   CHECK(shelf.puts == 1);
-  // One that cannot be committed is put as a whole.
-  shelf.puts = 0;
-  shelf.commits = Error("no", EIO);
-  REQUIRE(keeper.image_of(of_size(1, 'b'), "bob"));
-  CHECK(shelf.puts == 1);
-  CHECK(shelf.committed.size() == 1);
+  CHECK(shelf.put_sizes.size() == 2);  // configuration and manifest: the layer was on no disk
+  // One that is not taken to its end, or that cannot be committed, is made once more and put as a whole.
+  for (auto* fails : {&shelf.takes, &shelf.commits}) {
+    const std::string owner = fails == &shelf.takes ? "bob" : "carol";
+    shelf.puts = 0;
+    *fails = Error("no", EIO);
+    REQUIRE(keeper.image_of(of_size(1, owner[0]), owner));
+    *fails = {};
+    CHECK(shelf.puts == 1);
+    CHECK(shelf.put_sizes.size() == 3);
+    CHECK(std::ranges::max(shelf.put_sizes) > k_mib);
+    CHECK(shelf.committed.size() == 1);
+    CHECK(keeper.used_by(owner) / k_mib == 1);  // not twice
+  }
 }
 
 TEST_CASE("attack: a layer beyond the quota is not committed, nor is one that its reader did not end") {
