@@ -13,7 +13,7 @@ Counting::Counting(User user, Limits limits, std::vector<std::string> folders)
     : user_(std::move(user)), limits_(limits), folders_(std::move(folders)) {}
 
 bool Counting::begin(SteadyTime now) {
-  if (worker_.pid() > 0 || now < next_) return false;
+  if (worker_.pid() != -1 || now < next_) return false;
   begun_ = now;
   next_ = now + limits_.age;
   if (!may_have_files(user_, folders_)) {

@@ -216,7 +216,7 @@ void Server::act_on(int number) {
 
 // Never kill(-1).
 void Server::signal_main(int number) {
-  if (job_->main.pid > 0 && !job_->status) signal_child(job_->main.pid, number);
+  if (job_->main.pid != -1) signal_child(job_->main.pid, number);
 }
 
 // The first pass at once, for the sake of order; then again until it finds nothing new.

@@ -44,7 +44,7 @@ void Server::main_ended() {
 void Server::begin_end() {
   if (job_->stage >= Job::Stage::ending) return;
   loop_.cancel(job_->pursuit_timer);
-  if (job_->failure && job_->report) close_report();
+  if (job_->failure) close_report();
   if (job_->stage == Job::Stage::clearing) {
     job_->failure = error("the job was ended before it was started");
     job_->cleaning.reset();  // its child is ended with the rest
@@ -99,8 +99,7 @@ void Server::cleaning_overdue() {
 void Server::hurry() {
   hurry_ = true;
   if (!job_) return;
-  if (job_->stage < Job::Stage::ending) return begin_end();
-  if (job_->stage != Job::Stage::cleaning) return;
+  if (job_->stage != Job::Stage::cleaning) return begin_end();
   job_->cleaning->limit_to(k_hurried);
   cleaning_overdue();
 }

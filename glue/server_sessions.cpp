@@ -57,39 +57,32 @@ void Server::on_session_report(std::uint64_t id) {
 
 void Server::take_session_report(std::uint64_t id, const SessionReport& report) {
   OpenedSession& session = job_->sessions.at(id);
-  switch (report.what) {
-    case SessionReport::What::started: {
-      const bool terminal = session.terminal.valid();
-      say("event=session_started job={} session={} terminal={}", job_->launch.job, id, terminal);
-      link_.send(wire::SessionStarted{job_->launch.job, id},
-                 terminal ? std::vector<int>{session.terminal.get()} : std::vector<int>{});
-      session.terminal.reset();
-      break;
-    }
-    case SessionReport::What::failed: {
-      const auto why = explain_session(report.failure, session, options_.scratch_directory);
-      say("event=session_failed job={} session={} reason={}", job_->launch.job, id, value(why.message()));
-      link_.send(wire::SessionFailed{job_->launch.job, id, fault_of(why), why.message()});
-      session.failed = true;
-      break;
-    }
-    case SessionReport::What::ended:
-      session.status = report.status;
-      break;
+  if (report.what == SessionReport::What::ended) {
+    session.status = report.status;
+  } else if (report.what == SessionReport::What::failed) {
+    const auto why = explain_session(report.failure, session, options_.scratch_directory);
+    say("event=session_failed job={} session={} reason={}", job_->launch.job, id, value(why.message()));
+    link_.send(wire::SessionFailed{job_->launch.job, id, fault_of(why), why.message()});
+    session.failed = true;
+  } else {
+    const bool terminal = session.terminal.valid();
+    say("event=session_started job={} session={} terminal={}", job_->launch.job, id, terminal);
+    link_.send(wire::SessionStarted{job_->launch.job, id},
+               terminal ? std::vector<int>{session.terminal.get()} : std::vector<int>{});
+    session.terminal.reset();  // it hangs up once the agent has closed its own
   }
 }
 
 void Server::on_close_session(const wire::CloseSession& message) {
   if (!job_ || job_->launch.job != message.job) return;
   const auto session = job_->sessions.find(message.session);
-  if (session != job_->sessions.end() && session->second.supervisor > 0)
+  if (session != job_->sessions.end() && session->second.supervisor != -1)
     signal_child(session->second.supervisor, SIGTERM);
 }
 
 // Sessions end with the job, whose end is told.
 void Server::forget_sessions() {
   for (const auto& [id, session] : job_->sessions) loop_.forget(session.report.get());
-  job_->sessions.clear();
 }
 
 }  // namespace glidepod::glue

@@ -7,6 +7,7 @@
 #include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -323,6 +324,22 @@ TEST_CASE("cleanup: a user who stops what it can does not stop the clearing of a
           << std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - before).count()
           << " ms");
   CHECK(entries_in("/dev/shm") == 0);
+}
+
+TEST_CASE("cleanup: a child that was killed and does not end is waited for once") {
+  REQUIRE(leave_in_shm(k_user, "left"));
+  glue::Cleaning cleaning({.uid = k_user, .gid = k_user, .groups = {}}, {.to_die = Milliseconds(7)});
+  REQUIRE_FALSE(cleaning.done());
+  cleaning.overdue();  // killed; it has not ended as long as nobody reaps it
+  REQUIRE_FALSE(cleaning.done());
+  CHECK(cleaning.limit() == Milliseconds(7));
+  cleaning.overdue();
+  CHECK(cleaning.done());
+  CHECK_FALSE(cleaning.result().complete);
+  int status = 0;
+  CHECK(::waitpid(-1, &status, 0) > 0);
+  std::filesystem::remove_all("/dev/shm/left");
+  std::filesystem::remove_all("/dev/shm/left.file");
 }
 
 TEST_CASE("cleanup: an order to end is heard while a container's own /dev/shm is cleared") {

@@ -193,6 +193,20 @@ TEST_CASE("sessions: a terminal of the container's own, with its size, its name 
   v.end_job();
 }
 
+TEST_CASE("sessions: a terminal whose other end is closed hangs up") {
+  Visited v;
+  const auto id = v.open("exec sleep 67890", true);
+  v.agent.expect<wire::SessionStarted>();
+  REQUIRE(v.agent.fds().size() == 1);
+  v.open("exit 3");  // the next message takes the descriptor's place
+  CHECK(v.agent.expect<wire::SessionStarted>().session == v.last);
+  auto ended = v.agent.expect<wire::SessionEnded>();
+  const auto other = v.agent.expect<wire::SessionEnded>();
+  if (ended.session != id) ended = other;
+  CHECK(ended.status == ExitStatus::signaled(SIGHUP));
+  v.end_job();
+}
+
 TEST_CASE("sessions: keys reach the program in front, and job control works") {
   Visited v;
   v.open("trap 'echo interrupted' INT; (echo up; exec sleep 66789); echo after; exit 8", true);

@@ -118,7 +118,8 @@ Blob make_layout(const std::string& folder, const std::string& text) {
   Layout layout(folder, "");
   REQUIRE(layout.prepare());
   REQUIRE(layout.layer(text));
-  const auto layer = blob_of(text), config = blob_of("{}");
+  auto layer = blob_of(text);
+  const auto config = blob_of("{}");
   REQUIRE(layout.layer_ended(layer));
   REQUIRE(layout.put(config, "{}"));
   const std::string manifest = image_manifest(config, layer);

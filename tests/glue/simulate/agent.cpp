@@ -54,6 +54,7 @@ void Agent::act() {
     return appear();
   }
   if (random.chance(world_.weather.hang_up)) return hang_up();
+  if (world_.weather.terminate && world_.truth.ending() && random.chance(300)) world_.raise(SIGTERM);
   read(!random.chance(world_.weather.deaf_agent));
   if (random.chance(world_.weather.nonsense)) {
     world_.note("agent: nonsense");
@@ -72,7 +73,7 @@ void Agent::act() {
     if (random.chance(500)) {
       wire::OpenSession open;
       open.job = named;
-      const bool again = last_session_ > 0 && world_.truth.sessions.runs(last_session_) && random.chance(300);
+      const bool again = world_.truth.sessions.answered(last_session_) && random.chance(300);
       open.session = again ? last_session_ : ++last_session_;
       open.request.command = std::to_string(open.session);
       world_.note(fmt::format("agent: open session {}", open.session));
@@ -111,6 +112,7 @@ void Agent::launch() {
   launch.argv = {"/job"};
   launch.cwd = std::string("/");
   launch.uid = launch.gid = world_.weather.as_root ? 0 : 5001;
+  if (world_.weather.terminate && world_.random.chance(100)) world_.raise(SIGTERM);
   world_.note(fmt::format("agent: launch {}", last_job_));
   send(launch, streams());
 }

@@ -97,7 +97,7 @@ Result<void> Loop::run_once(Milliseconds) {
     (*handler)(EPOLLIN);
   }
   run_due_timers();
-  if (running_) world.end_turn(timers_.size());
+  if (running_) world.end_turn(timers_.size(), handlers_.size());
   return {};
 }
 

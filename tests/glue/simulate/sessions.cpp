@@ -47,9 +47,9 @@ void Sessions::ends(std::uint64_t id, ExitStatus status) {
   if (all_.contains(id)) all_[id].status = status;
 }
 
-bool Sessions::runs(std::uint64_t id) const {
+bool Sessions::answered(std::uint64_t id) const {
   const auto found = all_.find(id);
-  return found != all_.end() && found->second.started_told && !found->second.over;
+  return found != all_.end() && found->second.answers == found->second.asks;
 }
 
 void Sessions::struck(const Process& supervisor) {
@@ -86,9 +86,11 @@ void Sessions::told(const wire::SessionEnded& ended) {
 void Sessions::told(const wire::SessionFailed& failed) {
   Session& session = of(failed.session);
   world_.check(++session.answers <= session.asks, "a session fails once");
+  world_.check(session.refused || failed.message.find("exists") == std::string::npos,
+               "a number is free again when its session is over");
   world_.check(failed.fault == (session.failed ? wire::Fault::user : wire::Fault::infrastructure),
                "it is told whose fault it is that a session fails");
-  if (!session.started_told) session.over = true;
+  if (!session.started_told && session.answers == session.asks) session.over = true;
 }
 
 void Sessions::check(bool due) const {

@@ -31,7 +31,8 @@ class Sessions {
   void told(const wire::SessionEnded& ended);
   void told(const wire::SessionFailed& failed);
   void forget() { all_.clear(); }
-  bool runs(std::uint64_t id) const;
+  // Whether all is said that was asked: it runs, is over, or never was.
+  bool answered(std::uint64_t id) const;
   bool empty() const { return all_.empty(); }
   // After each of glue's turns; due: they are not forgotten since.
   void check(bool due) const;

@@ -20,7 +20,7 @@ constexpr auto k_launching = seconds(30);
 constexpr auto k_end = seconds(10) + seconds(20) + seconds(2) + seconds(5) + seconds(2) + k_slack;
 // The same once the time of grace is over: both, or cleaning alone.
 constexpr auto k_hurried = seconds(10) + seconds(4) + k_slack;
-constexpr auto k_cleaning_hurried = seconds(4) + k_slack;
+constexpr auto k_cleaning_hurried = seconds(2) + k_slack;
 constexpr auto k_at_once = seconds(1);
 // How long the agent is waited for, which has HTCondor send the job's own signal.
 constexpr auto k_agent_first = seconds(2);
@@ -299,6 +299,7 @@ void Truth::sent_exited(const wire::Exited& exited) {
 void Truth::sent_end(const wire::JobEnded& ended) {
   if (only_clear_.contains(ended.job)) {
     world_.check(++answers_[ended.job] == 1, "what is cleared is told once");
+    world_.check(ended.status == ExitStatus::exited(0), "what is cleared ends well");
     if (open_ && ended.job == job_) end_told_ = true;
     return;
   }
@@ -435,7 +436,6 @@ void Truth::check_pursuit(SteadyTime now) {
   if (weather.dumper + weather.stuck + weather.phoenix + weather.wakers > 0) return;
   for (const Process* process : world_.tree.descendants()) {
     if (process->kind != Process::Kind::job || process->state == Process::State::zombie) continue;
-    if (process->born > pursued_at_) continue;
     world_.check((process->state == Process::State::stopped) == stopped,
                  stopped ? "a suspended job stands still" : "a job that is continued goes on");
   }
@@ -448,6 +448,8 @@ void Truth::check() {
   world_.check(!goodbye_due_, "who is asked to end says Goodbye");
   world_.check(signals_.empty() || may_end() || no_start_, "a signal for the job comes at once");
   world_.check(!open_ || !said_, "the agent is told of the end");
+  world_.check(!open_ || no_start_ || world_.weather.slow_reaping || !world_.tree.descendants().empty(),
+               "where nothing of a job lives its end goes on");
   const auto now = world_.now();
   const auto overdue = [&](SteadyTime since, auto limit) { return now - since > limit; };
   if (open_ && cause_) {

@@ -22,7 +22,7 @@ World::World(std::uint64_t seed, bool tell)
   options.container = "payload-0";
   options.own_shm = random.chance(300);
   if (options.own_shm && random.chance(300)) shm_files = static_cast<int>(random.between(1, 5));
-  options.grace = std::chrono::seconds(random.between(0, 60));
+  options.grace = std::chrono::seconds(random.between(0, random.chance(500) ? 60 : 5));
 }
 
 World::~World() {
@@ -108,7 +108,7 @@ void World::begin_turn() {
   turn_began_ = now();
 }
 
-void World::end_turn(std::size_t timers) {
+void World::end_turn(std::size_t timers, std::size_t watches) {
   check(now() - turn_began_ < k_longest_turn, "glue does not wait but in its loop");
   check(held == 0, "nothing is kept back while glue sleeps");
   check(!broken_, "glue ends where it cannot even wait for an agent");
@@ -116,6 +116,9 @@ void World::end_turn(std::size_t timers) {
   check(truth.open() || truth.refusing() || timers <= 1, "one timer is enough to look for an agent");
   if (agent.is_connected() && !truth.open() && !truth.refusing() && !ready(k_signals) && timers != 0)
     fail("no timer is set while nothing is to be done");
+  // signals, the agent, the folder where it will be
+  check(truth.open() || watches <= 1U + agent.is_connected() + (folder_watch != -1),
+        "nothing of a job is watched when it is over");
   const bool works = std::ranges::any_of(tree.children(Tree::k_glue), [](const Process* child) {
     return child->kind == Process::Kind::counter;
   });

@@ -53,7 +53,7 @@ class World {
   void wait_until(const std::optional<SteadyTime>& timer, const std::function<bool()>& ready);
   // From a wake-up to the next sleep of glue's.
   void begin_turn();
-  void end_turn(std::size_t timers);
+  void end_turn(std::size_t timers, std::size_t watches);
 
   // What glue needs is not there, and never will be. It ends.
   bool breaks(int chance) { return broken_ = broken_ || random.chance(chance); }
