@@ -176,7 +176,8 @@ std::uint64_t Keeper::used_by(const std::string& owner) {
 // The key is of the copy's own bytes: nobody else can reach the copy.
 Result<Keeper::Copy> Keeper::copy(const Content& content) const {
   const auto most = Limits{}.content;
-  Copy result{TRY(open_file(settings_.folder + "/spool", O_TMPFILE | O_RDWR, 0600)), {}};
+  const auto began = std::chrono::steady_clock::now();
+  Copy result{TRY(open_file(settings_.folder + "/spool", O_TMPFILE | O_RDWR, 0600)), {}, {}};
   Digest digest;
   std::uint64_t done = 0;
   TRY(content.send([&](std::string_view bytes) -> Result<void> {
@@ -191,6 +192,7 @@ Result<Keeper::Copy> Keeper::copy(const Content& content) const {
   if (::lseek(result.file.get(), 0, SEEK_SET) != 0) return Error::system("rewind the copy");
   const std::string text = digest.text();
   result.key = text.substr(text.find(':') + 1);
+  result.took = std::chrono::steady_clock::now() - began;
   return result;
 }
 
@@ -322,10 +324,10 @@ Result<std::string> Keeper::make(const Copy& copy, Share& share) {
     const std::chrono::duration<double> making = ended - began,
                                         putting = std::chrono::steady_clock::now() - ended;
     spdlog::info(
-        "event=converted file=sha256:{} image={} content={} entries={} left_out={} made_s={:.1f} "
-        "put_s={:.1f}",
-        copy.key, image, made.layer.content, made.layer.entries, made.layer.left_out, making.count(),
-        putting.count());
+        "event=converted file=sha256:{} image={} content={} entries={} left_out={} brought_s={:.1f} "
+        "made_s={:.1f} put_s={:.1f}",
+        copy.key, image, made.layer.content, made.layer.entries, made.layer.left_out, copy.took.count(),
+        making.count(), putting.count());
     return image;
   }();
   std::filesystem::remove_all(folder, failed);

@@ -72,7 +72,8 @@ class Keeper {
   class Bound;
   struct Copy {
     Fd file;
-    std::string key;  // 64 hexadecimal digits
+    std::string key;                     // 64 hexadecimal digits
+    std::chrono::duration<double> took;  // to bring
   };
   class Slot;
   Result<Copy> copy(const Content& content) const;
