@@ -292,6 +292,19 @@ TEST_CASE("exchange: wound up between attempts it ends at once, with what it kno
   REQUIRE(scene.loop.run_once(Milliseconds(0)).ok());
 }
 
+TEST_CASE("exchange: wound up between attempts it makes none later") {
+  Scene scene;
+  scene.answers({FakeServer::json(503, "{}")});
+  scene.start();
+  scene.run_until([&] { return scene.attempts == 1; });
+  scene.exchange->wind_up();
+  scene.run_until([&] { return scene.answer.has_value(); });
+  bool later = false;
+  scene.loop.after(Milliseconds(1'500), [&] { later = true; });
+  scene.run_until([&] { return later; });
+  CHECK(scene.server.requests.size() == 1);
+}
+
 TEST_CASE("exchange: wound up in its second attempt it takes the answer of that") {
   Scene scene;
   scene.server.on_request = [&](const FakeServer::Request&) {
