@@ -13,11 +13,12 @@
 
 #include "lib/base/fd.hpp"
 #include "lib/base/result.hpp"
-#include "store/layout.hpp"
 #include "store/make.hpp"
 #include "store/shelf.hpp"
 
 namespace glidepod::store {
+
+class Layout;
 
 // The fact of an Error: what came is not what was said to come.
 struct Forged {};

@@ -129,9 +129,8 @@ Result<Made> make_image(const Fd& file, Blobs& blobs, const MakeOptions& options
   layer.to.reset();
   report.to.reset();
 
-  Made made;
   Digest digest;
-  Blob& blob = made.layer_blob;
+  Blob blob;
   std::string line;
   const Sink to_blobs = [&](std::string_view bytes) {
     digest.add(bytes);
@@ -150,6 +149,7 @@ Result<Made> make_image(const Fd& file, Blobs& blobs, const MakeOptions& options
   if (!told) (void)reader.signal(SIGKILL);
   const auto ended = TRY(reader.wait());
   TRY(told);
+  Made made;
   made.layer = TRY(verdict(ended.status, line));
   TRY(compressor.end());
   blob.digest = digest.text();

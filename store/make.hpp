@@ -34,7 +34,7 @@ struct MakeOptions {
 };
 
 struct Made {
-  Blob manifest, layer_blob;
+  Blob manifest;
   Layer layer;
 };
 
