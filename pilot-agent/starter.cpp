@@ -15,9 +15,9 @@ namespace {
 
 // Of its main thread, which is the one that starts processes in HTCondor's daemons.
 std::vector<pid_t> children_of(pid_t process) {
-  constexpr std::size_t k_most = std::size_t{1} << 20;
+  constexpr std::size_t k_most_bytes = std::size_t{1} << 20;
   std::vector<pid_t> children;
-  const auto list = read_file(fmt::format("/proc/{0}/task/{0}/children", process), k_most);
+  const auto list = read_file(fmt::format("/proc/{0}/task/{0}/children", process), k_most_bytes);
   if (!list) return children;  // it has ended
   for (const auto& word : split(trim(list.value()), ' '))
     if (const auto child = parse_integer(word)) children.push_back(static_cast<pid_t>(child.value()));
