@@ -1,6 +1,9 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -122,5 +125,32 @@ struct Note {
 using Action = std::variant<Patch, Resize, Want, Launch, Clear, AskImage, SignalJob, SendBeat, JobOver,
                             Answer, Fail, Vacate, Hold, OpenSession, CloseSession, Refuse, FinishGlue,
                             DropGlue, KillGlue, GiveUp, Note>;
+
+// The actions that the driver has yet to do. Each part of the core adds its own. An action that is answered
+// has a number, which comes from here too, so that no answer fits two actions.
+class Actions {
+ public:
+  void add(Action action) { all_.push_back(std::move(action)); }
+  template <typename... Args>
+  void note(fmt::format_string<Args...> format, Args&&... args) {
+    add(Note{Note::Level::info, fmt::format(format, std::forward<Args>(args)...)});
+  }
+  template <typename... Args>
+  void warn(fmt::format_string<Args...> format, Args&&... args) {
+    add(Note{Note::Level::warning, fmt::format(format, std::forward<Args>(args)...)});
+  }
+  std::vector<Action> take() { return std::exchange(all_, {}); }
+
+  std::uint64_t next_attempt() { return ++attempt_; }
+  std::uint64_t next_beat() { return ++beat_; }
+  JobId next_job() { return ++job_; }
+  SessionId next_session() { return ++session_; }
+
+ private:
+  std::vector<Action> all_;
+  std::uint64_t attempt_ = 0, beat_ = 0;
+  JobId job_ = 0;
+  SessionId session_ = 0;
+};
 
 }  // namespace glidepod::agent

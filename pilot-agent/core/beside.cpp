@@ -47,8 +47,8 @@ void Core::ask_for_pulls(Time now) {
   for (const Waiting& waiting : queue_)
     if (!waiting.request.any_image) images.insert(goal_of(waiting.request));
   pulls_.keep_only(images);
-  if (auto want = pulls_.to_tell(now)) act(*std::move(want));
-  for (Note& line : pulls_.take_notes()) act(std::move(line));
+  if (auto want = pulls_.to_tell(now)) actions_.add(*std::move(want));
+  for (Note& line : pulls_.take_notes()) actions_.add(std::move(line));
 }
 
 void Core::on_wanted(Time now) {

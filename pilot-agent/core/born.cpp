@@ -21,7 +21,7 @@ void Core::expect_birth(Container& container, Time now) {
 void Core::born(Container& container, Time now) {
   pulls_.seen(container.image);
   await_digest(container, now);
-  note("event=born container={} image={}", container.name, word(container.image));
+  actions_.note("event=born container={} image={}", container.name, word(container.image));
   look_at(container, now);
 }
 
@@ -32,8 +32,8 @@ bool Core::miscarried(Container& container, Time now) {
   if (absent == nullptr || !absent->unborn || !container.status) return false;
   const Trouble trouble = trouble_of(*container.status, pod_.credentials);
   if (trouble.kind == Trouble::Kind::none) return false;
-  warn("event=not_born container={} image={} reason={}", container.name, word(container.told_image),
-       quoted(trouble.message));
+  actions_.warn("event=not_born container={} image={} reason={}", container.name, word(container.told_image),
+                quoted(trouble.message));
   begin(container, {}, std::nullopt, EventKind::status, now);
   return true;
 }

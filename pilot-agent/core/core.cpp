@@ -56,8 +56,8 @@ void Core::become(Container& container, AnyState state, EventKind event) {
   const Transition transition{container.kind(), event, static_cast<State>(state.index())};
   container.state = std::move(state);
   if (!allowed(transition))
-    warn("event=unexpected_transition container={} from={} by={} to={}", container.name,
-         name_of(transition.from), name_of(event), name_of(transition.to));
+    actions_.warn("event=unexpected_transition container={} from={} by={} to={}", container.name,
+                  name_of(transition.from), name_of(event), name_of(transition.to));
   if (observer_) observer_(container, transition);
 }
 
@@ -81,7 +81,7 @@ void Core::settle(Time now) {
 
 void Core::give_up(std::string why) {
   if (!health_.give_up()) return;
-  act(GiveUp{std::move(why)});
+  actions_.add(GiveUp{std::move(why)});
   for (const Waiting& waiting : std::exchange(queue_, {}))
     fail(waiting.request, wire::Fault::infrastructure, std::string(k_given_up));
 }
@@ -108,8 +108,8 @@ void Core::on_client_gone(ClientId client, Time now) {
   if (Container* container = find_client(client)) {
     container->job()->request.client = 0;
     if (container->kind() == State::running) {
-      note("event=abandoned job={} container={} action=kill", word(container->job()->request.job),
-           container->name);
+      actions_.note("event=abandoned job={} container={} action=kill", word(container->job()->request.job),
+                    container->name);
       kill_job(*container, EventKind::gone, now);
     }
   }
@@ -128,7 +128,7 @@ void Core::on_client_signal(ClientId client, int number, Time now) {
   // The job has run. The core is finding out how it ended, and will tell the client.
   const auto is_it = [client](const LostJob& lost) { return lost.request.client == client; };
   if (std::ranges::any_of(lost_jobs_, is_it)) return;
-  if (find_waiting(client) != nullptr) act(Answer{client, ExitStatus::signaled(number)});
+  if (find_waiting(client) != nullptr) actions_.add(Answer{client, ExitStatus::signaled(number)});
   on_client_gone(client, now);
 }
 
@@ -153,9 +153,9 @@ void Core::fail(const Request& request, wire::Fault fault, std::string message) 
   if (of_job && fault == wire::Fault::doubt) fault = wire::Fault::infrastructure;
   if (!request.any_image)
     ++(fault == wire::Fault::infrastructure ? health_.binds.infrastructure : health_.binds.user);
-  warn("event=bind_failed job={} owner={} image={} fault={} reason={}", word(request.job),
-       word(request.owner), word(request.image), name_of(fault), quoted(message));
-  if (request.client != 0) act(Fail{request.client, of_job, fault, std::move(message)});
+  actions_.warn("event=bind_failed job={} owner={} image={} fault={} reason={}", word(request.job),
+                word(request.owner), word(request.image), name_of(fault), quoted(message));
+  if (request.client != 0) actions_.add(Fail{request.client, of_job, fault, std::move(message)});
 }
 
 void Core::take(Container& container, const kube::ContainerStatus& status) {
@@ -192,7 +192,7 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
     no_resizes("the pod lacks the annotations with the size of all its payload containers together");
   // An earlier agent may have asked for resizes.
   if (policy_.resize && !fresh) resizes_.settled_at = now + policy_.calm;
-  note("event=pod containers={} restarted={}", containers_.size(), fresh ? "no" : "yes");
+  actions_.note("event=pod containers={} restarted={}", containers_.size(), fresh ? "no" : "yes");
   for (Container& container : containers_) {
     if (const kube::ContainerSpec* spec = pod.container(container.name)) {
       container.sidecar = spec->sidecar;
@@ -352,7 +352,7 @@ void Core::finish(Time now) {
   for (Container& container : containers_) {
     if (container.job() != nullptr) signal_job(container, SIGKILL, now);
     // The kubelet would start a sidecar's glue again, and ends it when the pilot has ended.
-    if (container.glue != 0 && !container.sidecar) act(FinishGlue{container.glue});
+    if (container.glue != 0 && !container.sidecar) actions_.add(FinishGlue{container.glue});
   }
 }
 

@@ -109,7 +109,7 @@ class Core {
   // The pilot ends: jobs are killed, glues are told to finish, requests are refused.
   void finish(Time now);
 
-  std::vector<Action> take_actions() { return std::exchange(actions_, {}); }
+  std::vector<Action> take_actions() { return actions_.take(); }
   // Whether the core needs the pod's status now.
   bool watching() const;
   // When on_time() must be called at the latest.
@@ -159,7 +159,6 @@ class Core {
   Container* find_client(ClientId client);
   void refuse_waiting(const std::function<bool(const Request&)>& which, const std::string& why);
   void fail(const Request& request, wire::Fault fault, std::string message);
-  void act(Action action) { actions_.push_back(std::move(action)); }
 
   // queue.cpp: requests and their containers
   void dispatch(Time now);
@@ -289,15 +288,6 @@ class Core {
   void leave_session(ClientId client);
   std::optional<Session> take_session(GlueId glue, JobId job, SessionId session);
 
-  template <typename... Args>
-  void note(fmt::format_string<Args...> format, Args&&... args) {
-    act(Note{Note::Level::info, fmt::format(format, std::forward<Args>(args)...)});
-  }
-  template <typename... Args>
-  void warn(fmt::format_string<Args...> format, Args&&... args) {
-    act(Note{Note::Level::warning, fmt::format(format, std::forward<Args>(args)...)});
-  }
-
   // What of the pod does not change, and the newest version seen of it.
   struct OwnPod {
     bool names_given = false;  // the containers are those that this agent was told at its start
@@ -310,6 +300,7 @@ class Core {
   enum class Stage : std::uint8_t { open, withdrawn, draining, finishing };
 
   Policy policy_;
+  Actions actions_;
   OwnPod pod_;
   Stage stage_ = Stage::open;
   Health health_{policy_.give_up_after};
@@ -321,13 +312,7 @@ class Core {
   std::deque<Waiting> queue_;
   std::vector<LostJob> lost_jobs_;
   Leftovers leftovers_;
-  std::vector<Action> actions_;
   Observer observer_;
-  struct {
-    std::uint64_t attempt = 0, beat = 0;
-    JobId job = 0;
-    SessionId session = 0;
-  } numbers_;  // the last ones that were given
 };
 
 }  // namespace glidepod::agent

@@ -20,17 +20,17 @@ void Core::on_hello(GlueId glue, const std::string& name, const std::string& ins
     container->name = name;
   }
   if (container == nullptr) {
-    warn("event=refused container={} reason=\"not a payload container of this pod\"", word(name));
-    return act(DropGlue{glue});
+    actions_.warn("event=refused container={} reason=\"not a payload container of this pod\"", word(name));
+    return actions_.add(DropGlue{glue});
   }
   if (const auto wrong = stranger(*container, instance); !wrong.empty()) {
-    warn("event=refused container={} id={} reason={}", word(name), word(instance.substr(0, 12)),
-         quoted(wrong));
-    return act(DropGlue{glue});
+    actions_.warn("event=refused container={} id={} reason={}", word(name), word(instance.substr(0, 12)),
+                  quoted(wrong));
+    return actions_.add(DropGlue{glue});
   }
   // One container has one glue. So an older connection is dead, even if its end has not been seen.
   if (container->glue != 0) {
-    act(DropGlue{container->glue});
+    actions_.add(DropGlue{container->glue});
     part(*container, EventKind::lost, now);
   }
   // This is not the container that the agent saw last.
@@ -43,9 +43,9 @@ void Core::on_hello(GlueId glue, const std::string& name, const std::string& ins
   container->since = now;
   container->shown_running = false;
   container->earlier = std::exchange(container->shown, {});
-  note("event=hello container={} state={} id={}", container->name, name_of(container->kind()),
-       word(instance.substr(0, 12)));
-  if (stage_ == Stage::finishing) return act(FinishGlue{glue});
+  actions_.note("event=hello container={} state={} id={}", container->name, name_of(container->kind()),
+                word(instance.substr(0, 12)));
+  if (stage_ == Stage::finishing) return actions_.add(FinishGlue{glue});
   greet(*container, now);
   settle(now);
 }
@@ -96,11 +96,12 @@ void Core::on_goodbye(GlueId glue, Time now) {
   container->stopped = true;
   if (Job* job = container->job()) {  // glue may still say how the job ended
     if (!job->goodbye()) job->end.goodbye_at = now;
-    if (container->kind() == State::running && job->request.client != 0) act(Vacate{job->request.client});
+    if (container->kind() == State::running && job->request.client != 0)
+      actions_.add(Vacate{job->request.client});
     const auto* draining = std::get_if<Draining>(&container->state);
     if (draining == nullptr || !draining->ended) return;
   } else {
-    note("event=goodbye container={} state={}", container->name, name_of(container->kind()));
+    actions_.note("event=goodbye container={} state={}", container->name, name_of(container->kind()));
   }
   part(*container, EventKind::goodbye, now);
   settle(now);
@@ -110,7 +111,8 @@ void Core::on_glue_lost(GlueId glue, Time now) {
   Container* container = find_glue(glue);
   if (container == nullptr) return;  // this glue said goodbye, or another one replaced it
   const bool expected = container->job() != nullptr && container->job()->goodbye();
-  if (!expected) warn("event=glue_lost container={} state={}", container->name, name_of(container->kind()));
+  if (!expected)
+    actions_.warn("event=glue_lost container={} state={}", container->name, name_of(container->kind()));
   part(*container, expected ? EventKind::goodbye : EventKind::lost, now);
   settle(now);
 }
@@ -177,8 +179,8 @@ void Core::look_at(Container& container, Time now) {
     case Check::doubtful:
       break;
   }
-  warn("event=doubtful container={} image={} shown={}", container.name, word(container.image),
-       word(status.image_id));
+  actions_.warn("event=doubtful container={} image={} shown={}", container.name, word(container.image),
+                word(status.image_id));
   if (shows_home(status, references_.home())) references_.looked_like_home(container.image);
   container.spoiled = true;
   unsettle(container, now);
@@ -204,7 +206,7 @@ void Core::await_digest(Container& container, Time now) {
 
 void Core::learn(const std::string& image, const std::string& admitted, const ContainerStatus& status) {
   const std::string digest = references_.learn(image, admitted, status);
-  if (!digest.empty()) note("event=digest image={} digest={}", word(image), digest);
+  if (!digest.empty()) actions_.note("event=digest image={} digest={}", word(image), digest);
 }
 
 void Core::see_home(const kube::Pod& pod) {

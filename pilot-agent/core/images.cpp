@@ -18,9 +18,9 @@ Core::Command Core::ask(Waiting& waiting, Time now) {
   waiting.asked = references_.exact_name(request.image);
   if (const auto* command = references_.command_of(waiting.asked))
     return take_command(waiting, *command) ? Command::known : Command::failed;
-  note("event=ask_image job={} image={}", word(request.job), word(waiting.asked));
+  actions_.note("event=ask_image job={} image={}", word(request.job), word(waiting.asked));
   const Time deadline = std::min(now + policy_.pull_patience, waiting.arrived + policy_.bind_deadline);
-  act(AskImage{request.client, waiting.asked, deadline});
+  actions_.add(AskImage{request.client, waiting.asked, deadline});
   return Command::asked;
 }
 

@@ -61,8 +61,8 @@ void Core::end_inner(JobId outer, Time now) {
     const auto* reserved = std::get_if<Reserved>(&container.state);
     if (reserved != nullptr && reserved->request.outer == outer) become(container, Idle{}, EventKind::time);
     if (container.kind() != State::running || container.job()->request.outer != outer) continue;
-    note("event=abandoned job={} container={} action=kill", word(container.job()->request.job),
-         container.name);
+    actions_.note("event=abandoned job={} container={} action=kill", word(container.job()->request.job),
+                  container.name);
     kill_job(container, EventKind::gone, now);
   }
   refuse_waiting([outer](const Request& request) { return request.outer == outer; },

@@ -18,8 +18,9 @@ void Core::on_started(GlueId glue, JobId id, int pid, Time now) {
   if (container == nullptr) return;
   health_.job_started();
   leftovers_.forget(container->job()->request.uid);  // glue cleared this before the launch
-  note("event=started job={} container={} pid={} ms={:.1f}", word(container->job()->request.job),
-       container->name, pid, std::chrono::duration<double, std::milli>(now - container->last_used).count());
+  actions_.note("event=started job={} container={} pid={} ms={:.1f}", word(container->job()->request.job),
+                container->name, pid,
+                std::chrono::duration<double, std::milli>(now - container->last_used).count());
 }
 
 void Core::on_beat(GlueId glue, const wire::Beat& beat, Time now) {
@@ -57,7 +58,7 @@ void Core::drain(Container& container, EventKind event, Time now) {
 
 void Core::signal_job(Container& container, int number, Time now) {
   if (ends_a_process(number)) container.job()->end.sent[number] = now;
-  act(SignalJob{container.glue, container.job()->id, number});
+  actions_.add(SignalJob{container.glue, container.job()->id, number});
 }
 
 void Core::kill_job(Container& container, EventKind event, Time now) {
@@ -72,10 +73,10 @@ void Core::on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now) {
   on_exited(glue, wire::Exited{ended.job, ended.status, ended.ended_ns, 0, 0, 0}, now);
   Job& job = *container->job();
   if (job.clears)
-    note("event=cleared uid={} container={} removed={}", job.request.uid, container->name,
-         ended.files_removed);
+    actions_.note("event=cleared uid={} container={} removed={}", job.request.uid, container->name,
+                  ended.files_removed);
   else
-    note(
+    actions_.note(
         "event=ended job={} owner={} container={} status={} cpu_s={:.3f} rss_kib={} wall_s={:.3f} killed={} "
         "removed={} clean={}",
         word(job.request.job), word(job.request.owner), container->name, quoted(ended.status.to_string()),
@@ -113,7 +114,7 @@ void Core::finish_job(Container& container, EventKind event, Time now) {
   if (request.keep_idle > std::chrono::seconds(0))
     container.kept = {request.uid, now + k_files_move + request.keep_idle};
   become(container, Idle{}, event);
-  act(JobOver{job.id});
+  actions_.add(JobOver{job.id});
   conclude(job, now);
   if (job.goodbye()) part(container, EventKind::goodbye, now);
   release_outer(job.request.outer, now);
@@ -143,15 +144,15 @@ void Core::tell_end(const Request& request, const EndFacts& facts, const wire::R
   const Verdict verdict = verdict_of(facts, now);
   switch (verdict.kind) {
     case Verdict::Kind::ended:
-      return act(Answer{request.client, verdict.status, ran});
+      return actions_.add(Answer{request.client, verdict.status, ran});
     case Verdict::Kind::out_of_memory:
     case Verdict::Kind::out_of_disk: {
       const bool memory = verdict.kind == Verdict::Kind::out_of_memory;
-      warn("event={} job={} owner={} reason={}", memory ? "out_of_memory" : "out_of_disk", word(request.job),
-           word(request.owner), quoted(verdict.sentence));
+      actions_.warn("event={} job={} owner={} reason={}", memory ? "out_of_memory" : "out_of_disk",
+                    word(request.job), word(request.owner), quoted(verdict.sentence));
       health_.shortage = fmt::format("job {}: {}", request.job, verdict.sentence);
-      return act(Hold{request.client, verdict.status, k_job_out_of_resources,
-                      memory ? k_subcode_memory : k_subcode_disk, verdict.sentence});
+      return actions_.add(Hold{request.client, verdict.status, k_job_out_of_resources,
+                               memory ? k_subcode_memory : k_subcode_disk, verdict.sentence});
     }
     case Verdict::Kind::lost:
       return fail(request, wire::Fault::infrastructure, verdict.sentence);
@@ -175,7 +176,7 @@ void Core::on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time 
     if (!failed.left) health_.failed(failed.message);
   }
   become(*container, Idle{}, EventKind::no_launch);
-  act(JobOver{job.id});
+  actions_.add(JobOver{job.id});
   if (job.request.client != 0) fail(job.request, failed.fault, failed.message);
   if (job.goodbye()) part(*container, EventKind::goodbye, now);
   release_outer(job.request.outer, now);
@@ -192,17 +193,17 @@ void Core::check_job(Container& container, Time now) {
   if (now < pulse.next) return;
   pulse.next = now + policy_.beat;
   if (pulse.until) return;
-  pulse.number = ++numbers_.beat;
+  pulse.number = actions_.next_beat();
   pulse.until = now + policy_.beat_patience;
-  act(SendBeat{container.glue, pulse.number});
+  actions_.add(SendBeat{container.glue, pulse.number});
 }
 
 // Gives up a glue that does not answer, since it is stopped or hangs in the kernel. Its container is made
 // anew.
 void Core::give_up_glue(Container& container, std::string_view why, Time now) {
-  warn("event=glue_wedged container={} job={} reason=\"glue {}\"", container.name,
-       word(container.job()->request.job), why);
-  act(KillGlue{container.glue});
+  actions_.warn("event=glue_wedged container={} job={} reason=\"glue {}\"", container.name,
+                word(container.job()->request.job), why);
+  actions_.add(KillGlue{container.glue});
   container.job()->end.given_up = true;
   part(container, EventKind::lost, now);
 }

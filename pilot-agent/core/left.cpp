@@ -54,12 +54,12 @@ void Core::clear_left(Time now) {
     if (!left) return;
     Draining draining;
     draining.job.request = {.any_image = true, .uid = left->user.uid, .gid = left->user.gid};
-    draining.job.id = ++numbers_.job;
+    draining.job.id = actions_.next_job();
     draining.job.clears = left;
     draining.job.pulse.next = now + policy_.beat;
     draining.until = now + policy_.ending_patience;
     become(container, std::move(draining), EventKind::left);
-    act(Clear{container.glue, numbers_.job, left->user.uid, left->user.gid});
+    actions_.add(Clear{container.glue, container.job()->id, left->user.uid, left->user.gid});
   }
 }
 

@@ -20,7 +20,7 @@ void Core::lose_job(Container& container, EventKind event, Time now) {
   job.end.container_by = now + policy_.status_patience;
   end_visits(job);
   end_inner(job.id, now);
-  act(JobOver{job.id});
+  actions_.add(JobOver{job.id});
   if (!clean) leftovers_.add({job.request.uid, job.request.gid}, container.name);
   if (job.request.client != 0 && verdict_on(job, now).kind != Verdict::Kind::open) {
     conclude(job, now);

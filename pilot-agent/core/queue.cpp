@@ -194,10 +194,10 @@ void Core::ready(Container& container, Waiting waiting, std::string_view how, mi
   const auto bound_in = before + duration_cast<microseconds>(now - waiting.arrived);
   if (request.verb != wire::Verb::test) return launch(container, waiting, how, bound_in, event, now);
   become(container, Reserved{request, std::string(how), bound_in, now + policy_.reservation}, event);
-  note("event=prepared job={} owner={} image={} container={} how={} bind_ms={:.1f}", word(request.job),
-       word(request.owner), word(request.image), container.name, how,
-       static_cast<double>(bound_in.count()) / 1000);
-  act(Answer{request.client, ExitStatus::exited(0)});
+  actions_.note("event=prepared job={} owner={} image={} container={} how={} bind_ms={:.1f}",
+                word(request.job), word(request.owner), word(request.image), container.name, how,
+                static_cast<double>(bound_in.count()) / 1000);
+  actions_.add(Answer{request.client, ExitStatus::exited(0)});
 }
 
 void Core::launch(Container& container, const Waiting& waiting, std::string_view how, microseconds bound_in,
@@ -205,7 +205,7 @@ void Core::launch(Container& container, const Waiting& waiting, std::string_view
   const Request& request = waiting.request;
   Running running;
   running.job.request = request;
-  running.job.id = ++numbers_.job;
+  running.job.id = actions_.next_job();
   running.job.container = container.name;
   running.job.how = how;
   running.job.bound_in = bound_in;
@@ -219,10 +219,10 @@ void Core::launch(Container& container, const Waiting& waiting, std::string_view
     readiness_.ran(goal_of(request), request.owner);
     if (policy_.reuse == Policy::Reuse::never) container.spoiled = true;
   }
-  act(Launch{container.glue, numbers_.job, request.client, waiting.argv});
-  note("event=bound job={} owner={} image={} container={} how={} bind_ms={:.1f} uid={}", word(request.job),
-       word(request.owner), word(request.image), container.name, how,
-       static_cast<double>(bound_in.count()) / 1000, request.uid);
+  actions_.add(Launch{container.glue, container.job()->id, request.client, waiting.argv});
+  actions_.note("event=bound job={} owner={} image={} container={} how={} bind_ms={:.1f} uid={}",
+                word(request.job), word(request.owner), word(request.image), container.name, how,
+                static_cast<double>(bound_in.count()) / 1000, request.uid);
 }
 
 }  // namespace glidepod::agent

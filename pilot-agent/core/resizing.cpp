@@ -24,7 +24,7 @@ bool known(const Amount& amount) {
 
 void Core::no_resizes(const std::string& why) {
   if (!policy_.resize || std::exchange(resizes_.off, true)) return;
-  warn("event=resize_off reason={}", quoted(why));
+  actions_.warn("event=resize_off reason={}", quoted(why));
 }
 
 std::vector<Sizeable> Core::sizeables() const {
@@ -112,8 +112,9 @@ void Core::begin_sizing(Container& container, Time now) {
   for (const Container& one : containers_) {
     const bool is_it = one.name == container.name;
     if (one.glue == 0 || (!is_it && one.kind() != State::idle)) continue;
-    resizes_.current->questions[++numbers_.beat] = one.name;
-    act(SendBeat{one.glue, numbers_.beat});
+    const std::uint64_t number = actions_.next_beat();
+    resizes_.current->questions[number] = one.name;
+    actions_.add(SendBeat{one.glue, number});
   }
 }
 
@@ -150,7 +151,7 @@ void Core::ask_sizes(Time now) {
 
 void Core::ask_round(std::vector<SizeChange> changes, EventKind event, Time now) {
   if (changes.empty()) changes = std::exchange(resizes_.current->grow, {});
-  resizes_.current->attempt = ++numbers_.attempt;
+  resizes_.current->attempt = actions_.next_attempt();
   resizes_.current->answered = resizes_.current->doubtful = false;
   if (changes.empty()) {
     const SizeChange own{resizes_.current->container, {{}, resizes_.current->slot}};
@@ -166,10 +167,10 @@ void Core::ask_round(std::vector<SizeChange> changes, EventKind event, Time now)
     const std::int64_t before = own.size.limit.memory, next = change.size.limit.memory;
     own.asked_memory = before > 0 ? std::min(before, next) : next;
     resizes_.current->before[own.name] = own.size.limit;
-    note("event=resize container={} cpu_m={} memory_mib={}", change.container, change.size.limit.cpu,
-         change.size.limit.memory >> 20);
+    actions_.note("event=resize container={} cpu_m={} memory_mib={}", change.container, change.size.limit.cpu,
+                  change.size.limit.memory >> 20);
   }
-  act(Resize{resizes_.current->attempt, resizes_.current->asked, resizes_.current->until});
+  actions_.add(Resize{resizes_.current->attempt, resizes_.current->asked, resizes_.current->until});
 }
 
 void Core::on_resized(std::uint64_t attempt, const kube::Pod& pod, Time now) {
@@ -262,7 +263,7 @@ void Core::end_sizing(std::string_view trouble, EventKind event, Time now) {
     resizes_.leave(now + policy_.calm);
   if (!trouble.empty() && !resizes_.off && trouble != resizes_.trouble) {
     resizes_.trouble = trouble;
-    warn("event=not_resized container={} reason={}", container.name, quoted(std::string(trouble)));
+    actions_.warn("event=not_resized container={} reason={}", container.name, quoted(std::string(trouble)));
   }
   auto& step = std::get<Switching>(container.state);
   // A glue that does not answer is made anew with its container, which then gets its size.

@@ -10,8 +10,9 @@ namespace glidepod::agent {
 
 void Core::on_enter(const Visit& visit) {
   const auto refuse = [&](std::string_view why) {
-    note("event=visit_refused uid={} sandbox={} reason={}", visit.uid, word(visit.sandbox), quoted(why));
-    act(Refuse{visit.client, wire::Fault::infrastructure, std::string(why)});
+    actions_.note("event=visit_refused uid={} sandbox={} reason={}", visit.uid, word(visit.sandbox),
+                  quoted(why));
+    actions_.add(Refuse{visit.client, wire::Fault::infrastructure, std::string(why)});
   };
   if (stage_ == Stage::finishing) return refuse("the pilot is ending");
   // The user decides about access. The sandbox only tells this user's jobs apart.
@@ -25,11 +26,12 @@ void Core::on_enter(const Visit& visit) {
   const auto found = std::ranges::find_if(containers_, may_enter);
   if (found == containers_.end()) return refuse("no job of this user runs in that folder");
   Job& job = *found->job();
-  job.sessions.push_back({++numbers_.session, visit.client, visit.what});
+  const SessionId session = actions_.next_session();
+  job.sessions.push_back({session, visit.client, visit.what});
   if (visit.what == wire::Enter::What::watch) return;
-  note("event=session job={} owner={} container={} session={}", word(job.request.job),
-       word(job.request.owner), found->name, numbers_.session);
-  act(OpenSession{found->glue, job.id, numbers_.session, visit.client});
+  actions_.note("event=session job={} owner={} container={} session={}", word(job.request.job),
+                word(job.request.owner), found->name, session);
+  actions_.add(OpenSession{found->glue, job.id, session, visit.client});
 }
 
 ClientId Core::on_session_started(GlueId glue, JobId job, SessionId id) {
@@ -54,15 +56,15 @@ std::optional<Session> Core::take_session(GlueId glue, JobId job, SessionId id) 
 void Core::on_session_ended(GlueId glue, const wire::SessionEnded& ended) {
   const auto session = take_session(glue, ended.job, ended.session);
   if (!session) return;
-  note("event=session_ended session={} status={}", ended.session, quoted(ended.status.to_string()));
-  if (session->client != 0) act(Answer{session->client, ended.status});
+  actions_.note("event=session_ended session={} status={}", ended.session, quoted(ended.status.to_string()));
+  if (session->client != 0) actions_.add(Answer{session->client, ended.status});
 }
 
 void Core::on_session_failed(GlueId glue, const wire::SessionFailed& failed) {
   const auto session = take_session(glue, failed.job, failed.session);
   if (!session) return;
-  note("event=session_failed session={} reason={}", failed.session, quoted(failed.message));
-  if (session->client != 0) act(Refuse{session->client, failed.fault, failed.message});
+  actions_.note("event=session_failed session={} reason={}", failed.session, quoted(failed.message));
+  if (session->client != 0) actions_.add(Refuse{session->client, failed.fault, failed.message});
 }
 
 void Core::leave_session(ClientId client) {
@@ -76,7 +78,7 @@ void Core::leave_session(ClientId client) {
       job->sessions.erase(found);
     } else {
       found->client = 0;
-      act(CloseSession{container.glue, job->id, found->id});
+      actions_.add(CloseSession{container.glue, job->id, found->id});
     }
   }
 }
@@ -86,9 +88,9 @@ void Core::end_visits(const Job& job) {
   for (const Session& session : job.sessions) {
     if (session.client == 0) continue;
     if (session.what == wire::Enter::What::watch)
-      act(Answer{session.client, ExitStatus::exited(0)});
+      actions_.add(Answer{session.client, ExitStatus::exited(0)});
     else
-      act(Refuse{session.client, wire::Fault::infrastructure, "the job has ended"});
+      actions_.add(Refuse{session.client, wire::Fault::infrastructure, "the job has ended"});
   }
 }
 

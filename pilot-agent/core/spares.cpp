@@ -88,7 +88,7 @@ bool Core::renew_one(Time now) {
   if (!renewal) return false;
   Container& container = containers_[idle[renewal->free]];
   if (!container.settled()) return false;
-  note("event=renew container={} image={}", container.name, word(renewal->image));
+  actions_.note("event=renew container={} image={}", container.name, word(renewal->image));
   begin(container, renewal->image, std::nullopt, EventKind::likely, now);
   auto* step = std::get_if<Switching>(&container.state);
   if (step != nullptr) step->spare = true;

@@ -65,7 +65,7 @@ void Core::next_step(Container& container, Switching& step, Time now) {
   step.trouble = {};
   step.connected = container.glue;
   step.last_instance = container.last_instance;
-  step.attempt = ++numbers_.attempt;
+  step.attempt = actions_.next_attempt();
   // Remembers what ran before. If the status shows that again, the job did not get its image.
   if (container.status && is_of(*container.status, container.instance))
     container.shown = container.status->image_id;
@@ -74,17 +74,17 @@ void Core::next_step(Container& container, Switching& step, Time now) {
     container.unlearnt = {container.instance, container.image, container.admitted};
   container.learning_until.reset();
   container.last_used = now;
-  note("event=switch container={} image={} job={} proof={}", container.name, word(step.reference),
-       word(step.waiting ? step.waiting->request.job : ""), name_of(step.proof));
+  actions_.note("event=switch container={} image={} job={} proof={}", container.name, word(step.reference),
+                word(step.waiting ? step.waiting->request.job : ""), name_of(step.proof));
   if (kube::is_by_id(step.reference))
-    note("event=by_id container={} image={} name={}", container.name,
-         word(step.leg == Leg::home ? references_.home().image : step.target), word(step.reference));
+    actions_.note("event=by_id container={} image={} name={}", container.name,
+                  word(step.leg == Leg::home ? references_.home().image : step.target), word(step.reference));
   if (container.ran.contains(step.reference))
-    note(
+    actions_.note(
         "event=name_again container={} image={} reason=\"no digest of this image is known, so its name comes "
         "again: the kubelet may wait up to 300 seconds before it starts it\"",
         container.name, word(step.reference));
-  act(Patch{step.attempt, container.name, step.reference, reference->once, step.deadline});
+  actions_.add(Patch{step.attempt, container.name, step.reference, reference->once, step.deadline});
 }
 
 namespace {
@@ -105,7 +105,7 @@ void Core::step_done(Container& container, EventKind event, Time now) {
   if (!container.image.empty()) pulls_.seen(container.image);
   if (!container.image.empty()) health_.doubts.drop(container.image);
   if (step.same_image || step.leg == Leg::check) container.earlier.clear();
-  if (step.leg == Leg::home) note("event=home container={}", container.name);
+  if (step.leg == Leg::home) actions_.note("event=home container={}", container.name);
   if (container.image != step.target) {  // the switch is half-way: it leads over the pilot's own image
     step.before = container.glue;
     if (step.goodbye_needed && !container.settled()) {
@@ -156,8 +156,8 @@ void Core::fail_switch(Container& container, wire::Fault fault, const std::strin
   else if (step.waiting)
     fail(step.waiting->request, fault, message);
   else
-    warn("event=switch_failed container={} image={} reason={}", container.name, word(step.reference),
-         quoted(message));
+    actions_.warn("event=switch_failed container={} image={} reason={}", container.name, word(step.reference),
+                  quoted(message));
   // The container goes home at once, so that the kubelet stops trying and the next job finds the container
   // ready.
   if (next != State::broken || step.leg != Leg::target) return;
@@ -186,7 +186,7 @@ void Core::patched(Container& container, const kube::Pod& pod, Time now) {
   // before, so nothing is started.
   const bool unchanged = container.admitted == admitted && container.glue != 0;
   if (references_.see_admitted(step.reference, admitted))
-    warn(
+    actions_.warn(
         "event=tags_dropped container={} asked={} got={} reason=\"admission changes the tag of an image that "
         "has a digest: the kubelet may wait up to 300 seconds before it starts the same name again\"",
         container.name, word(step.reference), word(admitted));
@@ -198,7 +198,7 @@ void Core::patched(Container& container, const kube::Pod& pod, Time now) {
   if (unchanged) {
     if (container.spoiled || container.inherited ||
         !container.owner.empty()) {  // it must be fresh, which only a new container is
-      act(KillGlue{container.glue});
+      actions_.add(KillGlue{container.glue});
       part(container, EventKind::lost, now);
     } else if (step.proof == Proof::goodbye && step.before == container.glue) {
       return step_done(container, EventKind::answered, now);
@@ -214,7 +214,8 @@ void Core::patched(Container& container, const kube::Pod& pod, Time now) {
 // The runtime knows no image by the beginning of its id, the node has it no more, or a rule of the cluster's
 // is in the way. The plain name takes its place, with whatever pause it has.
 void Core::leave_id(Container& container, Switching& step, const std::string& why, Time now) {
-  warn("event=not_by_id container={} name={} reason={}", container.name, word(step.reference), quoted(why));
+  actions_.warn("event=not_by_id container={} name={} reason={}", container.name, word(step.reference),
+                quoted(why));
   references_.id_refused(step.leg == Leg::home ? std::string() : step.target);
   step.by_id = false;
   step.left_id = true;
@@ -327,8 +328,8 @@ void Core::judge(Container& container, EventKind event, Time now) {
   const bool says_why = !trouble.back_off || step.trouble.kind == Trouble::Kind::none;
   const bool another_kind = says_why && trouble.kind != step.trouble.kind;
   if (says_why && trouble.message != step.trouble.message && step.waiting)
-    note("event=trouble container={} image={} job={} reason={}", container.name, word(step.reference),
-         word(step.waiting->request.job), quoted(trouble.message));
+    actions_.note("event=trouble container={} image={} job={} reason={}", container.name,
+                  word(step.reference), word(step.waiting->request.job), quoted(trouble.message));
   if (says_why) step.trouble = trouble;
   const auto waits_for = kube::waiting_of(status.reason);
   const bool alone = step.proof == Proof::goodbye && container.glue == 0;
