@@ -114,7 +114,7 @@ Result<void> Agent::find_api() {
 void Agent::get_first_pod() {
   first_get_ = api_->get(pod_, now() + k_first_get_deadline, [this](const Result<kube::Pod>& pod) {
     first_get_.reset();
-    if (pod && !pod->restarts && core_.needs_restarts(*pod) && unfit_)
+    if (pod && !pod->restarts && core_.containers().needs_restarts(*pod) && unfit_)
       return unfit_(
           "this pod's restartPolicy is Never: a container that has ended would not come again, and to switch "
           "an image is to end its container. Set it to OnFailure, or make the payload containers sidecars");
@@ -122,7 +122,7 @@ void Agent::get_first_pod() {
       pod_grace_ = std::chrono::seconds(pod->grace_seconds);
       images_->saw(*pod);
       core_.on_first_pod(pod.value(), earlier_agents_, now());
-      others_ = core_.others(*pod);
+      others_ = core_.containers().others(*pod);
       if (!others_.empty())
         spdlog::info(
             "event=beside containers={} reason=\"the pod has these beside pilot and payload "
@@ -168,7 +168,7 @@ void Agent::leave(std::function<void(const std::vector<std::string>&)> done) {
 
 void Agent::end_leave() {
   loop_.cancel(leave_timer_);
-  if (left_) std::exchange(left_, {})(core_.missing());
+  if (left_) std::exchange(left_, {})(core_.containers().missing());
 }
 
 void Agent::finish(std::function<void(const std::vector<std::string>&)> done) {
@@ -179,7 +179,7 @@ void Agent::finish(std::function<void(const std::vector<std::string>&)> done) {
 
 void Agent::end_finish() {
   loop_.cancel(leave_timer_);
-  if (finished_) std::exchange(finished_, {})(core_.unended());
+  if (finished_) std::exchange(finished_, {})(core_.containers().unended());
 }
 
 void Agent::finish() {
@@ -371,10 +371,10 @@ void Agent::pump() {
   adjust_timer();
   status_->touch();
   if (ready_ && core_.usable()) std::exchange(ready_, {})();
-  if (given_up_ && give_up_.idle && !core_.busy()) std::exchange(give_up_.idle, {})();
-  if (withdrawn_ && !core_.busy()) std::exchange(withdrawn_, {})();
-  if (left_ && core_.missing().empty()) end_leave();
-  if (finished_ && !core_.ending()) end_finish();
+  if (given_up_ && give_up_.idle && !core_.containers().busy()) std::exchange(give_up_.idle, {})();
+  if (withdrawn_ && !core_.containers().busy()) std::exchange(withdrawn_, {})();
+  if (left_ && core_.containers().missing().empty()) end_leave();
+  if (finished_ && !core_.containers().ending()) end_finish();
 }
 
 void Agent::run(const Patch& action) {

@@ -61,11 +61,11 @@ class Agent {
   void withdraw(std::function<void()> idle);
   // Why it is not ready: for people.
   std::string state() const { return core_.snapshot().to_string(); }
-  std::size_t containers() const { return core_.containers(); }
+  std::size_t containers() const { return core_.containers().size(); }
   // What runs in the pod beside pilot and payload, and may never end by itself.
   const std::vector<std::string>& others() const { return others_; }
-  bool has_sidecars() const { return core_.has_sidecars(); }
-  bool expects_births() const { return core_.expects_births(); }
+  bool has_sidecars() const { return core_.containers().has_sidecars(); }
+  bool expects_births() const { return core_.containers().expects_births(); }
   // From the order to end to the end by force, by the pod's spec once it is known.
   std::chrono::seconds pod_grace() const { return pod_grace_; }
   // Has the kubelet end the whole pod, as Failed: restartPolicy OnFailure would start a pilot that failed
@@ -152,8 +152,8 @@ class Agent {
   Result<void> listen_to_pilots();
   void accept_pilot();
   Result<void> take_inner_bind(ClientId client, wire::Frame frame);
-  Result<void> lend_to(ClientId client, Request request, const Core::Pilot& pilot);
-  std::vector<uid_t> pilot_users(const Core::Pilot& pilot) const;
+  Result<void> lend_to(ClientId client, Request request, const PilotJob& pilot);
+  std::vector<uid_t> pilot_users(const PilotJob& pilot) const;
   void open_to_pilots();
   void give_back(const std::shared_ptr<Loan>& loan);
   // Now or, where the client has a loan, when that is given back.

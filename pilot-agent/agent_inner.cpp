@@ -62,7 +62,7 @@ void Agent::accept_pilot() {
   auto peer = wire::peer_of(*socket);
   PeerProcess process = find_peer_process(*socket);
   std::string instance = process.container_id;
-  if (!peer || !core_.pilot_in(instance, peer->uid)) return;
+  if (!peer || !core_.containers().pilot_in(instance, peer->uid)) return;
   const auto links =
       std::ranges::count_if(clients_, [](const auto& each) { return !each.second.instance.empty(); });
   if (static_cast<std::size_t>(links) >= k_most_links) return;
@@ -76,7 +76,7 @@ Result<void> Agent::take_inner_bind(ClientId client, wire::Frame frame) {
   TRY(check_protocol(bind.protocol));
   if (bind.program_attached || frame.fds.size() != 3)
     return error("the request came without its standard streams");
-  const auto pilot = core_.pilot_in(link.instance, link.peer.uid);
+  const auto pilot = core_.containers().pilot_in(link.instance, link.peer.uid);
   if (!pilot) return error("the pilot job that asks has ended");
   while (bind.work_directory.ends_with('/')) bind.work_directory.pop_back();
 
@@ -117,7 +117,7 @@ Result<void> Agent::take_inner_bind(ClientId client, wire::Frame frame) {
   return lend_to(client, std::move(request), *pilot);
 }
 
-Result<void> Agent::lend_to(ClientId client, Request request, const Core::Pilot& pilot) {
+Result<void> Agent::lend_to(ClientId client, Request request, const PilotJob& pilot) {
   ClientLink& link = clients_.at(client);
   std::set<uid_t> busy;
   for (const User& user : core_.users()) busy.insert(user.uid);
@@ -150,9 +150,10 @@ Result<void> Agent::lend_to(ClientId client, Request request, const Core::Pilot&
 }
 
 // The pilot job's, and those of the pilot jobs that it is a job of.
-std::vector<uid_t> Agent::pilot_users(const Core::Pilot& pilot) const {
+std::vector<uid_t> Agent::pilot_users(const PilotJob& pilot) const {
   std::vector<uid_t> users{pilot.request.uid};
-  for (auto outer = core_.pilot_of(pilot.request.outer); outer; outer = core_.pilot_of(outer->request.outer))
+  for (auto outer = core_.containers().pilot_of(pilot.request.outer); outer;
+       outer = core_.containers().pilot_of(outer->request.outer))
     users.push_back(outer->request.uid);
   return users;
 }

@@ -38,23 +38,4 @@ bool Core::miscarried(Container& container, Time now) {
   return true;
 }
 
-bool Core::expects_births() const {
-  return std::ranges::any_of(containers_, [](const Container& container) {
-    const auto* absent = std::get_if<Absent>(&container.state);
-    return absent != nullptr && absent->unborn;
-  });
-}
-
-// The container for the test switch, if possible one whose image no job wants.
-Container* Core::for_first(Time now) {
-  Container* found = nullptr;
-  for (Container& container : containers_) {
-    if (container.kind() != State::idle) continue;
-    const bool better = found == nullptr || container.last_used < found->last_used;
-    const bool home = container.image.empty();
-    if (found == nullptr || (home != found->image.empty() ? home : better)) found = &container;
-  }
-  return found != nullptr ? found : coldest(State::broken, now);
-}
-
 }  // namespace glidepod::agent

@@ -17,54 +17,7 @@ constexpr auto k_everybody = [](const Request&) { return true; };
 }  // namespace
 
 Core::Core(Policy policy, const std::vector<std::string>& containers)
-    : policy_(std::move(policy)), pod_{.names_given = !containers.empty()} {
-  for (const std::string& name : containers) containers_.emplace_back().name = name;
-}
-
-Container* Core::find(std::string_view name) {
-  const auto found = std::ranges::find(containers_, name, &Container::name);
-  return found == containers_.end() ? nullptr : &*found;
-}
-
-std::optional<State> Core::state_of(std::string_view name) const {
-  const auto found = std::ranges::find(containers_, name, &Container::name);
-  return found == containers_.end() ? std::nullopt : std::optional(found->kind());
-}
-
-Container* Core::find_glue(GlueId glue) {
-  if (glue == 0) return nullptr;
-  const auto found = std::ranges::find(containers_, glue, &Container::glue);
-  return found == containers_.end() ? nullptr : &*found;
-}
-
-Container* Core::find_job(GlueId glue, JobId job) {
-  Container* container = find_glue(glue);
-  const Job* own = container != nullptr ? container->job() : nullptr;
-  return own != nullptr && own->id == job ? container : nullptr;
-}
-
-Container* Core::find_client(ClientId client) {
-  if (client == 0) return nullptr;
-  const auto found = std::ranges::find_if(containers_, [client](const Container& container) {
-    return container.job() != nullptr && container.job()->request.client == client;
-  });
-  return found == containers_.end() ? nullptr : &*found;
-}
-
-// Every change of state passes here.
-void Core::become(Container& container, AnyState state, EventKind event) {
-  const Transition transition{container.kind(), event, static_cast<State>(state.index())};
-  container.state = std::move(state);
-  if (!allowed(transition))
-    actions_.warn("event=unexpected_transition container={} from={} by={} to={}", container.name,
-                  name_of(transition.from), name_of(event), name_of(transition.to));
-  if (observer_) observer_(container, transition);
-}
-
-// Notes that the kubelet may still act on something that it was told before.
-void Core::unsettle(Container& container, Time now) {
-  container.calm_at = now + policy_.calm;
-}
+    : policy_(std::move(policy)), containers_(actions_, containers) {}
 
 // Runs after each event: serves the queue, and makes the test switch that a new pilot owes.
 void Core::settle(Time now) {
@@ -92,9 +45,9 @@ void Core::on_bind(Request request, Time now) {
   if (stage_ >= Stage::withdrawn && request.outer == 0)
     return fail(request, wire::Fault::infrastructure, std::string(k_withdrawn));
   if (request.outer != 0)
-    if (const auto room = check_inner(request); !room)
+    if (const auto room = containers_.check_inner(request, queue_.size()); !room)
       return fail(request, wire::Fault::infrastructure, room.error().message());
-  free_reservations(request);
+  containers_.free_reservations(request);
   for (Container& container : containers_)
     if (container.kept && container.kept->uid == request.uid) container.kept.reset();
   queue_.push_back({std::move(request), now, {}, {}});
@@ -105,7 +58,7 @@ void Core::on_client_gone(ClientId client, Time now) {
   leave_session(client);
   std::erase_if(lost_jobs_, [client](const LostJob& lost) { return lost.request.client == client; });
   drop_waiting(client, EventKind::gone);
-  if (Container* container = find_client(client)) {
+  if (Container* container = containers_.of_client(client)) {
     container->job()->request.client = 0;
     if (container->kind() == State::running) {
       actions_.note("event=abandoned job={} container={} action=kill", word(container->job()->request.job),
@@ -117,7 +70,7 @@ void Core::on_client_gone(ClientId client, Time now) {
 }
 
 void Core::on_client_signal(ClientId client, int number, Time now) {
-  if (Container* container = find_client(client)) {
+  if (Container* container = containers_.of_client(client)) {
     // SIGKILL cannot be refused, so the job's end gets a deadline.
     if (number == SIGKILL && container->kind() == State::running)
       return kill_job(*container, EventKind::gone, now);
@@ -181,9 +134,10 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
   see_home(pod);
   const kube::ContainerStatus* own = pod.status(pod_.own_container);
   const bool fresh = agents == Earlier::none && (own == nullptr || own->restart_count == 0);
-  if (!pod_.names_given) {
+  if (!containers_.names_given()) {
     for (const kube::ContainerSpec& spec : pod.containers)
-      if (is_payload(pod, spec) && find(spec.name) == nullptr) containers_.emplace_back().name = spec.name;
+      if (containers_.is_payload(pod, spec) && containers_.find(spec.name) == nullptr)
+        containers_.add(spec.name);
   }
   pod_.known = true;
   see_sizes(pod);
@@ -208,36 +162,12 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
       continue;
     }
     container.inherited = true;
-    unsettle(container, now);
+    container.unsettle(now + policy_.calm);
     if (container.kind() == State::idle || container.kind() == State::absent)
       begin(container, {}, std::nullopt, EventKind::pod, now);
   }
   leftovers_.begin(now);
   settle(now);
-}
-
-bool Core::is_payload(const kube::Pod& pod, const kube::ContainerSpec& spec) const {
-  if (pod_.names_given)
-    return std::ranges::find(containers_, spec.name, &Container::name) != containers_.end();
-  const bool glue = !spec.command.empty() && spec.command.front().ends_with("/glue");
-  return glue && spec.name != pod.pilot()->name;
-}
-
-std::vector<std::string> Core::others(const kube::Pod& pod) const {
-  std::vector<std::string> names;
-  for (const kube::ContainerSpec& spec : pod.containers)
-    if (!spec.sidecar && !is_payload(pod, spec) && spec.name != pod.pilot()->name) names.push_back(spec.name);
-  return names;
-}
-
-bool Core::needs_restarts(const kube::Pod& pod) const {
-  return std::ranges::any_of(pod.containers, [&](const kube::ContainerSpec& spec) {
-    return !spec.sidecar && is_payload(pod, spec);
-  });
-}
-
-bool Core::has_sidecars() const {
-  return std::ranges::any_of(containers_, &Container::sidecar);
 }
 
 void Core::on_pod(const kube::Pod& pod, Time now) {
@@ -268,23 +198,15 @@ void Core::on_pod(const kube::Pod& pod, Time now) {
   settle(now);
 }
 
-Container* Core::switching(std::uint64_t attempt) {
-  const auto found = std::ranges::find_if(containers_, [attempt](const Container& container) {
-    const auto* step = std::get_if<Switching>(&container.state);
-    return step != nullptr && step->attempt == attempt;
-  });
-  return found == containers_.end() ? nullptr : &*found;
-}
-
 void Core::on_patched(std::uint64_t attempt, const kube::Pod& pod, Time now) {
-  Container* container = switching(attempt);
+  Container* container = containers_.of_patch(attempt);
   if (container == nullptr) return;
   patched(*container, pod, now);
   on_pod(pod, now);
 }
 
 void Core::on_patched(std::uint64_t attempt, const kube::Failure& failure, Time now) {
-  Container* container = switching(attempt);
+  Container* container = containers_.of_patch(attempt);
   if (container == nullptr) return;
   not_patched(*container, failure, now);
   settle(now);
@@ -309,40 +231,9 @@ void Core::call_home(Time now) {
     const bool unborn = absent != nullptr && absent->unborn;
     const bool in_trouble = step != nullptr && container.glue == 0 && step->leg == Switching::Leg::target &&
                             step->trouble.kind != Trouble::Kind::none;
-    if (in_trouble) become(container, Broken{}, EventKind::time);
+    if (in_trouble) containers_.become(container, Broken{}, EventKind::time);
     if (unborn || in_trouble) begin(container, {}, std::nullopt, EventKind::time, now);
   }
-}
-
-namespace {
-// Whether the kubelet is going to stop the connected glue: a patch is on its way, or the kubelet has yet to
-// act on one.
-bool is_told(const Container& container) {
-  // Nobody knows what this container will run, nor whether it will be stopped for that.
-  if (container.kind() == State::broken) return true;
-  const auto* step = std::get_if<Switching>(&container.state);
-  return step != nullptr && step->attempt != 0 && step->connected == container.glue &&
-         (step->leg == Switching::Leg::home || step->leg == Switching::Leg::target);
-}
-}  // namespace
-
-std::vector<std::string> Core::missing() const {
-  std::vector<std::string> names;
-  for (const Container& container : containers_)
-    if (container.glue == 0 || container.stopped || is_told(container)) names.push_back(container.name);
-  return names;
-}
-
-std::vector<std::string> Core::unended() const {
-  std::vector<std::string> names;
-  for (const Container& container : containers_)
-    if (!container.sidecar && (container.glue != 0 || container.stopped)) names.push_back(container.name);
-  return names;
-}
-
-bool Core::ending() const {
-  return std::ranges::any_of(
-      containers_, [](const Container& container) { return !container.sidecar && container.glue != 0; });
 }
 
 void Core::finish(Time now) {

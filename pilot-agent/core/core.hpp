@@ -15,6 +15,7 @@
 #include "lib/registry/document.hpp"
 #include "lib/wire/messages.hpp"
 #include "pilot-agent/core/actions.hpp"
+#include "pilot-agent/core/containers.hpp"
 #include "pilot-agent/core/health.hpp"
 #include "pilot-agent/core/leftovers.hpp"
 #include "pilot-agent/core/likely.hpp"
@@ -38,6 +39,8 @@ namespace glidepod::agent {
 class Core {
  public:
   explicit Core(Policy policy, const std::vector<std::string>& containers = {});
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
 
   void on_bind(Request request, Time now);
   void on_client_gone(ClientId client, Time now);
@@ -55,15 +58,6 @@ class Core {
   void on_exited(GlueId glue, const wire::Exited& exited, Time now);
   void on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now);
   void on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time now);
-
-  // The pilot job that runs as this user in the container of this id. Only the processes of that job may ask
-  // for containers from there.
-  struct Pilot {
-    JobId id = 0;
-    Request request;
-  };
-  std::optional<Pilot> pilot_in(std::string_view instance, uid_t uid) const;
-  std::optional<Pilot> pilot_of(JobId job) const;
 
   void on_enter(const Visit& visit);
   // The client whose session this is; 0 if that client is gone.
@@ -99,16 +93,10 @@ class Core {
   // has ended. Therefore a container gets the pilot's own image if it cannot start its present
   // image, or has yet to start the image that the pod was made with.
   void call_home(Time now);
-  // The containers whose glue is not connected, or is about to be stopped for another image.
-  std::vector<std::string> missing() const;
-  // For use after finish(). ending(): some glue that was told to finish has not gone yet. unended(): the
-  // containers whose glue has not gone, or was stopped from outside meanwhile, so that the kubelet starts the
-  // container again.
-  bool ending() const;
-  std::vector<std::string> unended() const;
   // The pilot ends: jobs are killed, glues are told to finish, requests are refused.
   void finish(Time now);
 
+  const Containers& containers() const { return containers_; }
   std::vector<Action> take_actions() { return actions_.take(); }
   // Whether the core needs the pod's status now.
   bool watching() const;
@@ -116,25 +104,12 @@ class Core {
   std::optional<Time> next_deadline() const;
   // Jobs can come: the pod is known, a glue is connected and, if the policy wants it, a switch has worked.
   bool usable() const;
-  bool busy() const;  // a job is under way
-  // The pod was made with a job's image in some container, and the glue of that container has yet to connect.
-  bool expects_births() const;
-  std::size_t containers() const { return containers_.size(); }
-  // The containers of the pod that are neither the pilot nor payload containers, such as those that a service
-  // mesh adds.
-  std::vector<std::string> others(const kube::Pod& pod) const;
-  // Some payload container does not start again by itself where the pod's restartPolicy is Never. May be
-  // asked before on_first_pod().
-  bool needs_restarts(const kube::Pod& pod) const;
-  bool has_sidecars() const;
-  std::optional<State> state_of(std::string_view container) const;
   Snapshot snapshot() const;
   // The users who have a job, or who may have left something in shared places. The next agent needs them if
   // this agent is killed.
   std::set<User> users() const;
   // For tests: the observer is told of every transition.
-  using Observer = std::function<void(const Container&, const Transition&)>;
-  void observe(Observer observer) { observer_ = std::move(observer); }
+  void observe(Containers::Observer observer) { containers_.observe(std::move(observer)); }
   void observe_pulls(Pulls::Observer observer) { pulls_.observe(std::move(observer)); }
 
  private:
@@ -150,27 +125,13 @@ class Core {
   void settle(Time now);
   void give_up(std::string why);
   void take(Container& container, const kube::ContainerStatus& status);
-  bool is_payload(const kube::Pod& pod, const kube::ContainerSpec& spec) const;
-  void become(Container& container, AnyState state, EventKind event);
-  void unsettle(Container& container, Time now);
-  Container* find(std::string_view name);
-  Container* find_glue(GlueId glue);
-  Container* find_job(GlueId glue, JobId job);
-  Container* find_client(ClientId client);
   void refuse_waiting(const std::function<bool(const Request&)>& which, const std::string& why);
   void fail(const Request& request, wire::Fault fault, std::string message);
 
   // queue.cpp: requests and their containers
   void dispatch(Time now);
   bool place(Waiting& waiting, Time now);
-  Container* reserved_for(const Request& request);
-  bool has_reserved_for(const Request& request) const;
-  void free_reservations(const Request& request);
   std::string goal_of(const Request& request) const;
-  Container* warm_for(const Request& request);
-  Container* coldest(State state, Time now);
-  Container* smallest_idle(Time now);
-  Container* for_probe();
   void ready(Container& container, Waiting waiting, std::string_view how, std::chrono::microseconds before,
              EventKind event, Time now);
   void launch(Container& container, const Waiting& waiting, std::string_view how,
@@ -203,7 +164,6 @@ class Core {
   void renew(Time now);
   bool renew_one(Time now);
   bool join_renewal(Waiting& waiting, Time now);
-  Container* renewed_for(const Request& request);
   Container* least_wanted_idle(Time now);
   void queue_told(const kube::Pod& pod);
   Free as_free(const Container& container) const;
@@ -222,7 +182,6 @@ class Core {
   void drop_waiting(ClientId client, EventKind event);
 
   // glues.cpp: glues that connect and go
-  std::string stranger(const Container& container, const std::string& instance) const;
   void greet(Container& container, Time now);
   void part(Container& container, EventKind event, Time now);
   void look_at(Container& container, Time now);
@@ -237,7 +196,6 @@ class Core {
   void expect_birth(Container& container, Time now);
   void born(Container& container, Time now);
   bool miscarried(Container& container, Time now);
-  Container* for_first(Time now);
 
   // switching.cpp
   void begin(Container& container, std::string target, std::optional<Waiting> waiting, EventKind event,
@@ -250,7 +208,6 @@ class Core {
   void fail_in_doubt(const Request& request, const std::string& image, const std::string& message,
                      bool counts, Time now);
   void patched(Container& container, const kube::Pod& pod, Time now);
-  Container* switching(std::uint64_t attempt);
   void not_patched(Container& container, const kube::Failure& failure, Time now);
   void leave_id(Container& container, Switching& step, const std::string& why, Time now);
   void judge(Container& container, EventKind event, Time now);
@@ -268,8 +225,6 @@ class Core {
   void finish_job(Container& container, EventKind event, Time now);
   void check_job(Container& container, Time now);
   // inner.cpp: jobs of pilot jobs
-  Result<void> check_inner(const Request& request) const;
-  bool has_inner(JobId outer) const;
   void end_inner(JobId outer, Time now);
   void release_outer(JobId outer, Time now);
   void give_up_glue(Container& container, std::string_view why, Time now);
@@ -279,8 +234,6 @@ class Core {
   void check_lost(Time now);
 
   // left.cpp: what lost jobs have left in shared places
-  bool has_inherited() const;
-  bool is_clearing(uid_t uid) const;
   void clear_left(Time now);
 
   // sessions.cpp
@@ -290,7 +243,6 @@ class Core {
 
   // What of the pod does not change, and the newest version seen of it.
   struct OwnPod {
-    bool names_given = false;  // the containers are those that this agent was told at its start
     bool known = false;
     std::string own_container = {};               // the name of the pilot's own container
     Credentials credentials = Credentials::none;  // whether the pod has any for registries
@@ -308,11 +260,10 @@ class Core {
   References references_{policy_.nonce_prefix};
   Readiness readiness_;
   Resizes resizes_;
-  std::deque<Container> containers_;
+  Containers containers_;
   std::deque<Waiting> queue_;
   std::vector<LostJob> lost_jobs_;
   Leftovers leftovers_;
-  Observer observer_;
 };
 
 }  // namespace glidepod::agent

@@ -14,16 +14,13 @@ constexpr std::chrono::seconds k_first_again{10};
 }
 
 void Core::on_hello(GlueId glue, const std::string& name, const std::string& instance, Time now) {
-  Container* container = find(name);
-  if (container == nullptr && !pod_.names_given && !pod_.known) {
-    container = &containers_.emplace_back();
-    container->name = name;
-  }
+  Container* container = containers_.find(name);
+  if (container == nullptr && !containers_.names_given() && !pod_.known) container = &containers_.add(name);
   if (container == nullptr) {
     actions_.warn("event=refused container={} reason=\"not a payload container of this pod\"", word(name));
     return actions_.add(DropGlue{glue});
   }
-  if (const auto wrong = stranger(*container, instance); !wrong.empty()) {
+  if (const auto wrong = containers_.stranger(*container, instance); !wrong.empty()) {
     actions_.warn("event=refused container={} id={} reason={}", word(name), word(instance.substr(0, 12)),
                   quoted(wrong));
     return actions_.add(DropGlue{glue});
@@ -50,27 +47,15 @@ void Core::on_hello(GlueId glue, const std::string& name, const std::string& ins
   settle(now);
 }
 
-// Why a Hello with this container's name does not come from its glue; empty: nothing speaks against it.
-std::string Core::stranger(const Container& container, const std::string& instance) const {
-  for (const Container& other : containers_) {
-    if (other.last_instance.empty()) continue;
-    // If ids are known at all, each payload container has one. A process in the pilot container has none.
-    if (instance.empty()) return "the sender is in no payload container";
-    if (&other != &container && instance == other.last_instance)
-      return fmt::format("the sender is in container {}", other.name);
-  }
-  return {};
-}
-
 void Core::greet(Container& container, Time now) {
-  if (container.calm_at) unsettle(container, now);
+  if (container.calm_at) container.unsettle(now + policy_.calm);
   if (auto* step = std::get_if<Switching>(&container.state)) {
     if (proven_by_goodbye(*step)) return step_done(container, EventKind::hello, now);
     // Before the API has answered, the kubelet may not have heard of this image, and after a crash the old
     // image may start again. If ids are not known, the time from now on decides.
     if (step->proof == Switching::Proof::goodbye || container.instance.empty()) {
       step->proof = Switching::Proof::status;
-      unsettle(container, now);
+      container.unsettle(now + policy_.calm);
     }
     // The status may have come before the Hello.
     return judge(container, EventKind::hello, now);
@@ -83,7 +68,7 @@ void Core::greet(Container& container, Time now) {
     const auto* absent = std::get_if<Absent>(&container.state);
     const bool first = absent != nullptr && absent->unborn;
     container.be_fresh();
-    become(container, Idle{}, EventKind::hello);
+    containers_.become(container, Idle{}, EventKind::hello);
     if (first) born(container, now);
     return;
   }
@@ -91,7 +76,7 @@ void Core::greet(Container& container, Time now) {
 }
 
 void Core::on_goodbye(GlueId glue, Time now) {
-  Container* container = find_glue(glue);
+  Container* container = containers_.of_glue(glue);
   if (container == nullptr) return;
   container->stopped = true;
   if (Job* job = container->job()) {  // glue may still say how the job ended
@@ -108,7 +93,7 @@ void Core::on_goodbye(GlueId glue, Time now) {
 }
 
 void Core::on_glue_lost(GlueId glue, Time now) {
-  Container* container = find_glue(glue);
+  Container* container = containers_.of_glue(glue);
   if (container == nullptr) return;  // this glue said goodbye, or another one replaced it
   const bool expected = container->job() != nullptr && container->job()->goodbye();
   if (!expected)
@@ -143,7 +128,7 @@ void Core::part(Container& container, EventKind event, Time now) {
       if (step.leg == Switching::Leg::calm) step.leg = Switching::Leg::check;
       if (event == EventKind::lost && step.proof == Switching::Proof::goodbye) {
         step.proof = Switching::Proof::status;
-        unsettle(container, now);
+        container.unsettle(now + policy_.calm);
       }
       // The status may have come before the goodbye.
       if (event == EventKind::goodbye && container.shown_running && step.attempt != 0)
@@ -159,8 +144,8 @@ void Core::part(Container& container, EventKind event, Time now) {
       break;
   }
   // This agent did not end the container. Somebody else may have changed its image.
-  if (event == EventKind::goodbye) unsettle(container, now);
-  become(container, Absent{now + policy_.calm}, event);
+  if (event == EventKind::goodbye) container.unsettle(now + policy_.calm);
+  containers_.become(container, Absent{now + policy_.calm}, event);
 }
 
 // Compares the status of a container with what has been proven of it already.
@@ -183,11 +168,11 @@ void Core::look_at(Container& container, Time now) {
                 word(status.image_id));
   if (shows_home(status, references_.home())) references_.looked_like_home(container.image);
   container.spoiled = true;
-  unsettle(container, now);
-  if (container.kind() == State::reserved) return become(container, Idle{}, EventKind::status);
+  container.unsettle(now + policy_.calm);
+  if (container.kind() == State::reserved) return containers_.become(container, Idle{}, EventKind::status);
   if (auto* asking = std::get_if<Asking>(&container.state)) {
     queue_.push_front(std::move(asking->waiting));
-    return become(container, Idle{}, EventKind::status);
+    return containers_.become(container, Idle{}, EventKind::status);
   }
   Job* job = container.job();
   if (job == nullptr) return;
@@ -232,7 +217,7 @@ void Core::check_first(Time now) {
   if (references_.home().image_id.empty()) return;
   for (const Container& container : containers_)
     if (container.kind() == State::switching) return;
-  Container* container = for_first(now);
+  Container* container = containers_.for_test(now);
   if (container == nullptr) return;
   health_.no_test_before = now + k_first_again;
   begin(*container, {}, std::nullopt, EventKind::pod, now);

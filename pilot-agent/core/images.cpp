@@ -37,26 +37,15 @@ bool Core::take_command(Waiting& waiting, const registry::ImageCommand& command)
 }
 
 Waiting* Core::find_waiting(ClientId client) {
-  const auto is_it = [client](const Waiting& waiting) { return waiting.request.client == client; };
-  for (Container& container : containers_) {
-    if (auto* step = std::get_if<Switching>(&container.state))
-      if (step->waiting && is_it(*step->waiting)) return &*step->waiting;
-    if (auto* asking = std::get_if<Asking>(&container.state))
-      if (is_it(asking->waiting)) return &asking->waiting;
-  }
-  const auto found = std::ranges::find_if(queue_, is_it);
+  if (Waiting* waiting = containers_.waiting_of(client)) return waiting;
+  const auto found = std::ranges::find_if(
+      queue_, [client](const Waiting& waiting) { return waiting.request.client == client; });
   return found == queue_.end() ? nullptr : &*found;
 }
 
 void Core::drop_waiting(ClientId client, EventKind event) {
   std::erase_if(queue_, [client](const Waiting& waiting) { return waiting.request.client == client; });
-  for (Container& container : containers_) {
-    // The switch goes on: the next job may want that image, and stopping half-way would gain nothing.
-    if (auto* step = std::get_if<Switching>(&container.state))
-      if (step->waiting && step->waiting->request.client == client) step->waiting.reset();
-    if (const auto* asking = std::get_if<Asking>(&container.state))
-      if (asking->waiting.request.client == client) become(container, Idle{}, event);
-  }
+  containers_.drop_waiting(client, event);
 }
 
 void Core::on_image_known(ClientId client, const registry::ImageCommand& command, Time now) {

@@ -14,7 +14,7 @@ constexpr std::chrono::seconds k_files_move{60};  // from a job's end until its 
 }  // namespace
 
 void Core::on_started(GlueId glue, JobId id, int pid, Time now) {
-  const Container* container = find_job(glue, id);
+  const Container* container = containers_.of_job(glue, id);
   if (container == nullptr) return;
   health_.job_started();
   leftovers_.forget(container->job()->request.uid);  // glue cleared this before the launch
@@ -24,7 +24,7 @@ void Core::on_started(GlueId glue, JobId id, int pid, Time now) {
 }
 
 void Core::on_beat(GlueId glue, const wire::Beat& beat, Time now) {
-  Container* container = find_glue(glue);
+  Container* container = containers_.of_glue(glue);
   if (container == nullptr || take_used(*container, beat, now)) return;
   Job* job = container->job();
   if (job == nullptr || job->pulse.number != beat.number) return;
@@ -40,7 +40,7 @@ void Core::on_beat(GlueId glue, const wire::Beat& beat, Time now) {
 
 // From here on it is known how the job ended, whatever happens to its glue.
 void Core::on_exited(GlueId glue, const wire::Exited& exited, Time now) {
-  Container* container = find_job(glue, exited.job);
+  Container* container = containers_.of_job(glue, exited.job);
   if (container == nullptr || container->job()->end.exited) return;
   EndFacts& end = container->job()->end;
   end.exited = exited;
@@ -51,8 +51,8 @@ void Core::on_exited(GlueId glue, const wire::Exited& exited, Time now) {
 void Core::drain(Container& container, EventKind event, Time now) {
   container.job()->digest = kube::digest_of(container.shown);
   const JobId id = container.job()->id;
-  become(container, Draining{std::move(*container.job()), false, now + policy_.ending_patience, false},
-         event);
+  containers_.become(
+      container, Draining{std::move(*container.job()), false, now + policy_.ending_patience, false}, event);
   end_inner(id, now);
 }
 
@@ -67,7 +67,7 @@ void Core::kill_job(Container& container, EventKind event, Time now) {
 }
 
 void Core::on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now) {
-  Container* container = find_job(glue, ended.job);
+  Container* container = containers_.of_job(glue, ended.job);
   if (container == nullptr) return;
   // If the main process cannot be killed, no Exited came before.
   on_exited(glue, wire::Exited{ended.job, ended.status, ended.ended_ns, 0, 0, 0}, now);
@@ -95,7 +95,7 @@ void Core::on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now) {
   if (verdict.kind != Verdict::Kind::open || job.request.client == 0 || stage_ == Stage::finishing)
     finish_job(*container, EventKind::ended, now);
   else  // wait until it is known whether its container goes away
-    become(*container, Draining{std::move(job), true, verdict.until, false}, EventKind::ended);
+    containers_.become(*container, Draining{std::move(job), true, verdict.until, false}, EventKind::ended);
   settle(now);
 }
 
@@ -103,17 +103,17 @@ void Core::on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now) {
 void Core::finish_job(Container& container, EventKind event, Time now) {
   const bool waited = std::get<Draining>(container.state).meant;
   if (!waited && !container.job()->goodbye() && stage_ != Stage::finishing &&
-      has_inner(container.job()->id)) {
+      containers_.has_inner(container.job()->id)) {
     // The pilot job has ended by itself. Its end is told when nothing of its own jobs is left.
     Draining draining{std::move(*container.job()), true, now + policy_.ending_patience, true};
-    return become(container, std::move(draining), event);
+    return containers_.become(container, std::move(draining), event);
   }
   const Job job = std::move(*container.job());
   const Request& request = job.request;
   // The time begins once the job's files are with the schedd.
   if (request.keep_idle > std::chrono::seconds(0))
     container.kept = {request.uid, now + k_files_move + request.keep_idle};
-  become(container, Idle{}, event);
+  containers_.become(container, Idle{}, event);
   actions_.add(JobOver{job.id});
   conclude(job, now);
   if (job.goodbye()) part(container, EventKind::goodbye, now);
@@ -162,7 +162,7 @@ void Core::tell_end(const Request& request, const EndFacts& facts, const wire::R
 }
 
 void Core::on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time now) {
-  Container* container = find_job(glue, failed.job);
+  Container* container = containers_.of_job(glue, failed.job);
   if (container == nullptr) return;
   const Job job = std::move(*container->job());
   end_visits(job);
@@ -175,7 +175,7 @@ void Core::on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time 
     container->spoiled = true;
     if (!failed.left) health_.failed(failed.message);
   }
-  become(*container, Idle{}, EventKind::no_launch);
+  containers_.become(*container, Idle{}, EventKind::no_launch);
   actions_.add(JobOver{job.id});
   if (job.request.client != 0) fail(job.request, failed.fault, failed.message);
   if (job.goodbye()) part(*container, EventKind::goodbye, now);

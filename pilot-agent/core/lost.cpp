@@ -36,8 +36,8 @@ void Core::lose_job(Container& container, EventKind event, Time now) {
   }
   // This agent never stops a container that has a job, so somebody else did.
   if (event == EventKind::goodbye) {
-    unsettle(container, now);
-    become(container, Absent{now + policy_.calm}, event);
+    container.unsettle(now + policy_.calm);
+    containers_.become(container, Absent{now + policy_.calm}, event);
   } else {
     // The kubelet would start the same image string again, each time after a longer pause.
     begin(container, {}, std::nullopt, event, now);

@@ -87,7 +87,7 @@ std::optional<bool> Core::place_sized(Container& container, Waiting& waiting, co
   step.how = how;
   step.before_bound = before;
   step.waiting = std::move(waiting);
-  become(container, std::move(step), EventKind::assigned);
+  containers_.become(container, std::move(step), EventKind::assigned);
   begin_sizing(container, now);
   return true;
 }
@@ -163,7 +163,7 @@ void Core::ask_round(std::vector<SizeChange> changes, EventKind event, Time now)
   }
   resizes_.current->asked = std::move(changes);
   for (const SizeChange& change : resizes_.current->asked) {
-    Container& own = *find(change.container);
+    Container& own = *containers_.find(change.container);
     const std::int64_t before = own.size.limit.memory, next = change.size.limit.memory;
     own.asked_memory = before > 0 ? std::min(before, next) : next;
     resizes_.current->before[own.name] = own.size.limit;
@@ -194,7 +194,7 @@ void Core::on_resized(std::uint64_t attempt, const kube::Failure& failure, Time 
   if (failure.rejected()) {
     // All sizes stay as they were.
     for (const SizeChange& change : std::exchange(resizes_.current->asked, {}))
-      find(change.container)->asked_memory = 0;
+      containers_.find(change.container)->asked_memory = 0;
     if (!failure.retriable()) no_resizes(failure.to_string());
   }
   end_sizing(failure.to_string(), EventKind::answered, now);
@@ -203,8 +203,8 @@ void Core::on_resized(std::uint64_t attempt, const kube::Failure& failure, Time 
 
 // Whether the pod's spec has these sizes, and the kubelet has them in force.
 bool Core::in_force(const SizeChange& change) const {
-  const auto found = std::ranges::find(containers_, change.container, &Container::name);
-  if (found == containers_.end() || !found->status) return false;
+  const Container* found = containers_.find(change.container);
+  if (found == nullptr || !found->status) return false;
   return found->size.limit == change.size.limit && found->status->size.limit == change.size.limit;
 }
 
@@ -238,7 +238,8 @@ void Core::check_sizing(EventKind event, Time now) {
         !resizes_.current->doubtful ||
         (resizes_.current->generation != 0 && resizes_.observed_generation >= resizes_.current->generation);
     if (seen && std::ranges::all_of(resizes_.current->asked, so)) {
-      for (const SizeChange& change : resizes_.current->asked) find(change.container)->asked_memory = 0;
+      for (const SizeChange& change : resizes_.current->asked)
+        containers_.find(change.container)->asked_memory = 0;
       ask_round({}, event, now);
     } else if (resizes_.pending && resizes_.current->generation != 0 &&
                resizes_.pending->generation == resizes_.current->generation) {
@@ -256,7 +257,7 @@ void Core::check_sizing(EventKind event, Time now) {
 
 // Ends the resize. The container goes on to the request that it was found for.
 void Core::end_sizing(std::string_view trouble, EventKind event, Time now) {
-  Container& container = *find(resizes_.current->container);
+  Container& container = *containers_.find(resizes_.current->container);
   if (trouble.empty())
     resizes_.current.reset();
   else
@@ -274,7 +275,7 @@ void Core::end_sizing(std::string_view trouble, EventKind event, Time now) {
   // The same if the container has turned out to run something else.
   if (deaf || container.spoiled) step.how.clear();
   if (step.how.empty()) return next_step(container, step, now);
-  if (!step.waiting) return become(container, Idle{}, event);
+  if (!step.waiting) return containers_.become(container, Idle{}, event);
   Switching done = std::move(step);
   ready(container, *std::move(done.waiting), done.how, done.before_bound, event, now);
 }

@@ -35,7 +35,7 @@ void Core::on_enter(const Visit& visit) {
 }
 
 ClientId Core::on_session_started(GlueId glue, JobId job, SessionId id) {
-  const Container* container = find_job(glue, job);
+  const Container* container = containers_.of_job(glue, job);
   if (container == nullptr) return 0;
   const auto& sessions = container->job()->sessions;
   const auto found = std::ranges::find(sessions, id, &Session::id);
@@ -43,7 +43,7 @@ ClientId Core::on_session_started(GlueId glue, JobId job, SessionId id) {
 }
 
 std::optional<Session> Core::take_session(GlueId glue, JobId job, SessionId id) {
-  Container* container = find_job(glue, job);
+  Container* container = containers_.of_job(glue, job);
   if (container == nullptr) return std::nullopt;
   auto& sessions = container->job()->sessions;
   const auto found = std::ranges::find(sessions, id, &Session::id);

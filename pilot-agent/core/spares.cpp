@@ -26,18 +26,9 @@ void Core::queue_told(const kube::Pod& pod) {
   readiness_.told(std::move(queued));
 }
 
-// A container that is already being made ready for this request's image.
-Container* Core::renewed_for(const Request& request) {
-  const auto found = std::ranges::find_if(containers_, [&](const Container& container) {
-    const auto* step = std::get_if<Switching>(&container.state);
-    return step != nullptr && step->spare && step->target == goal_of(request);
-  });
-  return found == containers_.end() ? nullptr : &*found;
-}
-
 // The idle container that the next jobs will miss least; without spares, the one that was used longest ago.
 Container* Core::least_wanted_idle(Time now) {
-  Container* coldest_one = coldest(State::idle, now);
+  Container* coldest_one = containers_.coldest(State::idle, now);
   // If even that one is kept for a claim, all are.
   if (policy_.spares == 0 || coldest_one == nullptr || coldest_one->is_kept(now)) return coldest_one;
   std::vector<Container*> idle;
@@ -97,7 +88,7 @@ bool Core::renew_one(Time now) {
 
 // Lets the request wait for a switch to its image that is already under way, if there is one.
 bool Core::join_renewal(Waiting& waiting, Time now) {
-  Container* container = renewed_for(waiting.request);
+  Container* container = containers_.spare_for(goal_of(waiting.request));
   if (container == nullptr) return false;
   auto& step = std::get<Switching>(container->state);
   step.spare = false;

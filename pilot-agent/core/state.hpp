@@ -199,6 +199,8 @@ struct Container {
 
   State kind() const { return static_cast<State>(state.index()); }
   bool settled() const { return !calm_at; }
+  // Notes that the kubelet may still act, until then, on something that it was told before.
+  void unsettle(Time until) { calm_at = until; }
   bool is_kept(Time now) const { return kept && now < kept->until; }
   // Notes that the container is new: it has had no job yet.
   void be_fresh() {

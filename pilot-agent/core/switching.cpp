@@ -24,7 +24,7 @@ void Core::begin(Container& container, std::string target, std::optional<Waiting
   step.waiting = std::move(waiting);
   if (container.kind() == State::idle) step.before = container.glue;
   container.kept.reset();
-  become(container, std::move(step), event);
+  containers_.become(container, std::move(step), event);
   auto& own = std::get<Switching>(container.state);
   if (own.waiting && own.before != 0 && fit_of(container, own.waiting->request) == Fit::resize)
     begin_sizing(container, now);
@@ -42,7 +42,7 @@ void Core::check_again(Container& container, EventKind event, Time now) {
   step.leg = Leg::check;
   step.target = container.told_image;
   step.deadline = now + policy_.bind_deadline;
-  become(container, std::move(step), event);
+  containers_.become(container, std::move(step), event);
   judge(container, event, now);
 }
 
@@ -127,7 +127,7 @@ void Core::step_done(Container& container, EventKind event, Time now) {
   if (done.waiting) {
     ready(container, *std::move(done.waiting), done.how, {}, event, now);
   } else {
-    become(container, Idle{}, event);
+    containers_.become(container, Idle{}, event);
   }
   look_at(container, now);
 }
@@ -137,8 +137,8 @@ void Core::fail_switch(Container& container, wire::Fault fault, const std::strin
   const Switching step = std::move(std::get<Switching>(container.state));
   if (step.leg == Leg::size && resizes_.current && resizes_.current->container == container.name)
     resizes_.leave(now + policy_.calm);
-  become(container, next == State::idle ? AnyState(Idle{}) : AnyState(Broken{}), event);
-  if (next == State::broken) unsettle(container, now);
+  containers_.become(container, next == State::idle ? AnyState(Idle{}) : AnyState(Broken{}), event);
+  if (next == State::broken) container.unsettle(now + policy_.calm);
   // The image could not be pulled or started. The switch home will tell whether the image or the pilot is at
   // fault.
   const bool in_doubt = fault == wire::Fault::infrastructure && step.leg == Leg::target &&
@@ -207,7 +207,7 @@ void Core::patched(Container& container, const kube::Pod& pod, Time now) {
       step.last_instance.clear();
     }
   }
-  if (step.proof == Proof::status) unsettle(container, now);
+  if (step.proof == Proof::status) container.unsettle(now + policy_.calm);
   judge(container, EventKind::answered, now);
 }
 

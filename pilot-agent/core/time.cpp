@@ -26,11 +26,11 @@ void Core::on_time(Time now) {
         absent && pod_.known && absent->until && now >= *absent->until)
       begin(container, {}, std::nullopt, EventKind::time, now);
     if (const auto* reserved = std::get_if<Reserved>(&container.state); reserved && now >= reserved->until)
-      become(container, Idle{}, EventKind::time);
+      containers_.become(container, Idle{}, EventKind::time);
     if (const auto* asking = std::get_if<Asking>(&container.state);
         asking && now >= asking->waiting.arrived + policy_.bind_deadline) {
       const Request request = asking->waiting.request;
-      become(container, Idle{}, EventKind::time);
+      containers_.become(container, Idle{}, EventKind::time);
       fail(request, wire::Fault::infrastructure,
            "the registry did not tell the image's own command (ENTRYPOINT, CMD) in time");
     }
@@ -67,10 +67,6 @@ bool Core::usable() const {
   const auto connected = [](const Container& container) { return container.glue != 0; };
   return pod_.known && std::ranges::any_of(containers_, connected) &&
          (health_.proven() || policy_.first == Policy::First::use);
-}
-
-bool Core::busy() const {
-  return std::ranges::any_of(containers_, [](const Container& c) { return c.job() != nullptr; });
 }
 
 std::optional<Time> Core::next_deadline() const {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,12 @@ struct Harness {
       if (pod.containers[static_cast<std::size_t>(i) + 1].image == pod.containers.front().image) hello(i);
     core.on_first_pod(pod, earlier, now);
     take();
+  }
+
+  // Another agent takes over, and knows nothing yet.
+  void restart(const Policy& policy = {}) {
+    std::destroy_at(&core);
+    std::construct_at(&core, policy);
   }
 
   // In a pod where no container's id can be told.
@@ -169,7 +176,7 @@ struct Harness {
   }
   // Its glue has removed what a lost job had left.
   void cleared(int i = 0) {
-    CHECK(core.state_of(name(i)) == State::draining);
+    CHECK(core.containers().state_of(name(i)) == State::draining);
     wire::JobEnded ended;
     ended.job = last<Clear>().job;
     core.on_job_ended(glue[i], ended, now);
@@ -212,7 +219,7 @@ struct Harness {
     FAIL("no such action");
     throw 0;
   }
-  State state(int i = 0) const { return *core.state_of(name(i)); }
+  State state(int i = 0) const { return *core.containers().state_of(name(i)); }
   bool noted(const std::string& text) const {
     for (const Action& action : all)
       if (const Note* found = std::get_if<Note>(&action))

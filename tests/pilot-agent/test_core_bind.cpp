@@ -7,13 +7,13 @@ TEST_CASE("core: a first job is bound by a switch to the plain name") {
   Harness h;
   const ClientId client = h.ask(k_image_a);
   CHECK(h.state() == State::switching);
-  CHECK_FALSE(h.core.busy());
+  CHECK_FALSE(h.core.containers().busy());
   CHECK(h.last<Patch>().container == "payload-0");
   CHECK(h.last<Patch>().image == k_image_a);
   CHECK(h.count<Launch>() == 0);
   h.switch_to(0, k_image_a, k_digest_a);
   CHECK(h.state() == State::running);
-  CHECK(h.core.busy());
+  CHECK(h.core.containers().busy());
   CHECK(h.last<Launch>().client == client);
   CHECK(h.last<Launch>().glue == h.glue[0]);
   CHECK(h.noted(
@@ -302,7 +302,7 @@ TEST_CASE("core: a pilot that an operator has drained has its last jobs end, and
   CHECK(h.last<Fail>().client == waits);
   CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
   CHECK(h.count<SignalJob>() == 0);
-  CHECK(h.core.busy());
+  CHECK(h.core.containers().busy());
   // The next job of the same claim: given back to the queue, never held.
   const ClientId late = h.ask(k_image_a);
   CHECK(h.last<Fail>().client == late);
@@ -312,7 +312,7 @@ TEST_CASE("core: a pilot that an operator has drained has its last jobs end, and
   h.end_job(0, ExitStatus::exited(3));
   CHECK(h.last<Answer>().client == running);
   CHECK(h.last<Answer>().status == ExitStatus::exited(3));
-  CHECK_FALSE(h.core.busy());
+  CHECK_FALSE(h.core.containers().busy());
   h.ask(k_image_a);
   CHECK(h.count<Fail>() == 3);
   CHECK(h.count<Launch>() == 1);
@@ -356,11 +356,11 @@ TEST_CASE("core: a container whose image nobody can pull is told the pilot's own
   CHECK(h.count<Patch>() == patches + 1);
   CHECK(h.last<Patch>().container == "payload-0");
   CHECK(h.last<Patch>().image.starts_with("reg.example/pilot:"));
-  CHECK(h.core.missing() == std::vector<std::string>{"payload-0", "payload-1"});
+  CHECK(h.core.containers().missing() == std::vector<std::string>{"payload-0", "payload-1"});
   h.patched();
   h.hello(0);
   h.hello(1);
-  CHECK(h.core.missing().empty());
+  CHECK(h.core.containers().missing().empty());
   h.core.finish(h.now);
   h.take();
   CHECK(h.count<FinishGlue>() == 3);
@@ -387,20 +387,20 @@ TEST_CASE(
   Harness h(2);
   h.core.finish(h.now);
   h.take();
-  CHECK(h.core.ending());
-  CHECK(h.core.unended().size() == 2);
+  CHECK(h.core.containers().ending());
+  CHECK(h.core.containers().unended().size() == 2);
   h.core.on_glue_lost(h.glue[0], h.now);
-  CHECK(h.core.ending());
+  CHECK(h.core.containers().ending());
   SUBCASE("gone") {
     h.core.on_glue_lost(h.glue[1], h.now);
-    CHECK(h.core.unended().empty());
+    CHECK(h.core.containers().unended().empty());
   }
   SUBCASE("stopped by the kubelet before it heard of the end") {
     h.core.on_goodbye(h.glue[1], h.now);
     h.core.on_glue_lost(h.glue[1], h.now);
-    CHECK(h.core.unended() == std::vector<std::string>{"payload-1"});
+    CHECK(h.core.containers().unended() == std::vector<std::string>{"payload-1"});
   }
-  CHECK_FALSE(h.core.ending());
+  CHECK_FALSE(h.core.containers().ending());
 }
 
 // The job's processes take their time; then the kubelet starts it again.
@@ -411,14 +411,14 @@ TEST_CASE("core: a container that is being stopped when the pilot's command ends
   h.core.on_goodbye(h.glue[0], h.now);
   h.core.call_home(h.now);
   h.take();
-  CHECK(h.core.missing() == std::vector<std::string>{"payload-0"});
+  CHECK(h.core.containers().missing() == std::vector<std::string>{"payload-0"});
   h.core.finish(h.now);
   h.core.on_glue_lost(h.glue[0], h.now);
   h.core.on_glue_lost(h.glue[1], h.now);
-  CHECK(h.core.unended() == std::vector<std::string>{"payload-0"});
+  CHECK(h.core.containers().unended() == std::vector<std::string>{"payload-0"});
   h.hello(0);
   h.core.on_glue_lost(h.glue[0], h.now);
-  CHECK(h.core.unended().empty());
+  CHECK(h.core.containers().unended().empty());
 }
 
 // Its glue would be stopped after Finish, and started again with nobody to end it.
@@ -428,19 +428,19 @@ TEST_CASE("core: a container that is told another image, and has yet to get it, 
   SUBCASE("the API has yet to answer") {
     h.core.on_client_gone(client, h.now);
     h.core.call_home(h.now);
-    CHECK(h.core.missing() == std::vector<std::string>{"payload-0"});
+    CHECK(h.core.containers().missing() == std::vector<std::string>{"payload-0"});
     h.patch_failed(403);
-    CHECK(h.core.missing().empty());
+    CHECK(h.core.containers().missing().empty());
   }
   SUBCASE("the kubelet has yet to act on it") {
     h.patched();
     h.core.on_client_gone(client, h.now);
     h.core.call_home(h.now);
-    CHECK(h.core.missing() == std::vector<std::string>{"payload-0"});
+    CHECK(h.core.containers().missing() == std::vector<std::string>{"payload-0"});
     h.goodbye();
-    CHECK(h.core.missing() == std::vector<std::string>{"payload-0"});
+    CHECK(h.core.containers().missing() == std::vector<std::string>{"payload-0"});
     h.hello();
-    CHECK(h.core.missing().empty());
+    CHECK(h.core.containers().missing().empty());
   }
   SUBCASE("nor has it in time, and the way home fails") {
     h.patched();
@@ -448,7 +448,7 @@ TEST_CASE("core: a container that is told another image, and has yet to get it, 
     h.patch_failed(403);
     CHECK(h.state(0) == State::broken);
     h.core.call_home(h.now);
-    CHECK(h.core.missing() == std::vector<std::string>{"payload-0"});
+    CHECK(h.core.containers().missing() == std::vector<std::string>{"payload-0"});
   }
 }
 

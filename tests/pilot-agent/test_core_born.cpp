@@ -113,14 +113,14 @@ TEST_CASE("born: one whose image cannot be had goes home at once, and it is nobo
 TEST_CASE("born: one that is being pulled is let be, but not for ever") {
   Scene s;
   s.waits(1, "ContainerCreating", "");
-  CHECK(s.core.expects_births());
+  CHECK(s.core.containers().expects_births());
   s.pass(599s);
   CHECK(s.patches() == 0);
   CHECK(s.state(1) == State::absent);
   s.pass(1s);
   CHECK(s.patches() == 1);
   CHECK(s.state(1) == State::switching);
-  CHECK_FALSE(s.core.expects_births());
+  CHECK_FALSE(s.core.containers().expects_births());
 }
 
 TEST_CASE("born: the status tells its digest, so that the next start of it need not wait") {
@@ -188,7 +188,7 @@ TEST_CASE("born: at the pilot's end one that is still being pulled is told the p
   REQUIRE(s.patches() == 1);
   CHECK(s.last<Patch>().container == "payload-1");
   CHECK(s.last<Patch>().image.starts_with("reg.example/pilot:"));
-  CHECK(s.core.missing() == std::vector<std::string>{"payload-1"});
+  CHECK(s.core.containers().missing() == std::vector<std::string>{"payload-1"});
 }
 
 TEST_CASE("born: a status that comes before the Hello tells its digest as well") {

@@ -14,7 +14,7 @@ const std::string k_home = "reg.example/pilot:1";
 struct Bare : Harness {
   explicit Bare(Core::Earlier earlier = Core::Earlier::none) : Harness(1, {}, 0, earlier) {
     for (ContainerStatus& status : pod.statuses) status.image_id = k_digest_home;
-    core = Core(Policy{});
+    restart();
     hello();
     core.on_first_pod(pod, earlier, now);
     all.clear();
@@ -91,7 +91,7 @@ TEST_CASE("home: a name that admission leads elsewhere for the first time is ano
   Bare h;
   Policy policy;
   policy.first = Policy::First::prove;
-  h.core = Core(policy);
+  h.restart(policy);
   h.hello();
   h.core.on_first_pod(h.pod, Core::Earlier::none, h.now);
   h.take();
@@ -113,7 +113,7 @@ TEST_CASE("home: an earlier agent's container is nobody's, whatever image is ask
 
 TEST_CASE("home: an earlier agent's glue that comes back late is not taken for the new container's") {
   Harness h(1, {}, 3);
-  h.core = Core(Policy{});
+  h.restart();
   h.core.on_first_pod(h.pod, Core::Earlier::some, h.now);
   h.take();
   h.hello();  // of the container that is to be stopped; its status shows home
@@ -126,7 +126,7 @@ TEST_CASE("home: an earlier agent's glue that comes back late is not taken for t
 TEST_CASE("home: a container that starts before the pod is known has what the pod says, not home") {
   Harness h;
   h.pod.containers.at(1).image = "reg.example/app:g1-3@" + k_digest_a;
-  h.core = Core(Policy{});
+  h.restart();
   h.hello();
   h.goodbye();
   h.hello();
@@ -141,7 +141,7 @@ TEST_CASE("home: a container that starts before the pod is known has what the po
 TEST_CASE("home: an image that an earlier agent has patched, and the kubelet has yet to start, is not home") {
   Harness h;
   h.pod.containers.at(1).image = "reg.example/app:g1-9@" + k_digest_a;
-  h.core = Core(Policy{});
+  h.restart();
   h.hello();
   h.core.on_first_pod(h.pod, Core::Earlier::some, h.now);
   h.take();
@@ -160,8 +160,8 @@ TEST_CASE("home: a service mesh may put its container before all others") {
     pod.containers.insert(pod.containers.begin(), {"mesh-proxy", "reg.example/proxy:1", {"sleep", "9"}});
   });
   h.hello();
-  CHECK(h.core.containers() == 1);
-  CHECK(h.core.others(h.pod) == std::vector<std::string>{"mesh-proxy"});
+  CHECK(h.core.containers().size() == 1);
+  CHECK(h.core.containers().others(h.pod) == std::vector<std::string>{"mesh-proxy"});
   const ClientId client = h.ask("reg.example/pilot:1");
   CHECK(h.last<Launch>().client == client);
   CHECK(h.count<Patch>() == 0);
@@ -170,7 +170,7 @@ TEST_CASE("home: a service mesh may put its container before all others") {
 TEST_CASE("home: payload containers of another image than the pilot's are not home") {
   Harness h;
   h.pod.containers.at(1).image = "reg.example/other:1";
-  h.core = Core(Policy{});
+  h.restart();
   h.hello();
   h.core.on_first_pod(h.pod, Core::Earlier::none, h.now);
   h.take();

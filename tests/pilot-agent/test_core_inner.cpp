@@ -59,25 +59,25 @@ struct Pilots : Harness {
 
 TEST_CASE("pilot jobs: only the job's own user in its own container is believed") {
   Pilots h;
-  CHECK(h.core.pilot_in(h.id(0), k_slot).value().id == h.outer_job);
-  CHECK_FALSE(h.core.pilot_in(h.id(0), 20002));
-  CHECK_FALSE(h.core.pilot_in(h.id(0), 0));
-  CHECK_FALSE(h.core.pilot_in(h.id(1), k_slot));
-  CHECK_FALSE(h.core.pilot_in("", k_slot));
+  CHECK(h.core.containers().pilot_in(h.id(0), k_slot).value().id == h.outer_job);
+  CHECK_FALSE(h.core.containers().pilot_in(h.id(0), 20002));
+  CHECK_FALSE(h.core.containers().pilot_in(h.id(0), 0));
+  CHECK_FALSE(h.core.containers().pilot_in(h.id(1), k_slot));
+  CHECK_FALSE(h.core.containers().pilot_in("", k_slot));
   SUBCASE("a job that is no pilot") {
     h.ask(k_image_b, wire::Verb::exec, "bob", 20002);
     h.switch_to(1, k_image_b, k_digest_b);
-    CHECK_FALSE(h.core.pilot_in(h.id(1), 20002));
+    CHECK_FALSE(h.core.containers().pilot_in(h.id(1), 20002));
   }
   SUBCASE("one that ends") {
     wire::Exited exited;
     exited.job = h.outer_job;
     h.core.on_exited(h.glue[0], exited, h.now);
-    CHECK_FALSE(h.core.pilot_in(h.id(0), k_slot));
+    CHECK_FALSE(h.core.containers().pilot_in(h.id(0), k_slot));
   }
   SUBCASE("one that nobody waits for") {
     h.core.on_client_gone(h.outer, h.now);
-    CHECK_FALSE(h.core.pilot_in(h.id(0), k_slot));
+    CHECK_FALSE(h.core.containers().pilot_in(h.id(0), k_slot));
   }
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("pilot jobs: a pilot whose container cannot be told is not believed") 
   ask_with(h, be_pilot);
   h.switch_to(0, k_image_a, k_digest_a);
   REQUIRE(h.state(0) == State::running);
-  CHECK_FALSE(h.core.pilot_in("", k_slot));
+  CHECK_FALSE(h.core.containers().pilot_in("", k_slot));
 }
 
 TEST_CASE("pilot jobs: their jobs run in other containers, and end as they end") {
@@ -242,8 +242,8 @@ TEST_CASE("pilot jobs: a pilot in a pilot, until no container is left") {
       k_image_b);
   h.switch_to(1, k_image_b, k_digest_b);
   const JobId middle_job = h.last<Launch>().job;
-  CHECK(h.core.pilot_in(h.id(1), 100001).value().id == middle_job);
-  CHECK_FALSE(h.core.pilot_in(h.id(1), k_slot));
+  CHECK(h.core.containers().pilot_in(h.id(1), 100001).value().id == middle_job);
+  CHECK_FALSE(h.core.containers().pilot_in(h.id(1), k_slot));
   const ClientId deep = h.ask_inner(k_image_a, wire::Verb::exec, middle_job);
   h.switch_to(2, k_image_a, k_digest_a);
   CHECK(h.last<Launch>().client == deep);
@@ -270,12 +270,12 @@ TEST_CASE("pilot jobs: a pilot is found by its job's number") {
   Pilots h;
   h.ask(k_image_b, wire::Verb::exec, "bob", 20002);
   h.switch_to(1, k_image_b, k_digest_b);
-  REQUIRE(h.core.pilot_of(h.outer_job));
-  CHECK(h.core.pilot_of(h.outer_job)->id == h.outer_job);
-  CHECK(h.core.pilot_of(h.outer_job)->request.owner == "alice");
-  CHECK(h.core.pilot_of(h.last<Launch>().job)->request.owner == "bob");
-  CHECK_FALSE(h.core.pilot_of(999));
-  CHECK_FALSE(h.core.pilot_of(0));
+  REQUIRE(h.core.containers().pilot_of(h.outer_job));
+  CHECK(h.core.containers().pilot_of(h.outer_job)->id == h.outer_job);
+  CHECK(h.core.containers().pilot_of(h.outer_job)->request.owner == "alice");
+  CHECK(h.core.containers().pilot_of(h.last<Launch>().job)->request.owner == "bob");
+  CHECK_FALSE(h.core.containers().pilot_of(999));
+  CHECK_FALSE(h.core.containers().pilot_of(0));
 }
 
 TEST_CASE("pilot jobs: a container that was made ready for a job is free for it") {

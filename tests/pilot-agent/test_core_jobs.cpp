@@ -219,7 +219,7 @@ TEST_CASE("jobs: a signal for one whose end is being found out changes nothing")
 TEST_CASE("jobs: where no id can be told an end that the status had shown before is not the job's") {
   Harness h(
       1, {}, 1, Core::Earlier::none, [](kube::Pod&) {}, false);
-  h.core = Core(Policy{});
+  h.restart();
   for (ContainerStatus& status : h.pod.statuses) status.restart_count = 0;
   h.status(0).restart_count = 1;
   h.status(0).last_terminated = kube::Termination{"OOMKilled", "", 137, 0, "test://before"};

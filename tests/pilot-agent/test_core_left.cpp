@@ -21,7 +21,7 @@ void comes_home(Harness& h) {
 TEST_CASE("left: removed once the container has ended, and before the user's next job") {
   Harness h(2);
   lose_a_job(h);
-  CHECK(h.core.state_of("payload-1") == State::idle);
+  CHECK(h.core.containers().state_of("payload-1") == State::idle);
   CHECK(h.count<Clear>() == 0);
   comes_home(h);
   CHECK(h.count<Clear>() == 1);
@@ -232,7 +232,7 @@ TEST_CASE("left: by two jobs of one user that are lost together, each once its c
 // A new agent of a pod in which user 20001 had a job.
 struct Next : Harness {
   explicit Next(bool clearing = false) : Harness(2) {
-    core = Core(Policy{});
+    restart();
     core.on_earlier_users({{20001, 7, clearing}});
     core.on_first_pod(pod, Core::Earlier::some, now);
     take();
@@ -250,7 +250,7 @@ struct Next : Harness {
 TEST_CASE("left: by an earlier agent's job, removed once all that it had has ended") {
   Next h;
   h.comes(0);
-  CHECK(h.core.state_of("payload-0") == State::idle);
+  CHECK(h.core.containers().state_of("payload-0") == State::idle);
   CHECK(h.count<Clear>() == 0);
   SUBCASE("nobody comes") {
     h.comes(1);

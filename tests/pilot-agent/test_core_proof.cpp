@@ -71,7 +71,7 @@ TEST_CASE("proof: an agent that is answered before glue's hello learns and comes
   kube::Pod pod;
   Harness h(1, {}, 3);
   CHECK(h.state() == State::switching);
-  h.core = Core(Policy{});
+  h.restart();
   h.core.on_first_pod(h.pod, Core::Earlier::some, h.now);
   h.take();
   h.hello();
@@ -306,9 +306,9 @@ TEST_CASE("proof: a glue under another container's name is refused, whether that
   CHECK(refused(0, ""));
   h.lose(1);
   CHECK(refused(1, h.id(0)));
-  CHECK(h.core.missing() == std::vector<std::string>{"payload-1"});
+  CHECK(h.core.containers().missing() == std::vector<std::string>{"payload-1"});
   h.hello(1);
-  CHECK(h.core.missing().empty());
+  CHECK(h.core.containers().missing().empty());
 }
 
 namespace {

@@ -119,7 +119,7 @@ TEST_CASE(
   Harness h(0);
   h.add("payload-0", "reg.example/pilot:1", {"/glidepod/bin/glue"}, 0);
   h.pod.containers.back().size.limit.memory = 128 << 20;
-  h.core = Core(Policy{});
+  h.restart();
   h.hello();
   h.core.on_first_pod(h.pod, Core::Earlier::none, h.now);
   const ClientId client = h.ask(k_image_a);
@@ -246,7 +246,7 @@ TEST_CASE("pilot: the test switch waits for a young pod's status, which names th
   Policy policy;
   policy.first = Policy::First::prove;
   Harness h(0);
-  h.core = Core(policy);
+  h.restart(policy);
   h.add("payload-0", "reg.example/pilot:1", {"/x/glue"}, 0);
   const kube::Pod later = h.pod;
   for (ContainerStatus& status : h.pod.statuses) status.image_id.clear();
@@ -454,11 +454,11 @@ TEST_CASE("pilot: a container that is on its way home under its old glue is miss
   h.ask(k_image_a);
   h.switch_to(0, k_image_a, k_digest_a);
   h.end_job();
-  CHECK(h.core.missing().empty());
+  CHECK(h.core.containers().missing().empty());
   h.ask("", wire::Verb::exec, "uid:105", 105);
   h.patched();
   CHECK(h.core.snapshot().containers[0].step == "home by goodbye");
-  CHECK(h.core.missing() == std::vector<std::string>{"payload-0"});
+  CHECK(h.core.containers().missing() == std::vector<std::string>{"payload-0"});
 }
 
 TEST_CASE("pilot: the test switch is one at a time") {
@@ -560,7 +560,7 @@ TEST_CASE("core: a status that leaves a container out says nothing of it") {
 TEST_CASE("core: after an earlier agent a container that has yet to connect is told its image at once") {
   Harness h(1, {}, 3);
   h.all.clear();
-  h.core = Core(Policy{});
+  h.restart();
   h.core.on_first_pod(h.pod, Core::Earlier::some, h.now);
   h.take();
   CHECK(h.count<Patch>() == 1);

@@ -17,8 +17,8 @@ Harness sidecars(int count = 1) {
 
 TEST_CASE("sidecars: are switched as other containers are") {
   Harness h = sidecars(2);
-  CHECK(h.core.containers() == 2);
-  CHECK(h.core.has_sidecars());
+  CHECK(h.core.containers().size() == 2);
+  CHECK(h.core.containers().has_sidecars());
   const ClientId client = h.ask(k_image_a);
   h.switch_to(0, k_image_a, k_digest_a);
   CHECK(h.last<Launch>().client == client);
@@ -50,29 +50,29 @@ TEST_CASE("sidecars: all of them must run when the pilot ends, and then the kube
   h.take();
   CHECK(h.last<Patch>().container == "payload-1");
   CHECK(h.last<Patch>().image.starts_with("reg.example/pilot:"));
-  CHECK(h.core.missing() == std::vector<std::string>{"payload-1"});
+  CHECK(h.core.containers().missing() == std::vector<std::string>{"payload-1"});
   h.patched();
   h.hello(1);
-  CHECK(h.core.missing().empty());
+  CHECK(h.core.containers().missing().empty());
   h.core.finish(h.now);
   h.take();
   // Their jobs end now. Glue that was told to finish would be started again.
   CHECK(h.last<SignalJob>().number == SIGKILL);
   CHECK(h.count<FinishGlue>() == 0);
-  CHECK_FALSE(h.core.ending());
-  CHECK(h.core.unended().empty());
+  CHECK_FALSE(h.core.containers().ending());
+  CHECK(h.core.containers().unended().empty());
 }
 
 TEST_CASE("sidecars: only other payload containers need a pod that starts them again") {
   Harness h = sidecars();
   kube::Pod pod = h.pod;
   pod.containers.push_back({.name = "mesh-proxy", .image = "reg.example/proxy:1", .sidecar = true});
-  CHECK_FALSE(h.core.needs_restarts(pod));
-  CHECK(h.core.others(pod).empty());
-  CHECK_FALSE(Core(Policy{}, {"payload-0"}).needs_restarts(pod));
+  CHECK_FALSE(h.core.containers().needs_restarts(pod));
+  CHECK(h.core.containers().others(pod).empty());
+  CHECK_FALSE(Core(Policy{}, {"payload-0"}).containers().needs_restarts(pod));
   pod.containers[1].sidecar = false;
-  CHECK(h.core.needs_restarts(pod));
-  CHECK(Core(Policy{}, {"payload-0"}).needs_restarts(pod));
+  CHECK(h.core.containers().needs_restarts(pod));
+  CHECK(Core(Policy{}, {"payload-0"}).containers().needs_restarts(pod));
   pod.containers[2].sidecar = false;
-  CHECK(h.core.others(pod) == std::vector<std::string>{"mesh-proxy"});
+  CHECK(h.core.containers().others(pod) == std::vector<std::string>{"mesh-proxy"});
 }

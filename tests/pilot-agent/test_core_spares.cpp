@@ -61,8 +61,8 @@ TEST_CASE("spares: one gets the image that was asked for, and the next owner fin
 TEST_CASE("spares: it comes to rest") {
   Scene s(3, 2);
   int renewed = 0;
-  while (s.core.state_of("payload-1") == State::switching ||
-         s.core.state_of("payload-2") == State::switching) {
+  while (s.core.containers().state_of("payload-1") == State::switching ||
+         s.core.containers().state_of("payload-2") == State::switching) {
     const int at = s.state(1) == State::switching ? 1 : 2;
     s.switch_to(at, k_image_a, k_digest_a);
     REQUIRE(++renewed < 10);
@@ -188,7 +188,7 @@ TEST_CASE("spares: what the queues want turns a pilot that has run something els
 TEST_CASE("spares: what the queues want is heard with the first word of the pod") {
   Harness h(2, spares(1), 0, Core::Earlier::none, made_with(1, k_image_a));
   h.runs(1, k_image_a, "docker.io/library/a@" + k_digest_a);
-  h.core = Core(spares(1));
+  h.restart(spares(1));
   h.hello(0);
   h.hello(1);
   h.pod.likely_images = R"([{"image": "docker.io/library/a:1", "share": 1000}])";

@@ -32,7 +32,7 @@ TEST_CASE("switch: a young pod's empty status is no obstacle") {
   kube::Pod pod;
   pod.containers = {{"pilot", "reg.example/pilot:1", {}}, {"payload-0", "reg.example/pilot:1", {"/x/glue"}}};
   Harness h(0);
-  h.core = Core(Policy{});
+  h.restart();
   h.hello();
   h.core.on_first_pod(pod, Core::Earlier::none, h.now);
   CHECK(h.state() == State::idle);

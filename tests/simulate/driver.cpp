@@ -141,8 +141,8 @@ void Driver::leave() {
 
 void Driver::go_on_leaving(bool in_time) {
   const bool home = leaving_ == Leaving::home;
-  if (in_time && !(home ? core_->missing().empty() : !core_->ending())) return;
-  const auto left = home ? core_->missing() : core_->unended();
+  if (in_time && !(home ? core_->containers().missing().empty() : !core_->containers().ending())) return;
+  const auto left = home ? core_->containers().missing() : core_->containers().unended();
   if (!left.empty()) {
     world_.say("agent: fails the pod for {}", left.front());
     end_ = End::failed;

@@ -44,7 +44,7 @@ class Driver {
   void from_glue(agent::GlueId glue, std::string_view event, Event what);
   void hang_up(agent::GlueId glue);
   std::optional<agent::State> state_of(std::string_view container) const {
-    return core_ ? core_->state_of(container) : std::nullopt;
+    return core_ ? core_->containers().state_of(container) : std::nullopt;
   }
 
   // An apptainer connects and asks; 0: nobody listens.
