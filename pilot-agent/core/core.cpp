@@ -25,7 +25,7 @@ void Core::settle(Time now) {
   check_first(now);
   clear_left(now);
   fail_unpulled(now);
-  ask_sizes(now);
+  if (const auto end = resizes_.go_on(now)) end_sizing(*end, EventKind::answered, now);
   dispatch(now);
   ask_for_pulls(now);
   renew(now);
@@ -140,12 +140,7 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
         containers_.add(spec.name);
   }
   pod_.known = true;
-  see_sizes(pod);
-  resizes_.room = pod.payload_size;
-  if (!resizes_.room)
-    no_resizes("the pod lacks the annotations with the size of all its payload containers together");
-  // An earlier agent may have asked for resizes.
-  if (policy_.resize && !fresh) resizes_.settled_at = now + policy_.calm;
+  resizes_.begin(pod, fresh ? std::nullopt : std::optional(now + policy_.calm));
   actions_.note("event=pod containers={} restarted={}", containers_.size(), fresh ? "no" : "yes");
   for (Container& container : containers_) {
     if (const kube::ContainerSpec* spec = pod.container(container.name)) {
@@ -153,8 +148,6 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
       container.told = container.admitted = spec->image;
       if (!names_home(spec->image, references_.home()))
         container.told_image = kube::full_name_of(spec->image);
-      container.memory_limit_kib = spec->size.limit.memory / 1024;
-      if (fresh) container.made_memory = spec->size.limit.memory;
     }
     if (const kube::ContainerStatus* status = pod.status(container.name)) take(container, *status);
     if (fresh) {
@@ -176,7 +169,7 @@ void Core::on_pod(const kube::Pod& pod, Time now) {
   if (version < pod_.version) return;
   pod_.version = version;
   see_home(pod);
-  see_sizes(pod);
+  resizes_.see(pod);
   pulls_.told(pod.pulled_images, now);
   queue_told(pod);
   for (Container& container : containers_) {

@@ -23,7 +23,7 @@
 #include "pilot-agent/core/pulls.hpp"
 #include "pilot-agent/core/readiness.hpp"
 #include "pilot-agent/core/references.hpp"
-#include "pilot-agent/core/sizing.hpp"
+#include "pilot-agent/core/resizes.hpp"
 #include "pilot-agent/core/snapshot.hpp"
 #include "pilot-agent/core/state.hpp"
 #include "pilot-agent/core/transitions.hpp"
@@ -138,27 +138,12 @@ class Core {
               std::chrono::microseconds bound_in, EventKind event, Time now);
 
   // resizing.cpp: containers get their jobs' sizes
-  enum class Fit : std::uint8_t {
-    fits,       // or its size does not matter
-    resize,     // it has to be resized first
-    wait,       // until other resizes are settled
-    too_small,  // and cannot be resized
-  };
-  Fit fit_of(const Container& container, const Request& request);
-  bool too_small(const Container& container, const Request& request) const;
   std::optional<bool> place_sized(Container& container, Waiting& waiting, const std::string& how,
                                   std::chrono::microseconds before, Time now);
   void fail_too_small(const Request& request);
-  std::vector<Sizeable> sizeables() const;
   void begin_sizing(Container& container, Time now);
-  bool take_used(const Container& container, const wire::Beat& beat, Time now);
-  void ask_sizes(Time now);
-  void ask_round(std::vector<kube::SizeChange> changes, EventKind event, Time now);
-  bool in_force(const kube::SizeChange& change) const;
-  void see_sizes(const kube::Pod& pod);
   void check_sizing(EventKind event, Time now);
-  void end_sizing(std::string_view trouble, EventKind event, Time now);
-  void no_resizes(const std::string& why);
+  void end_sizing(const Resizes::End& end, EventKind event, Time now);
 
   // spares.cpp: containers that are made ready while nobody waits
   void renew(Time now);
@@ -259,8 +244,8 @@ class Core {
   Pulls pulls_{policy_};
   References references_{policy_.nonce_prefix};
   Readiness readiness_;
-  Resizes resizes_;
   Containers containers_;
+  Resizes resizes_{policy_, containers_, actions_};
   std::deque<Waiting> queue_;
   std::vector<LostJob> lost_jobs_;
   Leftovers leftovers_;

@@ -107,9 +107,7 @@ void Core::part(Container& container, EventKind event, Time now) {
   container.glue = 0;
   container.instance.clear();
   container.learning_until.reset();
-  if (resizes_.current)
-    std::erase_if(resizes_.current->questions,
-                  [&](const auto& asked) { return asked.second == container.name; });
+  resizes_.glue_gone(container.name);
   if (stage_ == Stage::finishing) return;
   switch (container.kind()) {
     case State::absent:
@@ -122,7 +120,7 @@ void Core::part(Container& container, EventKind event, Time now) {
       auto& step = std::get<Switching>(container.state);
       step.unclear_until.reset();
       if (step.leg == Switching::Leg::size) {
-        resizes_.leave(now + policy_.calm);
+        resizes_.leave(container.name, now);
         return next_step(container, step, now);
       }
       if (step.leg == Switching::Leg::calm) step.leg = Switching::Leg::check;

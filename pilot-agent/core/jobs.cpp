@@ -25,7 +25,8 @@ void Core::on_started(GlueId glue, JobId id, int pid, Time now) {
 
 void Core::on_beat(GlueId glue, const wire::Beat& beat, Time now) {
   Container* container = containers_.of_glue(glue);
-  if (container == nullptr || take_used(*container, beat, now)) return;
+  if (container == nullptr) return;
+  if (resizes_.take_used(*container, beat)) return settle(now);
   Job* job = container->job();
   if (job == nullptr || job->pulse.number != beat.number) return;
   job->pulse.until.reset();

@@ -48,7 +48,7 @@ bool Core::place(Waiting& waiting, Time now) {
     }
   }
   // While a container is being resized, the idle ones are resized too.
-  if (resizes_.current) return false;
+  if (resizes_.under_way()) return false;
   if (!request.any_image) {
     if (Container* container = containers_.warm_for(goal_of(request), request.owner)) {
       if (const auto placed = place_sized(*container, waiting, "warm", {}, now)) return *placed;
@@ -78,9 +78,9 @@ bool Core::place(Waiting& waiting, Time now) {
   if (request.pilot) container = containers_.smallest_idle(container, now);
   if (container == nullptr) container = containers_.coldest(State::broken, now);
   if (container == nullptr) return false;
-  const Fit fit = fit_of(*container, request);
-  if (fit == Fit::wait) return false;
-  if (fit == Fit::too_small) {
+  const Resizes::Fit fit = resizes_.fit_of(*container, request);
+  if (fit == Resizes::Fit::wait) return false;
+  if (fit == Resizes::Fit::too_small) {
     fail_too_small(request);
     return true;
   }
@@ -94,9 +94,9 @@ void Core::ready(Container& container, Waiting waiting, std::string_view how, mi
                  EventKind event, Time now) {
   if (event != EventKind::known) {
     // If another container is being resized, this one has to wait for its size.
-    const bool small = too_small(container, waiting.request);
+    const bool small = resizes_.too_small(container, waiting.request);
     const bool unlike = small || container.size.limit != waiting.request.slot_size;
-    const bool later = unlike && fit_of(container, waiting.request) == Fit::wait;
+    const bool later = unlike && resizes_.fit_of(container, waiting.request) == Resizes::Fit::wait;
     if (later || small) containers_.become(container, Idle{}, event);
     if (later) return queue_.push_front(std::move(waiting));
     if (small) return fail_too_small(waiting.request);

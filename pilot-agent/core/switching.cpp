@@ -26,7 +26,8 @@ void Core::begin(Container& container, std::string target, std::optional<Waiting
   container.kept.reset();
   containers_.become(container, std::move(step), event);
   auto& own = std::get<Switching>(container.state);
-  if (own.waiting && own.before != 0 && fit_of(container, own.waiting->request) == Fit::resize)
+  if (own.waiting && own.before != 0 &&
+      resizes_.fit_of(container, own.waiting->request) == Resizes::Fit::resize)
     begin_sizing(container, now);
   else
     next_step(container, own, now);
@@ -120,7 +121,8 @@ void Core::step_done(Container& container, EventKind event, Time now) {
     step.how = any ? "any" : step.same_image ? "fresh" : beside ? "pulled" : "switched";
     // Until now the container had no glue, or nobody waited for it.
     const Request& request = step.waiting->request;
-    if (container.size.limit != request.slot_size && fit_of(container, request) == Fit::resize)
+    if (container.size.limit != request.slot_size &&
+        resizes_.fit_of(container, request) == Resizes::Fit::resize)
       return begin_sizing(container, now);
   }
   Switching done = std::move(step);
@@ -135,8 +137,7 @@ void Core::step_done(Container& container, EventKind event, Time now) {
 void Core::fail_switch(Container& container, wire::Fault fault, const std::string& message, State next,
                        EventKind event, Time now) {
   const Switching step = std::move(std::get<Switching>(container.state));
-  if (step.leg == Leg::size && resizes_.current && resizes_.current->container == container.name)
-    resizes_.leave(now + policy_.calm);
+  if (step.leg == Leg::size) resizes_.leave(container.name, now);
   containers_.become(container, next == State::idle ? AnyState(Idle{}) : AnyState(Broken{}), event);
   if (next == State::broken) container.unsettle(now + policy_.calm);
   // The image could not be pulled or started. The switch home will tell whether the image or the pilot is at
