@@ -21,9 +21,12 @@ void Core::fail_unpulled(Time now) {
     std::erase_if(queue_, [&](const Waiting& waiting) {
       const bool is_it = !waiting.request.any_image && goal_of(waiting.request) == verdict.image;
       if (is_it && verdict.fault == wire::Fault::user)
-        fail(waiting.request, verdict.fault, verdict.message);
+        answers_.fail(waiting.request, verdict.fault, verdict.message);
       else if (is_it)
-        fail_in_doubt(waiting.request, verdict.image, verdict.message, verdict.counts, now);
+        answers_.fail_in_doubt(
+            waiting.request,
+            health_.doubts.add(verdict.image, waiting.request.named, verdict.message, verdict.counts, now),
+            verdict.message, verdict.counts, now);
       return is_it;
     });
   }

@@ -36,17 +36,18 @@ void Core::give_up(std::string why) {
   if (!health_.give_up()) return;
   actions_.add(GiveUp{std::move(why)});
   for (const Waiting& waiting : std::exchange(queue_, {}))
-    fail(waiting.request, wire::Fault::infrastructure, std::string(k_given_up));
+    answers_.fail(waiting.request, wire::Fault::infrastructure, std::string(k_given_up));
 }
 
 void Core::on_bind(Request request, Time now) {
-  if (stage_ >= Stage::draining) return fail(request, wire::Fault::infrastructure, std::string(k_ending));
-  if (health_.given_up()) return fail(request, wire::Fault::infrastructure, std::string(k_given_up));
+  if (stage_ >= Stage::draining)
+    return answers_.fail(request, wire::Fault::infrastructure, std::string(k_ending));
+  if (health_.given_up()) return answers_.fail(request, wire::Fault::infrastructure, std::string(k_given_up));
   if (stage_ >= Stage::withdrawn && request.outer == 0)
-    return fail(request, wire::Fault::infrastructure, std::string(k_withdrawn));
+    return answers_.fail(request, wire::Fault::infrastructure, std::string(k_withdrawn));
   if (request.outer != 0)
     if (const auto room = containers_.check_inner(request, queue_.size()); !room)
-      return fail(request, wire::Fault::infrastructure, room.error().message());
+      return answers_.fail(request, wire::Fault::infrastructure, room.error().message());
   containers_.free_reservations(request);
   for (Container& container : containers_)
     if (container.kept && container.kept->uid == request.uid) container.kept.reset();
@@ -56,7 +57,7 @@ void Core::on_bind(Request request, Time now) {
 
 void Core::on_client_gone(ClientId client, Time now) {
   leave_session(client);
-  std::erase_if(lost_jobs_, [client](const LostJob& lost) { return lost.request.client == client; });
+  lost_jobs_.drop(client);
   drop_waiting(client, EventKind::gone);
   if (Container* container = containers_.of_client(client)) {
     container->job()->request.client = 0;
@@ -79,36 +80,9 @@ void Core::on_client_signal(ClientId client, int number, Time now) {
   // There is no job yet: a signal that ends a process ends the request, as if the job had just begun.
   if (!ends_a_process(number)) return;
   // The job has run. The core is finding out how it ended, and will tell the client.
-  const auto is_it = [client](const LostJob& lost) { return lost.request.client == client; };
-  if (std::ranges::any_of(lost_jobs_, is_it)) return;
+  if (lost_jobs_.has(client)) return;
   if (find_waiting(client) != nullptr) actions_.add(Answer{client, ExitStatus::signaled(number)});
   on_client_gone(client, now);
-}
-
-namespace {
-std::string_view name_of(wire::Fault fault) {
-  switch (fault) {
-    case wire::Fault::user:
-      return "user";
-    case wire::Fault::infrastructure:
-      return "infrastructure";
-    case wire::Fault::doubt:
-      return "doubt";
-  }
-  return "?";
-}
-}  // namespace
-
-void Core::fail(const Request& request, wire::Fault fault, std::string message) {
-  const bool of_job = request.verb != wire::Verb::test && !request.any_image;
-  // A job that has begun can only be given back by its starter. So a doubt counts as a fault of the
-  // infrastructure.
-  if (of_job && fault == wire::Fault::doubt) fault = wire::Fault::infrastructure;
-  if (!request.any_image)
-    ++(fault == wire::Fault::infrastructure ? health_.binds.infrastructure : health_.binds.user);
-  actions_.warn("event=bind_failed job={} owner={} image={} fault={} reason={}", word(request.job),
-                word(request.owner), word(request.image), name_of(fault), quoted(message));
-  if (request.client != 0) actions_.add(Fail{request.client, of_job, fault, std::move(message)});
 }
 
 void Core::take(Container& container, const kube::ContainerStatus& status) {
@@ -187,7 +161,7 @@ void Core::on_pod(const kube::Pod& pod, Time now) {
       look_at(container, now);
   }
   check_sizing(EventKind::status, now);
-  check_lost(pod, now);
+  tell_lost(lost_jobs_.take_told(pod), now);
   settle(now);
 }
 
@@ -232,7 +206,7 @@ void Core::call_home(Time now) {
 void Core::finish(Time now) {
   stage_ = Stage::finishing;
   refuse_waiting(k_everybody, std::string(k_ending));
-  for (const LostJob& lost : std::exchange(lost_jobs_, {})) tell_end(lost.request, lost.end, {}, now);
+  tell_lost(lost_jobs_.take_all(), now);
   for (Container& container : containers_) {
     if (container.job() != nullptr) signal_job(container, SIGKILL, now);
     // The kubelet would start a sidecar's glue again, and ends it when the pilot has ended.
@@ -251,7 +225,7 @@ void Core::refuse_waiting(const std::function<bool(const Request&)>& which, cons
     if (const Request* request = container.waiting()) add(*request);
   for (const Request& request : refused) {
     drop_waiting(request.client, EventKind::gone);
-    fail(request, wire::Fault::infrastructure, why);
+    answers_.fail(request, wire::Fault::infrastructure, why);
   }
 }
 

@@ -15,10 +15,12 @@
 #include "lib/registry/document.hpp"
 #include "lib/wire/messages.hpp"
 #include "pilot-agent/core/actions.hpp"
+#include "pilot-agent/core/answers.hpp"
 #include "pilot-agent/core/containers.hpp"
 #include "pilot-agent/core/health.hpp"
 #include "pilot-agent/core/leftovers.hpp"
 #include "pilot-agent/core/likely.hpp"
+#include "pilot-agent/core/lost_jobs.hpp"
 #include "pilot-agent/core/proof.hpp"
 #include "pilot-agent/core/pulls.hpp"
 #include "pilot-agent/core/readiness.hpp"
@@ -113,20 +115,11 @@ class Core {
   void observe_pulls(Pulls::Observer observer) { pulls_.observe(std::move(observer)); }
 
  private:
-  // A job whose glue is gone. The pod's status will tell why.
-  struct LostJob {
-    std::string container, instance;
-    std::int64_t restarts = 0;  // the container's restartCount, as the status last told it
-    Request request;
-    EndFacts end;
-  };
-
   // core.cpp
   void settle(Time now);
   void give_up(std::string why);
   void take(Container& container, const kube::ContainerStatus& status);
   void refuse_waiting(const std::function<bool(const Request&)>& which, const std::string& why);
-  void fail(const Request& request, wire::Fault fault, std::string message);
 
   // queue.cpp: requests and their containers
   void dispatch(Time now);
@@ -190,8 +183,6 @@ class Core {
   void step_done(Container& container, EventKind event, Time now);
   void fail_switch(Container& container, wire::Fault fault, const std::string& message, State next,
                    EventKind event, Time now);
-  void fail_in_doubt(const Request& request, const std::string& image, const std::string& message,
-                     bool counts, Time now);
   void patched(Container& container, const kube::Pod& pod, Time now);
   void not_patched(Container& container, const kube::Failure& failure, Time now);
   void leave_id(Container& container, Switching& step, const std::string& why, Time now);
@@ -201,22 +192,18 @@ class Core {
   bool shows_wanted(const Container& container, const kube::ContainerStatus& status) const;
 
   // jobs.cpp: running and draining
-  static Verdict verdict_on(const Job& job, Time now);
-  void conclude(const Job& job, Time now);
-  void tell_end(const Request& request, const EndFacts& facts, const wire::Ran& ran, Time now);
   void signal_job(Container& container, int number, Time now);
   void drain(Container& container, EventKind event, Time now);
   void kill_job(Container& container, EventKind event, Time now);
   void finish_job(Container& container, EventKind event, Time now);
   void check_job(Container& container, Time now);
+  void give_up_glue(Container& container, std::string_view why, Time now);
+  void lose_job(Container& container, EventKind event, Time now);
+  void tell_lost(const std::vector<LostJobs::Lost>& jobs, Time now);
+
   // inner.cpp: jobs of pilot jobs
   void end_inner(JobId outer, Time now);
   void release_outer(JobId outer, Time now);
-  void give_up_glue(Container& container, std::string_view why, Time now);
-  // lost.cpp: jobs whose glue vanished
-  void lose_job(Container& container, EventKind event, Time now);
-  void check_lost(const kube::Pod& pod, Time now);
-  void check_lost(Time now);
 
   // left.cpp: what lost jobs have left in shared places
   void clear_left(Time now);
@@ -240,6 +227,7 @@ class Core {
   Actions actions_;
   OwnPod pod_;
   Stage stage_ = Stage::open;
+  Answers answers_{actions_};
   Health health_{policy_.give_up_after};
   Pulls pulls_{policy_};
   References references_{policy_.nonce_prefix};
@@ -247,7 +235,7 @@ class Core {
   Containers containers_;
   Resizes resizes_{policy_, containers_, actions_};
   std::deque<Waiting> queue_;
-  std::vector<LostJob> lost_jobs_;
+  LostJobs lost_jobs_;
   Leftovers leftovers_;
 };
 

@@ -175,8 +175,8 @@ void Core::look_at(Container& container, Time now) {
   Job* job = container.job();
   if (job == nullptr) return;
   if (job->request.client != 0)
-    fail(job->request, wire::Fault::infrastructure,
-         "the payload container runs another image than the job's");
+    answers_.fail(job->request, wire::Fault::infrastructure,
+                  "the payload container runs another image than the job's");
   job->request.client = 0;
   if (container.kind() == State::running) kill_job(container, EventKind::status, now);
 }

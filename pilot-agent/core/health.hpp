@@ -5,13 +5,12 @@
 #include <utility>
 
 #include "lib/wire/messages.hpp"
-#include "pilot-agent/core/binds.hpp"
 #include "pilot-agent/core/doubts.hpp"
 #include "pilot-agent/core/types.hpp"
 
 namespace glidepod::agent {
 
-// How the pilot does: what became of its binds, and whether pilot and node still work.
+// Whether pilot and node still work.
 class Health {
  public:
   // give_up_after: failures of the infrastructure in a row; 0: never.
@@ -33,9 +32,7 @@ class Health {
   bool switched_since(Time time) const { return switched_at_ > time; }
 
   Doubts doubts;
-  Binds binds;
   Time no_test_before{};  // the next test switch that a pilot owes
-  std::string shortage;   // the last job that was held for memory or disk, and what it used
 
  private:
   int give_up_after_;

@@ -29,7 +29,8 @@ bool Core::take_command(Waiting& waiting, const registry::ImageCommand& command)
   const Request& request = waiting.request;
   auto argv = registry::command_line(command, request.arguments);
   if (argv.empty() || argv.front().empty()) {
-    fail(request, wire::Fault::user, "the image has neither ENTRYPOINT nor CMD: name the executable to run");
+    answers_.fail(request, wire::Fault::user,
+                  "the image has neither ENTRYPOINT nor CMD: name the executable to run");
     return false;
   }
   waiting.argv = std::move(argv);
@@ -69,7 +70,7 @@ void Core::on_image_unknown(ClientId client, wire::Fault fault, const std::strin
   if (!waiting || waiting->asked.empty() || !waiting->argv.empty()) return;
   const Request request = waiting->request;
   drop_waiting(client, EventKind::unknown);
-  fail(request, fault, message);
+  answers_.fail(request, fault, message);
   settle(now);
 }
 

@@ -116,50 +116,9 @@ void Core::finish_job(Container& container, EventKind event, Time now) {
     container.kept = {request.uid, now + k_files_move + request.keep_idle};
   containers_.become(container, Idle{}, event);
   actions_.add(JobOver{job.id});
-  conclude(job, now);
+  answers_.tell_end(job, now);
   if (job.goodbye()) part(container, EventKind::goodbye, now);
   release_outer(job.request.outer, now);
-}
-
-namespace {
-EndFacts facts_of(const Job& job) {
-  EndFacts facts = job.end;
-  facts.request_mib = job.request.memory_mib;
-  facts.last_seen_kib = job.pulse.answer.memory_kib;
-  return facts;
-}
-}  // namespace
-
-Verdict Core::verdict_on(const Job& job, Time now) {
-  return verdict_of(facts_of(job), now);
-}
-
-void Core::conclude(const Job& job, Time now) {
-  const auto took = std::max(job.bound_in, std::chrono::microseconds(0));
-  const wire::Ran ran{job.container, job.digest, job.how, static_cast<std::uint64_t>(took.count())};
-  tell_end(job.request, facts_of(job), ran, now);
-}
-
-void Core::tell_end(const Request& request, const EndFacts& facts, const wire::Ran& ran, Time now) {
-  if (request.client == 0) return;
-  const Verdict verdict = verdict_of(facts, now);
-  switch (verdict.kind) {
-    case Verdict::Kind::ended:
-      return actions_.add(Answer{request.client, verdict.status, ran});
-    case Verdict::Kind::out_of_memory:
-    case Verdict::Kind::out_of_disk: {
-      const bool memory = verdict.kind == Verdict::Kind::out_of_memory;
-      actions_.warn("event={} job={} owner={} reason={}", memory ? "out_of_memory" : "out_of_disk",
-                    word(request.job), word(request.owner), quoted(verdict.sentence));
-      health_.shortage = fmt::format("job {}: {}", request.job, verdict.sentence);
-      return actions_.add(Hold{request.client, verdict.status, k_job_out_of_resources,
-                               memory ? k_subcode_memory : k_subcode_disk, verdict.sentence});
-    }
-    case Verdict::Kind::lost:
-      return fail(request, wire::Fault::infrastructure, verdict.sentence);
-    case Verdict::Kind::open:  // the pilot ends before it is known
-      return fail(request, wire::Fault::infrastructure, "the pilot is ending");
-  }
 }
 
 void Core::on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time now) {
@@ -178,10 +137,41 @@ void Core::on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time 
   }
   containers_.become(*container, Idle{}, EventKind::no_launch);
   actions_.add(JobOver{job.id});
-  if (job.request.client != 0) fail(job.request, failed.fault, failed.message);
+  if (job.request.client != 0) answers_.fail(job.request, failed.fault, failed.message);
   if (job.goodbye()) part(*container, EventKind::goodbye, now);
   release_outer(job.request.outer, now);
   settle(now);
+}
+
+// Keeps the job of a glue that is gone until the pod's status tells why.
+void Core::lose_job(Container& container, EventKind event, Time now) {
+  const auto* draining = std::get_if<Draining>(&container.state);
+  const bool clean = draining != nullptr && draining->ended;
+  Job job = std::move(*container.job());
+  if (event == EventKind::lost) job.end.gone_at = now;
+  job.end.container_by = now + policy_.status_patience;
+  end_visits(job);
+  end_inner(job.id, now);
+  actions_.add(JobOver{job.id});
+  if (!clean) leftovers_.add({job.request.uid, job.request.gid}, container.name);
+  if (job.request.client != 0 && verdict_on(job, now).kind != Verdict::Kind::open) {
+    answers_.tell_end(job, now);
+  } else if (job.request.client != 0) {
+    lost_jobs_.add(container, job);
+  }
+  // This agent never stops a container that has a job, so somebody else did.
+  if (event == EventKind::goodbye) {
+    container.unsettle(now + policy_.calm);
+    containers_.become(container, Absent{now + policy_.calm}, event);
+  } else {
+    // The kubelet would start the same image string again, each time after a longer pause.
+    begin(container, {}, std::nullopt, event, now);
+  }
+  release_outer(job.request.outer, now);
+}
+
+void Core::tell_lost(const std::vector<LostJobs::Lost>& jobs, Time now) {
+  for (const LostJobs::Lost& lost : jobs) answers_.tell_end(lost.request, lost.end, now);
 }
 
 void Core::check_job(Container& container, Time now) {

@@ -60,7 +60,7 @@ bool Core::place(Waiting& waiting, Time now) {
   if (!request.any_image) {
     if (const Doubts::Doubt* doubt = health_.doubts.waits(goal_of(request), now)) {
       const auto seconds = std::chrono::ceil<std::chrono::seconds>(doubt->until - now).count();
-      fail(
+      answers_.fail(
           request, wire::Fault::infrastructure,
           fmt::format("this pilot tries the image again in {} seconds; failures so far: {}, the last one: {}",
                       seconds, doubt->failures, doubt->message));
@@ -134,7 +134,7 @@ void Core::launch(Container& container, const Waiting& waiting, std::string_view
   container.last_used = now;
   container.kept.reset();
   if (!request.any_image) {
-    health_.binds.bound(how, bound_in);
+    answers_.bound(how, bound_in);
     container.owner = request.owner;
     readiness_.ran(goal_of(request), request.owner);
     if (policy_.reuse == Policy::Reuse::never) container.spoiled = true;

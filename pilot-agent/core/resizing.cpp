@@ -43,7 +43,7 @@ std::optional<bool> Core::place_sized(Container& container, Waiting& waiting, co
 
 void Core::fail_too_small(const Request& request) {
   health_.failed(std::string(k_too_small));
-  fail(request, wire::Fault::infrastructure, std::string(k_too_small));
+  answers_.fail(request, wire::Fault::infrastructure, std::string(k_too_small));
 }
 
 void Core::begin_sizing(Container& container, Time now) {

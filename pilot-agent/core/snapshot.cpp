@@ -51,10 +51,10 @@ Snapshot Core::snapshot() const {
     result.pulls.push_back({image, std::string(name_of(pull.state)), pull.trouble});
   for (const Doubts::Doubt& doubt : health_.doubts.all())
     for (const std::string& named : doubt.names) result.doubts.push_back({named, doubt.until});
-  result.binds = health_.binds;
+  result.binds = answers_.binds();
   result.failures = health_.failures();
   result.given_up = health_.given_up();
-  result.shortage = health_.shortage;
+  result.shortage = answers_.shortage();
   return result;
 }
 

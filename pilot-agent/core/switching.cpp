@@ -153,9 +153,12 @@ void Core::fail_switch(Container& container, wire::Fault fault, const std::strin
   if (!step.accused.empty()) health_.doubts.drop(step.accused);
   const bool accused = in_doubt && !step.spare && step.trouble.kind != Trouble::Kind::busy;
   if (step.waiting && accused)
-    fail_in_doubt(step.waiting->request, step.target, message, step.trouble.counts, now);
+    answers_.fail_in_doubt(
+        step.waiting->request,
+        health_.doubts.add(step.target, step.waiting->request.named, message, step.trouble.counts, now),
+        message, step.trouble.counts, now);
   else if (step.waiting)
-    fail(step.waiting->request, fault, message);
+    answers_.fail(step.waiting->request, fault, message);
   else
     actions_.warn("event=switch_failed container={} image={} reason={}", container.name, word(step.reference),
                   quoted(message));
@@ -165,18 +168,6 @@ void Core::fail_switch(Container& container, wire::Fault fault, const std::strin
   begin(container, {}, std::nullopt, event, now);
   if (auto* home = std::get_if<Switching>(&container.state); accused && home != nullptr)
     home->accused = step.target;
-}
-
-// Fails a request for an image that may be at fault. If the job is held, the reason says how often the image
-// was tried.
-void Core::fail_in_doubt(const Request& request, const std::string& image, const std::string& message,
-                         bool counts, Time now) {
-  const Doubts::Doubt& doubt = health_.doubts.add(image, request.named, message, counts, now);
-  if (!counts) return fail(request, wire::Fault::infrastructure, message);
-  if (doubt.counted < Doubts::k_enough) return fail(request, wire::Fault::doubt, message);
-  const auto minutes = std::chrono::ceil<std::chrono::minutes>(now - doubt.first).count();
-  fail(request, wire::Fault::user,
-       fmt::format("{} ({} times in {} minutes on this node)", message, doubt.counted, minutes));
 }
 
 void Core::patched(Container& container, const kube::Pod& pod, Time now) {

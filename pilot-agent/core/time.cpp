@@ -17,7 +17,7 @@ void Core::on_time(Time now) {
     }
     const Request request = waiting->request;
     waiting = queue_.erase(waiting);
-    fail(request, wire::Fault::infrastructure, why_queued(request));
+    answers_.fail(request, wire::Fault::infrastructure, why_queued(request));
   }
   for (Container& container : containers_) {
     // The container's glue does not connect: the kubelet waits before it starts the same image string again,
@@ -31,8 +31,8 @@ void Core::on_time(Time now) {
         asking && now >= asking->waiting.arrived + policy_.bind_deadline) {
       const Request request = asking->waiting.request;
       containers_.become(container, Idle{}, EventKind::time);
-      fail(request, wire::Fault::infrastructure,
-           "the registry did not tell the image's own command (ENTRYPOINT, CMD) in time");
+      answers_.fail(request, wire::Fault::infrastructure,
+                    "the registry did not tell the image's own command (ENTRYPOINT, CMD) in time");
     }
     if (container.kind() == State::switching) {
       check_switch(container, now);
@@ -47,7 +47,7 @@ void Core::on_time(Time now) {
   }
   leftovers_.on_time(now);
   check_sizing(EventKind::time, now);
-  check_lost(now);
+  tell_lost(lost_jobs_.take_due(now), now);
   readiness_.on_time(now);
   settle(now);
 }
@@ -76,7 +76,7 @@ std::optional<Time> Core::next_deadline() const {
   };
   if (stage_ == Stage::finishing) return first;
   for (const Waiting& waiting : queue_) consider(waiting.arrived + policy_.bind_deadline);
-  for (const LostJob& lost : lost_jobs_) consider(lost.end.container_by);
+  consider(lost_jobs_.next_deadline());
   consider(pulls_.next_deadline());
   consider(readiness_.next_deadline());
   consider(resizes_.next_deadline());
