@@ -195,6 +195,19 @@ Container* Containers::for_test(Time now) {
   return found != nullptr ? found : coldest(State::broken, now);
 }
 
+// The user decides about access. The sandbox only tells this user's jobs apart.
+const Container* Containers::to_visit(const Visit& visit) const {
+  const auto may_enter = [&](const Container& container) {
+    const auto* running = std::get_if<Running>(&container.state);
+    if (running == nullptr || running->job.goodbye()) return false;
+    const Request& request = running->job.request;
+    return !request.any_image && request.client != 0 && request.uid == visit.uid && !visit.sandbox.empty() &&
+           request.sandbox == visit.sandbox;
+  };
+  const auto found = std::ranges::find_if(all_, may_enter);
+  return found == all_.end() ? nullptr : &*found;
+}
+
 std::optional<PilotJob> Containers::pilot_in(std::string_view instance, uid_t uid) const {
   if (instance.empty()) return std::nullopt;
   const auto found = std::ranges::find(all_, instance, &Container::instance);

@@ -73,6 +73,9 @@ class Containers {
   Container* for_probe();
   Container* for_test(Time now);
 
+  // The one with the running job that this visit means.
+  const Container* to_visit(const Visit& visit) const;
+
   // The pilot job that runs as this user in the container of this id. Only the processes of that job may ask
   // for containers from there.
   std::optional<PilotJob> pilot_in(std::string_view instance, uid_t uid) const;

@@ -56,7 +56,7 @@ void Core::on_bind(Request request, Time now) {
 }
 
 void Core::on_client_gone(ClientId client, Time now) {
-  leave_session(client);
+  visits_.client_gone(client);
   lost_jobs_.drop(client);
   drop_waiting(client, EventKind::gone);
   if (Container* container = containers_.of_client(client)) {
@@ -68,6 +68,13 @@ void Core::on_client_gone(ClientId client, Time now) {
     }
   }
   settle(now);
+}
+
+void Core::on_enter(const Visit& visit) {
+  if (stage_ == Stage::finishing) return visits_.refuse(visit, "the pilot is ending");
+  const Container* container = containers_.to_visit(visit);
+  if (container == nullptr) return visits_.refuse(visit, "no job of this user runs in that folder");
+  visits_.open(visit, *container);
 }
 
 void Core::on_client_signal(ClientId client, int number, Time now) {

@@ -31,6 +31,7 @@
 #include "pilot-agent/core/transitions.hpp"
 #include "pilot-agent/core/trouble.hpp"
 #include "pilot-agent/core/types.hpp"
+#include "pilot-agent/core/visits.hpp"
 
 namespace glidepod::agent {
 
@@ -63,9 +64,11 @@ class Core {
 
   void on_enter(const Visit& visit);
   // The client whose session this is; 0 if that client is gone.
-  ClientId on_session_started(GlueId glue, JobId job, SessionId session);
-  void on_session_ended(GlueId glue, const wire::SessionEnded& ended);
-  void on_session_failed(GlueId glue, const wire::SessionFailed& failed);
+  ClientId on_session_started(GlueId glue, JobId job, SessionId session) const {
+    return visits_.client_of(glue, job, session);
+  }
+  void on_session_ended(GlueId glue, const wire::SessionEnded& ended) { visits_.ended(glue, ended); }
+  void on_session_failed(GlueId glue, const wire::SessionFailed& failed) { visits_.failed(glue, failed); }
 
   // on_first_pod() gets the pod as it was when the agent started. Before that the core switches no image. An
   // earlier agent of this pod may have ended in the middle of a switch. A young pod's status may still be
@@ -208,11 +211,6 @@ class Core {
   // left.cpp: what lost jobs have left in shared places
   void clear_left(Time now);
 
-  // sessions.cpp
-  void end_visits(const Job& job);
-  void leave_session(ClientId client);
-  std::optional<Session> take_session(GlueId glue, JobId job, SessionId session);
-
   // What of the pod does not change, and the newest version seen of it.
   struct OwnPod {
     bool known = false;
@@ -237,6 +235,7 @@ class Core {
   std::deque<Waiting> queue_;
   LostJobs lost_jobs_;
   Leftovers leftovers_;
+  Visits visits_{actions_};
 };
 
 }  // namespace glidepod::agent

@@ -89,8 +89,7 @@ void Core::on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now) {
     leftovers_.add({job.request.uid, job.request.gid}, container->name);
   }
   container->last_used = now;
-  end_visits(job);
-  job.sessions.clear();
+  visits_.job_over(job.id);
   job.end.ended_at = now;
   const Verdict verdict = verdict_on(job, now);
   if (verdict.kind != Verdict::Kind::open || job.request.client == 0 || stage_ == Stage::finishing)
@@ -125,7 +124,7 @@ void Core::on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time 
   Container* container = containers_.of_job(glue, failed.job);
   if (container == nullptr) return;
   const Job job = std::move(*container->job());
-  end_visits(job);
+  visits_.job_over(job.id);
   container->last_used = now;
   // In a fresh container glue may be able to clear up what it cannot clear up in this one.
   if (job.clears) {
@@ -150,7 +149,7 @@ void Core::lose_job(Container& container, EventKind event, Time now) {
   Job job = std::move(*container.job());
   if (event == EventKind::lost) job.end.gone_at = now;
   job.end.container_by = now + policy_.status_patience;
-  end_visits(job);
+  visits_.job_over(job.id);
   end_inner(job.id, now);
   actions_.add(JobOver{job.id});
   if (!clean) leftovers_.add({job.request.uid, job.request.gid}, container.name);

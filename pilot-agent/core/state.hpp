@@ -87,12 +87,6 @@ struct Asking {
   std::chrono::microseconds before{};
 };
 
-struct Session {
-  SessionId id = 0;
-  ClientId client = 0;  // 0: it is gone, and glue has been told
-  wire::Enter::What what = wire::Enter::What::session;
-};
-
 // The beats, by which the agent sees that glue still answers. An answer also says what the job uses.
 struct Pulse {
   Time next{};
@@ -115,7 +109,6 @@ struct Job {
   std::string how = {};        // how it got the container, as the log has it
   std::chrono::microseconds bound_in{};
   EndFacts end = {};
-  std::vector<Session> sessions = {};
   Pulse pulse = {};
   std::string digest = {};          // of the image that ran; empty: the status had not told it by the end
   std::optional<Left> clears = {};  // this is no job: glue removes what another job has left
