@@ -20,7 +20,7 @@ void Core::expect_birth(Container& container, Time now) {
 
 void Core::born(Container& container, Time now) {
   pulls_.seen(container.image);
-  await_digest(container, now);
+  switches_.await_digest(container, now);
   actions_.note("event=born container={} image={}", container.name, word(container.image));
   look_at(container, now);
 }

@@ -110,6 +110,7 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
   pod_.own_container = pod.pilot()->name;
   pod_.credentials = pod.pull_secrets ? Credentials::some : Credentials::none;
   pulls_.begin(pod.wanted_images, pod_.credentials);
+  switches_.begin(pod_.credentials);
   references_.set_home(pod.pilot()->image);
   queue_told(pod);
   see_home(pod);
@@ -160,10 +161,10 @@ void Core::on_pod(const kube::Pod& pod, Time now) {
     const bool running = status->state == kube::ContainerStatus::State::running;
     if (container.glue != 0 && (container.instance.empty() ? running : is_of(*status, container.instance)))
       container.shown_running = true;
-    look_at_earlier(container);
+    switches_.learn_earlier(container);
     const auto* step = std::get_if<Switching>(&container.state);
     if (step != nullptr && step->leg != Switching::Leg::size)
-      judge(container, EventKind::status, now);
+      follow(container, switches_.judge(container, now), EventKind::status, now);
     else if (!miscarried(container, now))
       look_at(container, now);
   }
@@ -175,14 +176,14 @@ void Core::on_pod(const kube::Pod& pod, Time now) {
 void Core::on_patched(std::uint64_t attempt, const kube::Pod& pod, Time now) {
   Container* container = containers_.of_patch(attempt);
   if (container == nullptr) return;
-  patched(*container, pod, now);
+  follow(*container, switches_.patched(*container, pod, now), EventKind::answered, now);
   on_pod(pod, now);
 }
 
 void Core::on_patched(std::uint64_t attempt, const kube::Failure& failure, Time now) {
   Container* container = containers_.of_patch(attempt);
   if (container == nullptr) return;
-  not_patched(*container, failure, now);
+  follow(*container, switches_.not_patched(*container, failure, now), EventKind::refused, now);
   settle(now);
 }
 

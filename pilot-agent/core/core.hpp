@@ -28,6 +28,7 @@
 #include "pilot-agent/core/resizes.hpp"
 #include "pilot-agent/core/snapshot.hpp"
 #include "pilot-agent/core/state.hpp"
+#include "pilot-agent/core/switches.hpp"
 #include "pilot-agent/core/transitions.hpp"
 #include "pilot-agent/core/trouble.hpp"
 #include "pilot-agent/core/types.hpp"
@@ -166,10 +167,7 @@ class Core {
   void greet(Container& container, Time now);
   void part(Container& container, EventKind event, Time now);
   void look_at(Container& container, Time now);
-  void await_digest(Container& container, Time now);
-  void learn(const std::string& image, const std::string& admitted, const kube::ContainerStatus& status);
   void see_home(const kube::Pod& pod);
-  void look_at_earlier(Container& container);
   bool owes_first() const;
   void check_first(Time now);
 
@@ -182,17 +180,10 @@ class Core {
   void begin(Container& container, std::string target, std::optional<Waiting> waiting, EventKind event,
              Time now);
   void check_again(Container& container, EventKind event, Time now);
-  void next_step(Container& container, Switching& step, Time now);
+  void follow(Container& container, const Switches::Outcome& outcome, EventKind event, Time now);
   void step_done(Container& container, EventKind event, Time now);
   void fail_switch(Container& container, wire::Fault fault, const std::string& message, State next,
                    EventKind event, Time now);
-  void patched(Container& container, const kube::Pod& pod, Time now);
-  void not_patched(Container& container, const kube::Failure& failure, Time now);
-  void leave_id(Container& container, Switching& step, const std::string& why, Time now);
-  void judge(Container& container, EventKind event, Time now);
-  void check_switch(Container& container, Time now);
-  bool shows_instance(const Container& container, const kube::ContainerStatus& status, Time now) const;
-  bool shows_wanted(const Container& container, const kube::ContainerStatus& status) const;
 
   // jobs.cpp: running and draining
   void signal_job(Container& container, int number, Time now);
@@ -229,6 +220,7 @@ class Core {
   Health health_{policy_.give_up_after};
   Pulls pulls_{policy_};
   References references_{policy_.nonce_prefix};
+  Switches switches_{policy_, references_, pulls_, health_, actions_};
   Readiness readiness_;
   Containers containers_;
   Resizes resizes_{policy_, containers_, actions_};

@@ -49,17 +49,8 @@ void Core::on_hello(GlueId glue, const std::string& name, const std::string& ins
 
 void Core::greet(Container& container, Time now) {
   if (container.calm_at) container.unsettle(now + policy_.calm);
-  if (auto* step = std::get_if<Switching>(&container.state)) {
-    if (proven_by_goodbye(*step)) return step_done(container, EventKind::hello, now);
-    // Before the API has answered, the kubelet may not have heard of this image, and after a crash the old
-    // image may start again. If ids are not known, the time from now on decides.
-    if (step->proof == Switching::Proof::goodbye || container.instance.empty()) {
-      step->proof = Switching::Proof::status;
-      container.unsettle(now + policy_.calm);
-    }
-    // The status may have come before the Hello.
-    return judge(container, EventKind::hello, now);
-  }
+  if (container.kind() == State::switching)
+    return follow(container, switches_.hello(container, now), EventKind::hello, now);
   if (container.inherited) return begin(container, {}, std::nullopt, EventKind::hello, now);
   if (container.kind() == State::broken) return check_again(container, EventKind::hello, now);
   // No patch is on its way, or the pod is not known yet. So the container runs the same image again, on a
@@ -116,23 +107,11 @@ void Core::part(Container& container, EventKind event, Time now) {
     case State::running:
     case State::draining:
       return lose_job(container, event, now);
-    case State::switching: {
-      auto& step = std::get<Switching>(container.state);
-      step.unclear_until.reset();
-      if (step.leg == Switching::Leg::size) {
-        resizes_.leave(container.name, now);
-        return next_step(container, step, now);
-      }
-      if (step.leg == Switching::Leg::calm) step.leg = Switching::Leg::check;
-      if (event == EventKind::lost && step.proof == Switching::Proof::goodbye) {
-        step.proof = Switching::Proof::status;
-        container.unsettle(now + policy_.calm);
-      }
-      // The status may have come before the goodbye.
-      if (event == EventKind::goodbye && container.shown_running && step.attempt != 0)
-        judge(container, event, now);
-      return;
-    }
+    case State::switching:
+      if (std::get<Switching>(container.state).leg != Switching::Leg::size)
+        return follow(container, switches_.glue_gone(container, event, now), event, now);
+      resizes_.leave(container.name, now);
+      return switches_.next_step(container, now);
     case State::asking:
       // If the registry answers meanwhile, the answer finds the request in the queue.
       queue_.push_front(std::move(std::get<Asking>(container.state).waiting));
@@ -146,27 +125,9 @@ void Core::part(Container& container, EventKind event, Time now) {
   containers_.become(container, Absent{now + policy_.calm}, event);
 }
 
-// Compares the status of a container with what has been proven of it already.
+// A job that has run in another image than its own must not go on, nor is the container used like that.
 void Core::look_at(Container& container, Time now) {
-  if (!container.learning_until || !container.status || container.glue == 0) return;
-  const ContainerStatus& status = *container.status;
-  if (!shows_instance(container, status, now)) return;
-  container.learning_until.reset();
-  container.shown = status.image_id;
-  if (references_.fits(container.image, status)) return;
-  switch (check(container, status, references_.home())) {
-    case Check::as_told:
-      return learn(container.image, container.admitted, status);
-    case Check::unknown:
-      return;
-    case Check::doubtful:
-      break;
-  }
-  actions_.warn("event=doubtful container={} image={} shown={}", container.name, word(container.image),
-                word(status.image_id));
-  if (shows_home(status, references_.home())) references_.looked_like_home(container.image);
-  container.spoiled = true;
-  container.unsettle(now + policy_.calm);
+  if (switches_.look_at(container, now) != Check::doubtful) return;
   if (container.kind() == State::reserved) return containers_.become(container, Idle{}, EventKind::status);
   if (auto* asking = std::get_if<Asking>(&container.state)) {
     queue_.push_front(std::move(asking->waiting));
@@ -181,26 +142,8 @@ void Core::look_at(Container& container, Time now) {
   if (container.kind() == State::running) kill_job(container, EventKind::status, now);
 }
 
-// Waits for the status to tell the digest of the image that runs.
-void Core::await_digest(Container& container, Time now) {
-  const auto until_told = container.instance.empty() ? policy_.calm : std::chrono::seconds(0);
-  container.learning_until = now + until_told + 3 * policy_.status_patience;
-}
-
-void Core::learn(const std::string& image, const std::string& admitted, const ContainerStatus& status) {
-  const std::string digest = references_.learn(image, admitted, status);
-  if (!digest.empty()) actions_.note("event=digest image={} digest={}", word(image), digest);
-}
-
 void Core::see_home(const kube::Pod& pod) {
   if (const ContainerStatus* status = pod.status(pod_.own_container)) references_.see_home(*status);
-}
-
-void Core::look_at_earlier(Container& container) {
-  if (!container.unlearnt || !is_of(*container.status, container.unlearnt->instance)) return;
-  const auto earlier = *std::exchange(container.unlearnt, {});
-  if (shows_image(*container.status, earlier.admitted))
-    learn(earlier.image, earlier.admitted, *container.status);
 }
 
 bool Core::owes_first() const {

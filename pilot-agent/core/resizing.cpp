@@ -87,7 +87,7 @@ void Core::end_sizing(const Resizes::End& end, EventKind event, Time now) {
                        now);
   // The same if the container has turned out to run something else.
   if (end.deaf || container.spoiled) step.how.clear();
-  if (step.how.empty()) return next_step(container, step, now);
+  if (step.how.empty()) return switches_.next_step(container, now);
   if (!step.waiting) return containers_.become(container, Idle{}, event);
   Switching done = std::move(step);
   ready(container, *std::move(done.waiting), done.how, done.before_bound, event, now);

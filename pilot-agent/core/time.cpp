@@ -35,7 +35,7 @@ void Core::on_time(Time now) {
                     "the registry did not tell the image's own command (ENTRYPOINT, CMD) in time");
     }
     if (container.kind() == State::switching) {
-      check_switch(container, now);
+      follow(container, switches_.check(container, now), EventKind::time, now);
       continue;
     }
     if (container.job() != nullptr) check_job(container, now);
@@ -94,15 +94,8 @@ std::optional<Time> Core::next_deadline() const {
     if (const auto* reserved = std::get_if<Reserved>(&container.state)) consider(reserved->until);
     if (const auto* asking = std::get_if<Asking>(&container.state))
       consider(asking->waiting.arrived + policy_.bind_deadline);
-    if (const auto* step = std::get_if<Switching>(&container.state)) {
-      consider(step->deadline);
-      consider(step->pull_deadline);
-      consider(step->unclear_until);
-      consider(step->mute_until);
-      const bool waits_for_calm = step->leg == Switching::Leg::calm || step->alike ||
-                                  (step->proof == Switching::Proof::status && container.instance.empty() &&
-                                   (step->answered || step->leg == Switching::Leg::check));
-      if (waits_for_calm && container.glue != 0) consider(container.calm_at);
+    if (container.kind() == State::switching) {
+      consider(Switches::next_deadline(container));
       continue;
     }
     if (const Job* job = container.job()) {
