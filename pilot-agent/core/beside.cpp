@@ -18,7 +18,7 @@ bool Core::may_switch(const std::string& image, Time now) {
 // Fails the requests for images that cannot be pulled. No container was touched for them.
 void Core::fail_unpulled(Time now) {
   for (const Pulls::Verdict& verdict : pulls_.take_verdicts()) {
-    std::erase_if(queue_, [&](const Waiting& waiting) {
+    queue_.erase_if([&](const Waiting& waiting) {
       const bool is_it = !waiting.request.any_image && goal_of(waiting.request) == verdict.image;
       if (is_it && verdict.fault == wire::Fault::user)
         answers_.fail(waiting.request, verdict.fault, verdict.message);

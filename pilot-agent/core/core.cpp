@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "lib/kube/image_reference.hpp"
+#include "pilot-agent/core/proof.hpp"
 #include "pilot-agent/core/words.hpp"
 
 namespace glidepod::agent {
@@ -26,7 +27,7 @@ void Core::settle(Time now) {
   clear_left(now);
   fail_unpulled(now);
   if (const auto end = resizes_.go_on(now)) end_sizing(*end, EventKind::answered, now);
-  dispatch(now);
+  queue_.serve([&](Waiting& waiting) { return place(waiting, now); });
   ask_for_pulls(now);
   renew(now);
   if (auto why = health_.too_many_failures()) give_up(*std::move(why));
@@ -35,7 +36,7 @@ void Core::settle(Time now) {
 void Core::give_up(std::string why) {
   if (!health_.give_up()) return;
   actions_.add(GiveUp{std::move(why)});
-  for (const Waiting& waiting : std::exchange(queue_, {}))
+  for (const Waiting& waiting : queue_.take_all())
     answers_.fail(waiting.request, wire::Fault::infrastructure, std::string(k_given_up));
 }
 
@@ -51,14 +52,14 @@ void Core::on_bind(Request request, Time now) {
   containers_.free_reservations(request);
   for (Container& container : containers_)
     if (container.kept && container.kept->uid == request.uid) container.kept.reset();
-  queue_.push_back({std::move(request), now, {}, {}});
+  queue_.add(std::move(request), now);
   settle(now);
 }
 
 void Core::on_client_gone(ClientId client, Time now) {
   visits_.client_gone(client);
   lost_jobs_.drop(client);
-  drop_waiting(client, EventKind::gone);
+  queue_.drop(client, EventKind::gone);
   if (Container* container = containers_.of_client(client)) {
     container->job()->request.client = 0;
     if (container->kind() == State::running) {
@@ -88,7 +89,7 @@ void Core::on_client_signal(ClientId client, int number, Time now) {
   if (!ends_a_process(number)) return;
   // The job has run. The core is finding out how it ended, and will tell the client.
   if (lost_jobs_.has(client)) return;
-  if (find_waiting(client) != nullptr) actions_.add(Answer{client, ExitStatus::signaled(number)});
+  if (queue_.find(client) != nullptr) actions_.add(Answer{client, ExitStatus::signaled(number)});
   on_client_gone(client, now);
 }
 
@@ -113,8 +114,8 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
   switches_.begin(pod_.credentials);
   references_.set_home(pod.pilot()->image);
   queue_told(pod);
-  see_home(pod);
   const kube::ContainerStatus* own = pod.status(pod_.own_container);
+  if (own != nullptr) references_.see_home(*own);
   const bool fresh = agents == Earlier::none && (own == nullptr || own->restart_count == 0);
   if (!containers_.names_given()) {
     for (const kube::ContainerSpec& spec : pod.containers)
@@ -150,7 +151,7 @@ void Core::on_pod(const kube::Pod& pod, Time now) {
   const std::int64_t version = kube::version_number(pod.resource_version);
   if (version < pod_.version) return;
   pod_.version = version;
-  see_home(pod);
+  if (const auto* own = pod.status(pod_.own_container)) references_.see_home(*own);
   resizes_.see(pod);
   pulls_.told(pod.pulled_images, now);
   queue_told(pod);
@@ -224,15 +225,8 @@ void Core::finish(Time now) {
 
 // Refuses waiting requests. The switches that they waited for go on.
 void Core::refuse_waiting(const std::function<bool(const Request&)>& which, const std::string& why) {
-  std::vector<Request> refused;
-  const auto add = [&](const Request& request) {
-    if (which(request)) refused.push_back(request);
-  };
-  for (const Waiting& waiting : queue_) add(waiting.request);
-  for (const Container& container : containers_)
-    if (const Request* request = container.waiting()) add(*request);
-  for (const Request& request : refused) {
-    drop_waiting(request.client, EventKind::gone);
+  for (const Request& request : queue_.unbegun(which)) {
+    queue_.drop(request.client, EventKind::gone);
     answers_.fail(request, wire::Fault::infrastructure, why);
   }
 }

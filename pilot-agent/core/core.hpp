@@ -1,15 +1,11 @@
 #pragma once
 
-#include <deque>
 #include <functional>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
-#include <variant>
 #include <vector>
 
-#include "lib/base/log.hpp"
 #include "lib/kube/failure.hpp"
 #include "lib/kube/pod.hpp"
 #include "lib/registry/document.hpp"
@@ -18,11 +14,12 @@
 #include "pilot-agent/core/answers.hpp"
 #include "pilot-agent/core/containers.hpp"
 #include "pilot-agent/core/health.hpp"
+#include "pilot-agent/core/image_commands.hpp"
 #include "pilot-agent/core/leftovers.hpp"
 #include "pilot-agent/core/likely.hpp"
 #include "pilot-agent/core/lost_jobs.hpp"
-#include "pilot-agent/core/proof.hpp"
 #include "pilot-agent/core/pulls.hpp"
+#include "pilot-agent/core/queue.hpp"
 #include "pilot-agent/core/readiness.hpp"
 #include "pilot-agent/core/references.hpp"
 #include "pilot-agent/core/resizes.hpp"
@@ -38,8 +35,9 @@ namespace glidepod::agent {
 
 // The state of all payload containers, and of all requests for one. The core does no input or output: events
 // and the time come in, actions go out. Each event first goes to the container that it is about, which has
-// one function for each state; then the core looks at the queue once. pilot-agent/README.md has the states
-// and the rules.
+// one function for each state; then the core looks at the queue once. What has a state or rules of its own is
+// a part, which knows the parts it needs and nothing of the core: it returns what an event has come to.
+// pilot-agent/README.md has the states and the rules.
 class Core {
  public:
   explicit Core(Policy policy, const std::vector<std::string>& containers = {});
@@ -125,8 +123,7 @@ class Core {
   void take(Container& container, const kube::ContainerStatus& status);
   void refuse_waiting(const std::function<bool(const Request&)>& which, const std::string& why);
 
-  // queue.cpp: requests and their containers
-  void dispatch(Time now);
+  // placing.cpp: requests and their containers
   bool place(Waiting& waiting, Time now);
   std::string goal_of(const Request& request) const;
   void ready(Container& container, Waiting waiting, std::string_view how, std::chrono::microseconds before,
@@ -156,18 +153,10 @@ class Core {
   std::string why_queued(const Request& request) const;
   void ask_for_pulls(Time now);
 
-  // images.cpp: what an image runs by itself
-  enum class Command : std::uint8_t { known, asked, failed };
-  Command ask(Waiting& waiting, Time now);
-  bool take_command(Waiting& waiting, const registry::ImageCommand& command);
-  Waiting* find_waiting(ClientId client);
-  void drop_waiting(ClientId client, EventKind event);
-
   // glues.cpp: glues that connect and go
   void greet(Container& container, Time now);
   void part(Container& container, EventKind event, Time now);
   void look_at(Container& container, Time now);
-  void see_home(const kube::Pod& pod);
   bool owes_first() const;
   void check_first(Time now);
 
@@ -220,11 +209,12 @@ class Core {
   Health health_{policy_.give_up_after};
   Pulls pulls_{policy_};
   References references_{policy_.nonce_prefix};
+  ImageCommands image_commands_{policy_, references_, answers_, actions_};
   Switches switches_{policy_, references_, pulls_, health_, actions_};
   Readiness readiness_;
   Containers containers_;
   Resizes resizes_{policy_, containers_, actions_};
-  std::deque<Waiting> queue_;
+  Queue queue_{policy_, containers_};
   LostJobs lost_jobs_;
   Leftovers leftovers_;
   Visits visits_{actions_};

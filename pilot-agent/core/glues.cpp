@@ -1,13 +1,9 @@
 // Glues that connect and go, and what the pod's status says their containers run.
 
-#include <csignal>
-
 #include "pilot-agent/core/core.hpp"
 #include "pilot-agent/core/words.hpp"
 
 namespace glidepod::agent {
-
-using kube::ContainerStatus;
 
 namespace {
 constexpr std::chrono::seconds k_first_again{10};
@@ -114,7 +110,7 @@ void Core::part(Container& container, EventKind event, Time now) {
       return switches_.next_step(container, now);
     case State::asking:
       // If the registry answers meanwhile, the answer finds the request in the queue.
-      queue_.push_front(std::move(std::get<Asking>(container.state).waiting));
+      queue_.put_back(std::move(std::get<Asking>(container.state).waiting));
       break;
     case State::idle:
     case State::reserved:
@@ -130,7 +126,7 @@ void Core::look_at(Container& container, Time now) {
   if (switches_.look_at(container, now) != Check::doubtful) return;
   if (container.kind() == State::reserved) return containers_.become(container, Idle{}, EventKind::status);
   if (auto* asking = std::get_if<Asking>(&container.state)) {
-    queue_.push_front(std::move(asking->waiting));
+    queue_.put_back(std::move(asking->waiting));
     return containers_.become(container, Idle{}, EventKind::status);
   }
   Job* job = container.job();
@@ -140,10 +136,6 @@ void Core::look_at(Container& container, Time now) {
                   "the payload container runs another image than the job's");
   job->request.client = 0;
   if (container.kind() == State::running) kill_job(container, EventKind::status, now);
-}
-
-void Core::see_home(const kube::Pod& pod) {
-  if (const ContainerStatus* status = pod.status(pod_.own_container)) references_.see_home(*status);
 }
 
 bool Core::owes_first() const {

@@ -1,12 +1,11 @@
 // Jobs of pilot jobs. A pilot job is a job that is itself a pilot: its own jobs run in further payload
 // containers of this pod.
 
-#include <algorithm>
-
 #include "pilot-agent/core/core.hpp"
 #include "pilot-agent/core/words.hpp"
 
 namespace glidepod::agent {
+
 // Ends the jobs of a pilot job that is over, or about to be.
 void Core::end_inner(JobId outer, Time now) {
   for (Container& container : containers_) {

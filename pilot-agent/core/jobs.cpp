@@ -1,10 +1,8 @@
 // The jobs in the payload containers, while they run and while they end.
 
-#include <algorithm>
 #include <csignal>
 
 #include "pilot-agent/core/core.hpp"
-#include "pilot-agent/core/ending.hpp"
 #include "pilot-agent/core/words.hpp"
 
 namespace glidepod::agent {

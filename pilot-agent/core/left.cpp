@@ -1,7 +1,5 @@
 // Idle containers remove what jobs have left (leftovers.hpp).
 
-#include <algorithm>
-
 #include "pilot-agent/core/core.hpp"
 
 namespace glidepod::agent {

@@ -12,10 +12,6 @@ namespace glidepod::agent {
 using kube::ContainerStatus;
 using kube::ImageReference;
 
-namespace {
-constexpr std::size_t k_most_commands = 32;
-}
-
 void References::see_home(const ContainerStatus& status) {
   if (status.image_id.empty()) return;
   home_.image_id = status.image_id;
@@ -68,19 +64,6 @@ std::string References::exact_name(const std::string& image) const {
   if (image == home_.image && !home_.digest.empty()) return home_.repository + "@" + home_.digest;
   const auto known = known_.find(image);
   return known == known_.end() ? image : known->second.repository + "@" + known->second.digest;
-}
-
-const registry::ImageCommand* References::command_of(std::string_view exact_name) const {
-  const auto found = std::ranges::find(commands_, kube::digest_of(exact_name),
-                                       &std::pair<std::string, registry::ImageCommand>::first);
-  return found == commands_.end() ? nullptr : &found->second;
-}
-
-void References::learn_command(std::string_view exact_name, const registry::ImageCommand& command) {
-  std::string digest = kube::digest_of(exact_name);
-  if (digest.empty() || command_of(exact_name) != nullptr) return;
-  commands_.emplace_back(std::move(digest), command);
-  if (commands_.size() > k_most_commands) commands_.pop_front();
 }
 
 // A name with a tag that was never used before. To the kubelet this is a new image string. So it restarts the

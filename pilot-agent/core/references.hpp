@@ -1,16 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "lib/kube/pod.hpp"
-#include "lib/registry/document.hpp"
 #include "pilot-agent/core/proof.hpp"
 
 namespace glidepod::agent {
@@ -44,13 +41,8 @@ class References {
                     const kube::ContainerStatus& status);
   // Whether the status shows what is known of the image already.
   bool fits(const std::string& image, const kube::ContainerStatus& status) const;
-  // The image's name, with its digest if that is known. A digest means the content that the container has,
-  // and what a registry says of it never changes.
+  // The image's name, with its digest if that is known. A digest means the content that the container has.
   std::string exact_name(const std::string& image) const;
-
-  // What the image of this exact name runs by itself, by its digest; null: it is not known.
-  const registry::ImageCommand* command_of(std::string_view exact_name) const;
-  void learn_command(std::string_view exact_name, const registry::ImageCommand& command);
 
   // A name to patch.
   struct Reference {
@@ -100,7 +92,6 @@ class References {
       ids_;  // the node's, of images without a digest, by the same
   enum class Ids : std::uint8_t { untried, work, refused };
   Ids ids_state_ = Ids::untried;
-  std::deque<std::pair<std::string, registry::ImageCommand>> commands_;  // by digest, the oldest first
   bool tags_dropped_ = false;
 };
 

@@ -94,7 +94,7 @@ bool Core::join_renewal(Waiting& waiting, Time now) {
   step.spare = false;
   step.deadline = waiting.arrived + policy_.bind_deadline;
   step.waiting = std::move(waiting);
-  if (ask(*step.waiting, now) == Command::failed) step.waiting.reset();
+  if (image_commands_.ask(*step.waiting, now) == ImageCommands::Command::failed) step.waiting.reset();
   return true;
 }
 

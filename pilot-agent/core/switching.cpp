@@ -25,7 +25,8 @@ void Core::begin(Container& container, std::string target, std::optional<Waiting
     switches_.next_step(container, now);
   // Asks the registry while the node is busy. If the request fails here, the switch goes on, since another
   // job may want that image.
-  if (own.waiting && ask(*own.waiting, now) == Command::failed) own.waiting.reset();
+  if (own.waiting && image_commands_.ask(*own.waiting, now) == ImageCommands::Command::failed)
+    own.waiting.reset();
 }
 
 // For a container that started by itself. Nothing is patched, but the status must show that it runs what the

@@ -10,15 +10,8 @@ void Core::on_time(Time now) {
   if (stage_ == Stage::finishing) return;
   pulls_.on_time(now);
   fail_unpulled(now);
-  for (auto waiting = queue_.begin(); waiting != queue_.end();) {
-    if (now < waiting->arrived + policy_.bind_deadline) {
-      ++waiting;
-      continue;
-    }
-    const Request request = waiting->request;
-    waiting = queue_.erase(waiting);
+  for (const Request& request : queue_.take_due(now))
     answers_.fail(request, wire::Fault::infrastructure, why_queued(request));
-  }
   for (Container& container : containers_) {
     // The container's glue does not connect: the kubelet waits before it starts the same image string again,
     // or the image cannot start. So the container is sent home.
@@ -75,7 +68,7 @@ std::optional<Time> Core::next_deadline() const {
     if (time) first = std::min(first.value_or(*time), *time);
   };
   if (stage_ == Stage::finishing) return first;
-  for (const Waiting& waiting : queue_) consider(waiting.arrived + policy_.bind_deadline);
+  consider(queue_.next_deadline());
   consider(lost_jobs_.next_deadline());
   consider(pulls_.next_deadline());
   consider(readiness_.next_deadline());

@@ -172,16 +172,3 @@ TEST_CASE("references: that admission drops tags is told once, by a name that ha
   CHECK(references.tags_dropped());
   CHECK_FALSE(references.see_admitted(asked, "reg.example/job@" + digest_with('b')));
 }
-
-TEST_CASE("references: what an image runs is known by its digest, for the last 32") {
-  References references = with_home();
-  const auto name = [](int n) { return "reg.example/job@sha256:" + std::to_string(n); };
-  references.learn_command(k_job, {{"tag"}, {}});
-  CHECK(references.command_of(k_job) == nullptr);
-  for (int n = 0; n < 33; ++n) references.learn_command(name(n), {{std::to_string(n)}, {}});
-  references.learn_command(name(32), {{"another"}, {}});
-  CHECK(references.command_of(name(0)) == nullptr);
-  REQUIRE(references.command_of(name(1)) != nullptr);
-  REQUIRE(references.command_of("mirror.example/job@sha256:32") != nullptr);
-  CHECK(references.command_of("mirror.example/job@sha256:32")->entrypoint == std::vector<std::string>{"32"});
-}

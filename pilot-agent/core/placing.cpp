@@ -1,0 +1,161 @@
+// Requests, and which container serves each.
+
+#include "pilot-agent/core/core.hpp"
+#include "pilot-agent/core/words.hpp"
+
+namespace glidepod::agent {
+
+using std::chrono::duration_cast;
+using std::chrono::microseconds;
+
+// The image that the request's container is to have, in the form of Container::image. A job that asks for the
+// pilot's own image gets the home image.
+std::string Core::goal_of(const Request& request) const {
+  return request.any_image || references_.is_home(request.image) ? std::string() : request.image;
+}
+
+// Finds a container for the request; false if the request has to wait.
+bool Core::place(Waiting& waiting, Time now) {
+  const Request& request = waiting.request;
+  // Until the pod is known, an earlier agent may have had somebody's job in any container.
+  if (!pod_.known) return false;
+  const bool earlier_clears = containers_.has_inherited() && leftovers_.earlier_clears(request.uid);
+  if (earlier_clears || containers_.is_clearing(request.uid)) return false;
+  if (request.any_image) {
+    if (Container* container = containers_.for_probe()) {
+      ready(*container, std::move(waiting), "any", {}, EventKind::assigned, now);
+      return true;
+    }
+  }
+  if (!request.any_image) {
+    if (Container* container = containers_.reserved_for(request)) {
+      const Reserved reserved = std::get<Reserved>(container->state);
+      if (const auto placed = place_sized(*container, waiting, reserved.how, reserved.bound_in, now))
+        return *placed;
+      ready(*container, std::move(waiting), reserved.how, reserved.bound_in, EventKind::assigned, now);
+      return true;
+    }
+  }
+  // While a container is being resized, the idle ones are resized too.
+  if (resizes_.under_way()) return false;
+  if (!request.any_image) {
+    if (Container* container = containers_.warm_for(goal_of(request), request.owner)) {
+      if (const auto placed = place_sized(*container, waiting, "warm", {}, now)) return *placed;
+      ready(*container, std::move(waiting), "warm", {}, EventKind::assigned, now);
+      return true;
+    }
+    if (join_renewal(waiting, now)) return true;
+  }
+  if (!request.any_image) {
+    if (const Doubts::Doubt* doubt = health_.doubts.waits(goal_of(request), now)) {
+      const auto seconds = std::chrono::ceil<std::chrono::seconds>(doubt->until - now).count();
+      answers_.fail(
+          request, wire::Fault::infrastructure,
+          fmt::format("this pilot tries the image again in {} seconds; failures so far: {}, the last one: {}",
+                      seconds, doubt->failures, doubt->message));
+      return true;
+    }
+  }
+  if (!request.any_image && !may_switch(goal_of(request), now)) {
+    waiting.beside = true;
+    return false;
+  }
+  // If nobody has pulled the image beside the pod, a container pulls it.
+  if (pulls_.all().contains(goal_of(request))) waiting.beside = false;
+  Container* container = least_wanted_idle(now);
+  // A pilot job needs little itself, and its own jobs are to have the larger containers.
+  if (request.pilot) container = containers_.smallest_idle(container, now);
+  if (container == nullptr) container = containers_.coldest(State::broken, now);
+  if (container == nullptr) return false;
+  const Resizes::Fit fit = resizes_.fit_of(*container, request);
+  if (fit == Resizes::Fit::wait) return false;
+  if (fit == Resizes::Fit::too_small) {
+    fail_too_small(request);
+    return true;
+  }
+  std::string goal = goal_of(request);
+  begin(*container, std::move(goal), std::move(waiting), EventKind::assigned, now);
+  return true;
+}
+
+// Gives the request its container, which has the wanted image by now.
+void Core::ready(Container& container, Waiting waiting, std::string_view how, microseconds before,
+                 EventKind event, Time now) {
+  if (event != EventKind::known) {
+    // If another container is being resized, this one has to wait for its size.
+    const bool small = resizes_.too_small(container, waiting.request);
+    const bool unlike = small || container.size.limit != waiting.request.slot_size;
+    const bool later = unlike && resizes_.fit_of(container, waiting.request) == Resizes::Fit::wait;
+    if (later || small) containers_.become(container, Idle{}, event);
+    if (later) return queue_.put_back(std::move(waiting));
+    if (small) return fail_too_small(waiting.request);
+  }
+  switch (image_commands_.ask(waiting, now)) {
+    case ImageCommands::Command::known:
+      break;
+    case ImageCommands::Command::asked:
+      return containers_.become(container, Asking{std::move(waiting), std::string(how), before}, event);
+    case ImageCommands::Command::failed:
+      return containers_.become(container, Idle{}, event);
+  }
+  const Request& request = waiting.request;
+  const auto bound_in = before + duration_cast<microseconds>(now - waiting.arrived);
+  if (request.verb != wire::Verb::test) return launch(container, waiting, how, bound_in, event, now);
+  containers_.become(container, Reserved{request, std::string(how), bound_in, now + policy_.reservation},
+                     event);
+  actions_.note("event=prepared job={} owner={} image={} container={} how={} bind_ms={:.1f}",
+                word(request.job), word(request.owner), word(request.image), container.name, how,
+                static_cast<double>(bound_in.count()) / 1000);
+  actions_.add(Answer{request.client, ExitStatus::exited(0)});
+}
+
+void Core::launch(Container& container, const Waiting& waiting, std::string_view how, microseconds bound_in,
+                  EventKind event, Time now) {
+  const Request& request = waiting.request;
+  Running running;
+  running.job.request = request;
+  running.job.id = actions_.next_job();
+  running.job.container = container.name;
+  running.job.how = how;
+  running.job.bound_in = bound_in;
+  running.job.pulse.next = now + policy_.beat;
+  containers_.become(container, std::move(running), event);
+  container.last_used = now;
+  container.kept.reset();
+  if (!request.any_image) {
+    answers_.bound(how, bound_in);
+    container.owner = request.owner;
+    readiness_.ran(goal_of(request), request.owner);
+    if (policy_.reuse == Policy::Reuse::never) container.spoiled = true;
+  }
+  actions_.add(Launch{container.glue, container.job()->id, request.client, waiting.argv});
+  actions_.note("event=bound job={} owner={} image={} container={} how={} bind_ms={:.1f} uid={}",
+                word(request.job), word(request.owner), word(request.image), container.name, how,
+                static_cast<double>(bound_in.count()) / 1000, request.uid);
+}
+
+void Core::on_image_known(ClientId client, const registry::ImageCommand& command, Time now) {
+  Waiting* waiting = queue_.find(client);
+  if (!waiting || waiting->asked.empty() || !waiting->argv.empty()) return;
+  if (!image_commands_.learn(*waiting, command)) {
+    queue_.drop(client, EventKind::unknown);
+    return settle(now);
+  }
+  for (Container& container : containers_) {
+    auto* asking = std::get_if<Asking>(&container.state);
+    if (asking == nullptr || asking->waiting.request.client != client) continue;
+    Asking known = std::move(*asking);
+    return ready(container, std::move(known.waiting), known.how, known.before, EventKind::known, now);
+  }
+}
+
+void Core::on_image_unknown(ClientId client, wire::Fault fault, const std::string& message, Time now) {
+  const Waiting* waiting = queue_.find(client);
+  if (!waiting || waiting->asked.empty() || !waiting->argv.empty()) return;
+  const Request request = waiting->request;
+  queue_.drop(client, EventKind::unknown);
+  answers_.fail(request, fault, message);
+  settle(now);
+}
+
+}  // namespace glidepod::agent
