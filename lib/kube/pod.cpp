@@ -157,8 +157,7 @@ Result<void> read_sidecars(const Json& spec, const Json& status, Pod* pod) {
   }
   for (const Json& container : *TRY(part(status, "initContainerStatuses", Json::value_t::array))) {
     auto parsed = TRY(container_status(container));
-    const ContainerSpec* of = pod->container(parsed.name);
-    if (of != nullptr && of->sidecar) pod->statuses.push_back(std::move(parsed));
+    if (pod->container(parsed.name) != nullptr) pod->statuses.push_back(std::move(parsed));
   }
   return {};
 }

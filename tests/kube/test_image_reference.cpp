@@ -171,6 +171,7 @@ TEST_CASE("image_reference: a node's id of an image, and its beginning") {
   CHECK_FALSE(is_digest(id.substr(0, 70)));
   CHECK_FALSE(is_digest(id + "f"));
   CHECK_FALSE(is_digest("docker://" + id));
+  CHECK_FALSE(is_digest("sha256:" + std::string(64, 'g')));
   CHECK(is_by_id(id));
   CHECK(is_by_id(id.substr(0, 23)));
   CHECK_FALSE(is_by_id(id.substr(0, 22)));
