@@ -36,8 +36,10 @@ Result<void> AgentLink::start() {
   return connect();
 }
 
-void AgentLink::flush() {
+void AgentLink::leave() {
+  left_ = true;
   if (channel_) (void)channel_->flush();
+  channel_.reset();
 }
 
 void AgentLink::drop(std::string_view reason) {
@@ -104,6 +106,7 @@ void AgentLink::on_directory() {
 }
 
 void AgentLink::reconnect() {
+  if (left_) return;
   const auto connected = connect();
   if (!connected) handlers_.failed(connected.error());
 }

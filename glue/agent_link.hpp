@@ -46,8 +46,8 @@ class AgentLink {
   void release() {
     if (channel_) (void)channel_->release();
   }
-  // Blocks until the kernel has all messages, but only for a moment.
-  void flush();
+  // Hangs up for good, once the kernel has all messages; blocks for that, but only for a moment.
+  void leave();
   // Drops the connection, for instance after a wrong message.
   void drop(std::string_view reason);
 
@@ -70,6 +70,7 @@ class AgentLink {
   Loop::TimerId retry_ = 0;
   int short_connections_ = 0;
   bool waiting_ = false;  // the log has said that glue waits
+  bool left_ = false;
   bool held_ = false;     // the connection was lost, and resume() has not been called
 };
 

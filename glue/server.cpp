@@ -310,7 +310,7 @@ void Server::set_timer(Milliseconds delay, void (Server::*handler)()) {
 
 void Server::leave(int exit_code) {
   leaving_ = exit_code;
-  link_.flush();
+  link_.leave();
   say("event=exiting code={}", exit_code);
   loop_.stop();
 }

@@ -37,6 +37,7 @@ void Agent::appear() {
   appeared_ = appeared_ || others || !listens_;
   if (listens_ || others) return;
   listens_ = true;
+  if (world_.weather.terminate && world_.random.chance(100)) world_.raise(SIGTERM);
   stranger_ = world_.random.chance(world_.weather.strangers);
   world_.truth.contact.listens(!stranger_);
   world_.note(stranger_ ? "a stranger listens" : "the agent listens");
@@ -148,6 +149,7 @@ void Agent::put(wire::Type type, std::string body, int fds) {
 
 void Agent::hang_up() {
   world_.note("the agent hangs up");
+  if (world_.weather.terminate && world_.random.chance(100)) world_.raise(SIGTERM);
   closed_ = true;
   world_.truth.contact.hangs_up();
   listens_ = world_.random.chance(500) || world_.random.chance(world_.weather.unwilling);

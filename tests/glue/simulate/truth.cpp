@@ -89,7 +89,8 @@ void Truth::handles(const wire::Frame& frame) {
     case wire::Type::open_session: {
       const auto open = frame.decode<wire::OpenSession>();
       if (!heard(open) || !hears) return;
-      const bool runs = open_ && open->job == job_ && runs_ && !leaving_at_;
+      // One that is killed before its program has started as well, for glue.
+      const bool runs = open_ && open->job == job_ && (runs_ || started_told_) && !leaving_at_;
       return sessions.asked(open.value(), !runs || frame.fds.size() != 3);
     }
     case wire::Type::close_session: {
