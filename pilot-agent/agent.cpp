@@ -14,21 +14,13 @@
 #include "lib/base/text.hpp"
 #include "pilot-agent/bind_plan.hpp"
 #include "pilot-agent/core/words.hpp"
-#include "pilot-agent/image_rules.hpp"
 #include "pilot-agent/peer_process.hpp"
 
 namespace glidepod::agent {
 namespace {
 
-constexpr std::chrono::hours k_first_get_deadline{24};
-constexpr Milliseconds k_first_get_pause{30'000};
-constexpr std::chrono::seconds k_last_patch_time{20};
 constexpr std::chrono::seconds k_leave_time{20};
 constexpr std::int64_t k_longest_keep_s = 86'400;
-
-Time now() {
-  return std::chrono::steady_clock::now();
-}
 
 Policy policy_with_nonce(const Settings& settings) {
   Policy policy = settings.policy;
@@ -69,14 +61,17 @@ Result<std::unique_ptr<Agent>> Agent::create(Loop& loop, const Settings& setting
 
 Result<void> Agent::start() {
   TRY(take_lock());
-  rules_ = TRY(settings_.rules());
   shared_ = {settings_.scratch, settings_.shared_paths};
   if (const passwd* user = ::getpwnam(settings_.trusted_user.c_str())) trusted_uid_ = user->pw_uid;
   jobs_ = KnownJobs(settings_.scratch, trusted_uid_);
-  TRY(find_api());
-  status_ =
-      std::make_unique<StatusFile>(loop_, StatusFile::Paths{settings_.status_file, settings_.slots_file},
-                                   pod_.name_space + "/" + pod_.name, [this] { return core_.snapshot(); });
+  pod_client_ = TRY(PodClient::create(loop_, settings_, core_, [this] { pump(); }));
+  files_ = TRY(ImageFiles::create(
+      loop_, settings_, registry_,
+      [this](Request request, const Result<void>& brought) { take_image(std::move(request), brought); }));
+  status_ = std::make_unique<StatusFile>(
+      loop_, StatusFile::Paths{settings_.status_file, settings_.slots_file},
+      fmt::format("{}/{}", pod_client_->name().name_space, pod_client_->name().name),
+      [this] { return core_.snapshot(); });
   // The shared volume lives as long as the pod, so a socket there is of an agent before this one. The pod's
   // status would tell too, but only after a while.
   if (::access(settings_.agent_socket.c_str(), F_OK) == 0) {
@@ -87,65 +82,30 @@ Result<void> Agent::start() {
   client_listener_ = TRY(wire::listen_at(settings_.exec_socket, 0666));
   TRY(loop_.watch(glue_listener_.get(), EPOLLIN, [this](std::uint32_t) { accept_glue(); }));
   TRY(loop_.watch(client_listener_.get(), EPOLLIN, [this](std::uint32_t) { accept_client(); }));
-  if (!settings_.image_store.empty()) inbox_ = TRY(Inbox::create(loop_));
   if (settings_.pilot_jobs) TRY(listen_to_pilots());
-  get_first_pod();
+  pod_client_->get_first([this](const kube::Pod& pod) { on_first_pod(pod); });
   return {};
 }
 
-Result<void> Agent::find_api() {
-  const std::string& folder = settings_.service_account;
-  pod_.name = settings_.pod_name;
-  if (pod_.name.empty()) {
-    char name[256] = {};
-    if (::gethostname(name, sizeof name - 1) != 0) return Error::system("host name");
-    pod_.name = name;
-  }
-  pod_.name_space = settings_.pod_namespace;
-  if (pod_.name_space.empty()) pod_.name_space = trim(TRY(read_file(folder + "/namespace", 4096)));
-  const kube::Endpoint endpoint = TRY(kube::endpoint_in_pod(folder, environ));
-  spdlog::info("event=api pod={}/{} at={}", pod_.name_space, pod_.name,
-               endpoint.unix_socket.empty() ? endpoint.url : endpoint.unix_socket);
-  api_ = TRY(kube::Client::create(loop_, endpoint));
-  images_ = std::make_unique<kube::PodImages>(*api_, pod_);
-  return {};
-}
-
-void Agent::get_first_pod() {
-  first_get_ = api_->get(pod_, now() + k_first_get_deadline, [this](const Result<kube::Pod>& pod) {
-    first_get_.reset();
-    if (pod && !pod->restarts && core_.containers().needs_restarts(*pod) && unfit_)
-      return unfit_(
-          "this pod's restartPolicy is Never: a container that has ended would not come again, and to switch "
-          "an image is to end its container. Set it to OnFailure, or make the payload containers sidecars");
-    if (pod) {
-      pod_grace_ = std::chrono::seconds(pod->grace_seconds);
-      images_->saw(*pod);
-      core_.on_first_pod(pod.value(), earlier_agents_, now());
-      others_ = core_.containers().others(*pod);
-      if (!others_.empty())
-        spdlog::info(
-            "event=beside containers={} reason=\"the pod has these beside pilot and payload "
-            "containers: when the pilot has ended, it has the kubelet end them\"",
-            fmt::join(others_, ","));
-    } else {
-      spdlog::error("event=api_failed what=\"get this pod\" reason={}", quoted(pod.error().message()));
-      loop_.after(k_first_get_pause, [this] { get_first_pod(); });
-    }
-    pump();
-  });
+void Agent::on_first_pod(const kube::Pod& pod) {
+  if (!pod.restarts && core_.containers().needs_restarts(pod) && unfit_)
+    return unfit_(
+        "this pod's restartPolicy is Never: a container that has ended would not come again, and to switch "
+        "an image is to end its container. Set it to OnFailure, or make the payload containers sidecars");
+  pod_grace_ = std::chrono::seconds(pod.grace_seconds);
+  core_.on_first_pod(pod, earlier_agents_, Loop::now());
+  others_ = core_.containers().others(pod);
+  if (!others_.empty())
+    spdlog::info(
+        "event=beside containers={} reason=\"the pod has these beside pilot and payload "
+        "containers: when the pilot has ended, it has the kubelet end them\"",
+        fmt::join(others_, ","));
+  pump();
 }
 
 void Agent::on_ready(std::function<void()> handler) {
   ready_ = std::move(handler);
   pump();
-}
-
-void Agent::fail_pod(const std::function<void()>& done) {
-  last_patch_ = api_->fail_pod(pod_, now() + k_last_patch_time, [done](const Result<kube::Pod>& pod) {
-    if (!pod) spdlog::warn("event=pod_not_failed reason={}", quoted(pod.error().message()));
-    done();
-  });
 }
 
 void Agent::withdraw(std::function<void()> idle) {
@@ -155,14 +115,14 @@ void Agent::withdraw(std::function<void()> idle) {
 }
 
 void Agent::drain() {
-  core_.drain(now());
+  core_.drain(Loop::now());
   pump();
 }
 
 void Agent::leave(std::function<void(const std::vector<std::string>&)> done) {
   left_ = std::move(done);
   leave_timer_ = loop_.after(k_leave_time, [this] { end_leave(); });
-  core_.call_home(now());
+  core_.call_home(Loop::now());
   pump();
 }
 
@@ -190,7 +150,7 @@ void Agent::finish() {
   glue_listener_.reset();
   client_listener_.reset();
   pilot_listener_.reset();
-  core_.finish(now());
+  core_.finish(Loop::now());
   pump();
   // Best effort: a peer that is gone needs no message.
   for (auto& [id, glue] : glues_) (void)glue.channel->flush();
@@ -203,7 +163,7 @@ void Agent::open_link(Fd socket, wire::Peer peer, PeerProcess process, std::stri
                                        {[this, id](wire::Frame frame) { client_frame(id, std::move(frame)); },
                                         [this, id](const Error&) {
                                           close_client(id);
-                                          core_.on_client_gone(id, now());
+                                          core_.on_client_gone(id, Loop::now());
                                           pump();
                                         }});
   if (!channel) return spdlog::error("event=accept_failed reason={}", quoted(channel.error().message()));
@@ -234,23 +194,23 @@ Result<void> Agent::take_glue_frame(GlueId glue, const wire::Frame& frame) {
     const auto hello = TRY(frame.decode<wire::Hello>());
     TRY(check_protocol(hello.protocol));
     link->second.said_hello = true;
-    core_.on_hello(glue, hello.container, link->second.instance, now());
+    core_.on_hello(glue, hello.container, link->second.instance, Loop::now());
     return {};
   }
   if (frame.type == wire::Type::goodbye) {
     TRY(frame.decode<wire::Goodbye>());
-    core_.on_goodbye(glue, now());
+    core_.on_goodbye(glue, Loop::now());
   } else if (frame.type == wire::Type::started) {
     const auto started = TRY(frame.decode<wire::Started>());
-    core_.on_started(glue, started.job, started.pid, now());
+    core_.on_started(glue, started.job, started.pid, Loop::now());
   } else if (frame.type == wire::Type::exited) {
-    core_.on_exited(glue, TRY(frame.decode<wire::Exited>()), now());
+    core_.on_exited(glue, TRY(frame.decode<wire::Exited>()), Loop::now());
   } else if (frame.type == wire::Type::beat) {
-    core_.on_beat(glue, TRY(frame.decode<wire::Beat>()), now());
+    core_.on_beat(glue, TRY(frame.decode<wire::Beat>()), Loop::now());
   } else if (frame.type == wire::Type::job_ended) {
-    core_.on_job_ended(glue, TRY(frame.decode<wire::JobEnded>()), now());
+    core_.on_job_ended(glue, TRY(frame.decode<wire::JobEnded>()), Loop::now());
   } else if (frame.type == wire::Type::launch_failed) {
-    core_.on_launch_failed(glue, TRY(frame.decode<wire::LaunchFailed>()), now());
+    core_.on_launch_failed(glue, TRY(frame.decode<wire::LaunchFailed>()), Loop::now());
   } else if (!take_session_frame(glue, frame)) {
     return error("unexpected message {}", static_cast<std::uint32_t>(frame.type));
   }
@@ -273,7 +233,7 @@ void Agent::client_frame(ClientId client, wire::Frame frame) {
     }
   } else if (frame.type == wire::Type::signal && found->second.asked) {
     if (const auto signal = frame.decode<wire::Signal>())
-      core_.on_client_signal(client, signal->number, now());
+      core_.on_client_signal(client, signal->number, Loop::now());
   }
   pump();
 }
@@ -329,10 +289,31 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
       request.owner =
           job && !job->identity.owner.empty() ? job->identity.owner : fmt::format("uid:{}#{}", uid, client);
     }
-    TRY(name_image(bind, request));
+    TRY(files_->name(bind, request, *link.launch));
   }
   take_request(std::move(request));
   return {};
+}
+
+// Hands the request to the core, once its image has a name.
+void Agent::take_request(Request request) {
+  if (files_->brings(request.client)) return files_->bring(request);
+  clients_.at(request.client).launch->about =
+      fmt::format("job={} owner={} image={}", word(request.job), word(request.owner), word(request.image));
+  core_.on_bind(std::move(request), Loop::now());
+}
+
+void Agent::take_image(Request request, const Result<void>& brought) {
+  if (brought) {
+    take_request(std::move(request));
+  } else {
+    const bool users = brought.error().fact<ImageQuestion::UsersFault>() != nullptr;
+    const std::string message = fmt::format("image {}: {}", request.named, brought.error().message());
+    spdlog::warn("event=no_image reason={}", quoted(message));
+    run(Fail{request.client, request.verb != wire::Verb::test,
+             users ? wire::Fault::user : wire::Fault::infrastructure, message});
+  }
+  pump();
 }
 
 // A name is looked up once: the answer does not change while the pilot lives, and it costs a file read.
@@ -346,7 +327,7 @@ std::string Agent::user_name(uid_t uid) {
 void Agent::close_glue(GlueId glue, const Error& reason) {
   if (!reason.message().empty()) spdlog::warn("event=glue_closed reason={}", quoted(reason.message()));
   glues_.erase(glue);
-  core_.on_glue_lost(glue, now());
+  core_.on_glue_lost(glue, Loop::now());
   pump();
 }
 
@@ -354,9 +335,10 @@ void Agent::close_client(ClientId client) {
   const auto found = clients_.find(client);
   if (found == clients_.end()) return;
   loop_.cancel(found->second.vacate_timer);
-  if (const auto loan = found->second.loan; loan && !loan->launched) give_back(loan);
   clients_.erase(found);
   questions_.erase(client);
+  files_->forget(client);
+  if (loans_) loans_->forget(client);
 }
 
 void Agent::pump() {
@@ -367,7 +349,7 @@ void Agent::pump() {
     for (const Action& action : actions) std::visit([this](const auto& a) { run(a); }, action);
   }
   pumping_ = false;
-  adjust_watch();
+  pod_client_->adjust_watch();
   adjust_timer();
   status_->touch();
   if (ready_ && core_.usable()) std::exchange(ready_, {})();
@@ -377,60 +359,15 @@ void Agent::pump() {
   if (finished_ && !core_.containers().ending()) end_finish();
 }
 
-void Agent::run(const Patch& action) {
-  // One that is still under way for this container is given up.
-  auto& patch = patches_[action.container];
-  patch = images_->change({action.container, action.image, action.once}, action.deadline,
-                          [this, &patch, attempt = action.attempt](const Result<kube::Pod>& pod) {
-                            patch.reset();
-                            if (pod) {
-                              version_ = pod->resource_version;
-                              core_.on_patched(attempt, pod.value(), now());
-                            } else {
-                              core_.on_patched(attempt, kube::Failure::of(pod.error()), now());
-                            }
-                            pump();
-                          });
-}
-
-void Agent::run(const Resize& action) {
-  resize_ = api_->resize(pod_, action.changes, action.deadline,
-                         [this, attempt = action.attempt](const Result<kube::Pod>& pod) {
-                           resize_.reset();
-                           if (pod) {
-                             version_ = pod->resource_version;
-                             images_->saw(*pod);
-                             core_.on_resized(attempt, pod.value(), now());
-                           } else {
-                             core_.on_resized(attempt, kube::Failure::of(pod.error()), now());
-                           }
-                           pump();
-                         });
-}
-
-void Agent::run(const Want& action) {
-  want_ = api_->annotate(pod_, kube::k_wanted_images, action.text, action.deadline,
-                         [this](const Result<kube::Pod>& pod) {
-                           want_.reset();
-                           if (pod)
-                             core_.on_wanted(now());
-                           else
-                             core_.on_wanted(kube::Failure::of(pod.error()), now());
-                           pump();
-                         });
-}
-
 void Agent::run(const Launch& action) {
   const auto client = clients_.find(action.client);
   const auto glue = glues_.find(action.glue);
-  if (client == clients_.end() || !client->second.launch) return core_.on_client_gone(action.client, now());
-  if (glue == glues_.end()) return core_.on_glue_lost(action.glue, now());
+  if (client == clients_.end() || !client->second.launch)
+    return core_.on_client_gone(action.client, Loop::now());
+  if (glue == glues_.end()) return core_.on_glue_lost(action.glue, Loop::now());
   wire::Launch launch = *std::exchange(client->second.launch, std::nullopt);
   launch.job = action.job;
-  if (const auto& loan = client->second.loan) {
-    loan->launched = true;
-    loans_[action.job] = loan;
-  }
+  if (loans_) loans_->launched(action.client, action.job);
   if (client->second.pilot) {
     pilots_[action.job] = launch.uid;
     open_to_pilots();
@@ -465,11 +402,11 @@ void Agent::run(const AskImage& action) {
       action.image, action.deadline, [this, client](const Result<registry::ImageCommand>& answer) {
         questions_.erase(client);
         if (answer) {
-          core_.on_image_known(client, answer.value(), now());
+          core_.on_image_known(client, answer.value(), Loop::now());
         } else {
           const bool refused = registry::refused(answer.error());
           core_.on_image_unknown(client, refused ? wire::Fault::user : wire::Fault::infrastructure,
-                                 answer.error().message(), now());
+                                 answer.error().message(), Loop::now());
         }
         pump();
       });
@@ -557,24 +494,6 @@ void Agent::tell(ClientId client, wire::Fault fault, const std::string& message)
   (void)found->second.channel->send(wire::Failed{fault, message});
 }
 
-void Agent::adjust_watch() {
-  if (!core_.watching()) {
-    watch_.reset();
-    version_.clear();
-  } else if (!watch_) {
-    watch_ = api_->watch(pod_, std::exchange(version_, {}),
-                         {[this](const kube::Pod& pod) {
-                            images_->saw(pod);
-                            core_.on_pod(pod, now());
-                            pump();
-                          },
-                          [] { spdlog::warn("event=pod_deleted"); },
-                          [](const kube::Failure& failure) {
-                            spdlog::info("event=watch_interrupted reason={}", quoted(failure.to_string()));
-                          }});
-  }
-}
-
 void Agent::adjust_timer() {
   const auto due = core_.next_deadline();
   if (due == timer_due_) return;
@@ -582,11 +501,11 @@ void Agent::adjust_timer() {
   timer_ = 0;
   timer_due_ = due;
   if (!due) return;
-  const auto wait = std::max(std::chrono::ceil<Milliseconds>(*due - now()), Milliseconds(0));
+  const auto wait = std::max(std::chrono::ceil<Milliseconds>(*due - Loop::now()), Milliseconds(0));
   timer_ = loop_.after(wait, [this] {
     timer_ = 0;
     timer_due_.reset();
-    core_.on_time(now());
+    core_.on_time(Loop::now());
     pump();
   });
 }

@@ -10,20 +10,16 @@
 
 #include "lib/base/child.hpp"
 #include "lib/base/loop.hpp"
-#include "lib/base/workers.hpp"
-#include "lib/kube/client.hpp"
-#include "lib/kube/pod_images.hpp"
 #include "lib/registry/client.hpp"
 #include "lib/wire/channel.hpp"
 #include "lib/wire/socket.hpp"
 #include "pilot-agent/bind_plan.hpp"
 #include "pilot-agent/core/core.hpp"
-#include "pilot-agent/image_store.hpp"
-#include "pilot-agent/image_upload.hpp"
-#include "pilot-agent/inner_users.hpp"
+#include "pilot-agent/image_files.hpp"
 #include "pilot-agent/known_jobs.hpp"
-#include "pilot-agent/lending.hpp"
+#include "pilot-agent/loans.hpp"
 #include "pilot-agent/peer_process.hpp"
+#include "pilot-agent/pod_client.hpp"
 #include "pilot-agent/settings.hpp"
 #include "pilot-agent/starter.hpp"
 #include "pilot-agent/status.hpp"
@@ -71,7 +67,7 @@ class Agent {
   // Has the kubelet end the whole pod, as Failed: restartPolicy OnFailure would start a pilot that failed
   // again for ever, and what a service mesh adds would run on after one that did not. done is called once the
   // API has answered, or does not in time.
-  void fail_pod(const std::function<void()>& done);
+  void fail_pod(std::function<void()> done) { pod_client_->fail(std::move(done)); }
   // The pilot is about to end: refuses whoever has no job that runs, so that their starters say so while they
   // can.
   void drain();
@@ -93,38 +89,23 @@ class Agent {
     Fd process;            // a pidfd
     std::string instance;  // the id of its container; empty: it cannot be told
   };
-  // A folder of a pilot job's, while one of its own jobs has it.
-  struct Loan {
-    Lent what;
-    bool launched = false;   // a process of the borrower's may be left
-    bool returning = false;  // or returned
-    bool returned = false;
-    std::vector<std::function<void()>> after;  // what waits for that
-  };
   struct ClientLink {
     std::unique_ptr<wire::Channel> channel;
     wire::Peer peer;
     Fd process;                          // a pidfd
     bool binds = false;                  // for a job of its own user, which has not been answered yet
     std::string instance;                // of a pilot job's process: the id of its container
-    std::shared_ptr<Loan> loan;          // of the same
     bool pilot = false;                  // its job is one, and may ask for containers once it is launched
     std::optional<wire::Launch> launch;  // until it goes to glue
     std::optional<wire::SessionRequest> session;  // until it goes to glue
     std::vector<Fd> fds;
     bool asked = false;
     Loop::TimerId vacate_timer = 0;
-    std::optional<ImageSource> source;     // until the store is asked
-    std::string stored_as;                 // its key in stored_
-    std::string fetched_as;                // of an artifact: its key in fetched_
-    Fd spool;                              // what of it has come
-    std::unique_ptr<StoreQuestion> store;  // until the store has answered
   };
 
   Agent(Loop& loop, const Settings& settings);
   Result<void> start();
-  Result<void> find_api();
-  void get_first_pod();
+  void on_first_pod(const kube::Pod& pod);
   void end_leave();
   void end_finish();
 
@@ -136,18 +117,8 @@ class Agent {
                      const std::string& sandbox) const;
   void refuse_streams(ClientId client, const Error& why);
   bool binds_already(ClientId client) const;
-  // agent_files.cpp: images that are files
-  Result<void> name_image(const wire::Bind& bind, Request& request);
   void take_request(Request request);
-  void bring(const Request& request);
-  void find_artifact(const Request& request, const std::string& name);
-  void fetch_artifact(const Request& request, const std::string& name, const registry::Descriptor& blob);
-  void ask_store(const Request& request, Fd file);
-  Result<std::unique_ptr<StoreQuestion>> question_of(const Request& request, Fd file,
-                                                     ImageQuestion::Handler handler);
-  void have_image(Request request, const std::string& image);
-  void no_artifact(const Request& request, const Error& why);
-  void no_image(ClientId client, bool starts, const std::string& named, const Error& why);
+  void take_image(Request request, const Result<void>& brought);
   // agent_inner.cpp: pilot jobs, and what their own jobs need
   Result<void> listen_to_pilots();
   void accept_pilot();
@@ -155,8 +126,7 @@ class Agent {
   Result<void> lend_to(ClientId client, Request request, const PilotJob& pilot);
   std::vector<uid_t> pilot_users(const PilotJob& pilot) const;
   void open_to_pilots();
-  void give_back(const std::shared_ptr<Loan>& loan);
-  // Now or, where the client has a loan, when that is given back.
+  // Now or, where the client has a folder on loan, once that is back.
   void when_returned(ClientId client, std::function<void()> act);
   void open_link(Fd socket, wire::Peer peer, PeerProcess process, std::string instance);
   void glue_frame(GlueId glue, const wire::Frame& frame);
@@ -173,9 +143,9 @@ class Agent {
 
   // Carries out what the core wants, until it wants nothing more.
   void pump();
-  void run(const Patch& action);
-  void run(const Resize& action);
-  void run(const Want& action);
+  void run(const Patch& action) { pod_client_->run(action); }
+  void run(const Resize& action) { pod_client_->run(action); }
+  void run(const Want& action) { pod_client_->run(action); }
   void run(const Launch& action);
   void run(const Clear& action);
   void run(const AskImage& action);
@@ -202,42 +172,27 @@ class Agent {
   void tell(ClientId client, wire::Fault fault, const std::string& message);
   // False, and said in the log, if the starter cannot be signalled.
   static bool asked_to_vacate(const Parent& starter, Vacating how);
-  void adjust_watch();
   void adjust_timer();
   std::string user_name(uid_t uid);
 
   Loop& loop_;
   const Settings& settings_;
   Core core_;
-  std::vector<ImageRule> rules_;
   Shared shared_;
-  kube::PodName pod_;
   std::vector<std::string> others_;
   std::chrono::seconds pod_grace_{30};
   uid_t trusted_uid_ = 0;
-  InnerUsers inner_users_;
   KnownJobs jobs_{"", 0};
-  std::unique_ptr<kube::Client> api_;
-  std::unique_ptr<kube::PodImages> images_;
-  std::unique_ptr<kube::Client::Operation> first_get_;
-  std::unique_ptr<kube::Client::Operation> last_patch_;
-  std::unique_ptr<kube::Client::Operation> watch_;
-  std::map<std::string, std::unique_ptr<kube::Client::Operation>> patches_;  // by container
-  std::unique_ptr<kube::Client::Operation> resize_;
-  std::unique_ptr<kube::Client::Operation> want_;  // the annotation, being written
+  std::unique_ptr<PodClient> pod_client_;
   registry::Client registry_;
-  std::unique_ptr<ImageUploads> uploads_;  // once it is used
+  std::unique_ptr<ImageFiles> files_;
   std::map<ClientId, std::unique_ptr<registry::Client::Operation>> questions_;
-  std::string version_;  // to watch from; empty: from the present state
   Fd lock_, glue_listener_, client_listener_, pilot_listener_;
   std::map<GlueId, GlueLink> glues_;
   std::map<ClientId, ClientLink> clients_;
-  std::map<JobId, std::shared_ptr<Loan>> loans_;  // of jobs that were launched
-  std::map<JobId, uid_t> pilots_;                 // pilot jobs that run, and their users
-  std::map<JobId, gid_t> families_;               // by pilot job
-  std::map<std::string, std::string> stored_;     // images of files that were tested, until their jobs start
-  std::map<std::string, std::string> fetched_;    // images of artifacts, by repository and digest
-  std::map<ClientId, Child> holders_;             // hold-job, at work; may outlive the client
+  std::map<JobId, uid_t> pilots_;      // pilot jobs that run, and their users
+  std::unique_ptr<Loans> loans_;       // with pilot_jobs
+  std::map<ClientId, Child> holders_;  // hold-job, at work; may outlive the client
   std::uint64_t last_id_ = 0;
   std::map<uid_t, std::string> user_names_;
   std::set<pid_t> begun_;
@@ -255,9 +210,6 @@ class Agent {
   std::function<void(const std::vector<std::string>& unended)> finished_;
   Loop::TimerId leave_timer_ = 0;
   bool given_up_ = false;
-  std::unique_ptr<Inbox> inbox_;
-  Workers lender_{1};   // in order; ends before what it uses
-  Workers spooler_{1};  // one at a time, so that little is copied at once; the same
 };
 
 }  // namespace glidepod::agent

@@ -25,7 +25,7 @@ void Agent::run(const Vacate& action) {
   const bool inner = !client->second.instance.empty();
   if (!starter || starter.value().name != k_starter ||
       (inner && starter.value().uid != client->second.peer.uid))
-    return core_.on_client_signal(action.client, SIGTERM, std::chrono::steady_clock::now());
+    return core_.on_client_signal(action.client, SIGTERM, Loop::now());
   if (!asked_to_vacate(starter.value(), Vacating::softly)) return;
   spdlog::info("event=vacate starter={} reason=\"the payload container is being stopped\"",
                starter.value().pid);

@@ -42,7 +42,7 @@ Result<void> Agent::listen_to_pilots() {
   // So that pilot jobs can reach the one socket in it that is opened to them; glue's is root's alone.
   const auto folder = std::filesystem::path(settings_.pilot_socket).parent_path().string();
   TRY(set_mode(TRY(open_file(folder, O_RDONLY | O_DIRECTORY)), 0711).in(folder));
-  if (!inbox_) inbox_ = TRY(Inbox::create(loop_));
+  loans_ = TRY(Loans::create(loop_, [this] { pump(); }));
   pilot_listener_ = TRY(wire::listen_at(settings_.pilot_socket, 0600));
   return loop_.watch(pilot_listener_.get(), EPOLLIN, [this](std::uint32_t) { accept_pilot(); });
 }
@@ -84,8 +84,7 @@ Result<void> Agent::take_inner_bind(ClientId client, wire::Frame frame) {
   Request request{client, bind.verb, false, {}, {}, {}, link.peer.uid};
   request.outer = pilot->id;
   request.sandbox = bind.work_directory;
-  request.image = TRY(pod_image(bind.image, rules_));
-  TRY(refuse_stored(request.image, settings_.image_store_repository));
+  request.image = TRY(files_->registry_image(bind.image));
   if (bind.verb == wire::Verb::run) request.arguments = bind.argv;
   // Its ad is the inner starter's, who runs as the pilot job's user: it says who shares containers, and no
   // more.
@@ -111,7 +110,7 @@ Result<void> Agent::take_inner_bind(ClientId client, wire::Frame frame) {
   if (bind.verb != wire::Verb::test) TRY(judge(link, frame.fds, outer.sandbox));
   link.fds = std::move(frame.fds);
   if (bind.verb == wire::Verb::test) {
-    core_.on_bind(std::move(request), std::chrono::steady_clock::now());
+    core_.on_bind(std::move(request), Loop::now());
     return {};
   }
   return lend_to(client, std::move(request), *pilot);
@@ -121,31 +120,27 @@ Result<void> Agent::lend_to(ClientId client, Request request, const PilotJob& pi
   ClientLink& link = clients_.at(client);
   std::set<uid_t> busy;
   for (const User& user : core_.users()) busy.insert(user.uid);
-  if (!families_.contains(pilot.id)) families_[pilot.id] = TRY(inner_users_.take(busy));
-  const auto family = families_.find(pilot.id);
-  request.uid = request.gid = TRY(inner_users_.take(busy));
-  link.launch->uid = link.launch->gid = request.uid;
-  link.launch->user_name = fmt::format("inner{}", request.uid);
-  link.launch->groups.push_back(family->second);
-
-  auto loan = std::make_shared<Loan>();
-  loan->what = {settings_.scratch, pilot.request.sandbox, request.sandbox, link.peer.uid,
-                link.peer.gid,     request.uid,           family->second,  pilot_users(pilot)};
-  link.loan = loan;
-  lender_.run([this, client, loan, request] {
-    const auto lent = lend(loan->what);
-    inbox_->post([this, client, request, lent] {
-      if (!clients_.contains(client)) return;
-      if (lent) {
-        core_.on_bind(request, std::chrono::steady_clock::now());
-      } else {
-        const auto why = lent.error().in("the job's folder (-W) cannot be shared with its user").message();
-        spdlog::warn("event=refused uid={} reason={}", request.uid, quoted(why));
-        run(Fail{client, false, wire::Fault::user, why});
-      }
-      pump();
-    });
-  });
+  const Lent what{.scratch = settings_.scratch,
+                  .sandbox = pilot.request.sandbox,
+                  .folder = request.sandbox,
+                  .owner = link.peer.uid,
+                  .group = link.peer.gid,
+                  .above = pilot_users(pilot)};
+  const auto lent = std::make_shared<Request>(std::move(request));
+  const Lent loan = TRY(loans_->lend(client, pilot.id, what, busy, [this, lent](const Result<void>& done) {
+    if (done) {
+      core_.on_bind(*lent, Loop::now());
+    } else {
+      const auto why = done.error().in("the job's folder (-W) cannot be shared with its user").message();
+      spdlog::warn("event=refused uid={} reason={}", lent->uid, quoted(why));
+      run(Fail{lent->client, false, wire::Fault::user, why});
+    }
+    pump();
+  }));
+  lent->uid = lent->gid = loan.borrower;
+  link.launch->uid = link.launch->gid = loan.borrower;
+  link.launch->user_name = fmt::format("inner{}", loan.borrower);
+  link.launch->groups.push_back(loan.family);
   return {};
 }
 
@@ -158,37 +153,14 @@ std::vector<uid_t> Agent::pilot_users(const PilotJob& pilot) const {
   return users;
 }
 
-void Agent::give_back(const std::shared_ptr<Loan>& loan) {
-  if (std::exchange(loan->returning, true)) return;
-  lender_.run([this, loan] {
-    const auto taken = take_back(loan->what);
-    inbox_->post([this, loan, taken] {
-      if (!taken)
-        spdlog::warn("event=not_taken_back folder={} reason={}", quoted(loan->what.folder),
-                     quoted(taken.error().message()));
-      loan->returned = true;
-      inner_users_.give_back(loan->what.borrower);
-      for (const auto& act : std::exchange(loan->after, {})) act();
-      pump();
-    });
-  });
-}
-
 void Agent::when_returned(ClientId client, std::function<void()> act) {
-  const auto found = clients_.find(client);
-  const auto loan = found == clients_.end() ? nullptr : found->second.loan;
-  if (!loan || loan->returned) return act();
-  loan->after.push_back(std::move(act));
-  if (!loan->launched) give_back(loan);
+  if (!loans_) return act();
+  loans_->when_returned(client, std::move(act));
 }
 
 void Agent::run(const JobOver& action) {
-  if (const auto family = families_.extract(action.job)) inner_users_.give_back(family.mapped());
   if (pilots_.erase(action.job) > 0) open_to_pilots();
-  if (const auto found = loans_.find(action.job); found != loans_.end()) {
-    give_back(found->second);
-    loans_.erase(found);
-  }
+  if (loans_) loans_->over(action.job);
 }
 
 }  // namespace glidepod::agent

@@ -40,7 +40,7 @@ struct Found {
   std::string_view name = {};
   int depth = 0;
 };
-using Visit = std::function<Result<void>(const Found&)>;
+using Visitor = std::function<Result<void>(const Found&)>;
 
 // The starter's word for who the job is: in force for its next run in this folder, too.
 bool is_ad(const Found& found) {
@@ -48,7 +48,7 @@ bool is_ad(const Found& found) {
 }
 
 // Everything in a folder, folders before what is in them. What is gone meanwhile is passed over.
-Result<void> each_below(const Fd& folder, const Visit& visit, int depth, int& entries) {
+Result<void> each_below(const Fd& folder, const Visitor& visit, int depth, int& entries) {
   if (depth > k_deepest) return error("folders are nested more than {} deep", k_deepest);
   Fd readable = open_beneath(folder, ".", O_RDONLY | O_DIRECTORY);
   DIR* raw = readable ? ::fdopendir(readable.get()) : nullptr;
@@ -69,7 +69,7 @@ Result<void> each_below(const Fd& folder, const Visit& visit, int depth, int& en
 }
 
 // The folder; above is called with each on the way from the pilot job's sandbox on, that included.
-Result<Fd> walk(const Lent& lent, const Visit& above) {
+Result<Fd> walk(const Lent& lent, const Visitor& above) {
   if (!inside(lent.sandbox, lent.scratch) || !inside(lent.folder, lent.sandbox))
     return error("'{}' is not inside the pilot job's folder {}", lent.folder, lent.sandbox);
   Fd folder = TRY(open_file(lent.scratch, O_PATH | O_DIRECTORY));
