@@ -26,13 +26,13 @@ Result<http::Response> call(const std::string& socket, const std::string& method
   request.headers.emplace_back("Content-Type: application/json");
   request.body = body;
   request.longest_body = std::size_t{256} << 20;  // a list of many pods
-  http::Waiting waiting;
+  http::Callbacks callbacks;
   if (stream)
-    waiting.data = [](std::string_view data) {
+    callbacks.data = [](std::string_view data) {
       const bool written = std::fwrite(data.data(), 1, data.size(), stdout) == data.size();
       return std::fflush(stdout) == 0 && written;
     };
-  return http::perform(std::move(request), waiting).in(socket);
+  return http::perform(std::move(request), callbacks).in(socket);
 }
 
 void print_row(const Json& pod) {
@@ -44,7 +44,7 @@ void print_row(const Json& pod) {
     ready += status.value("ready", false) ? 1 : 0;
     restarts += status.value("restartCount", 0);
     const Json now = status.value("state", Json::object());
-    if (now.contains("waiting")) state = now["waiting"].value("reason", state);
+    if (now.contains("callbacks")) state = now["callbacks"].value("reason", state);
   };
   for (const auto& status : pod.at("status").value("containerStatuses", Json::array())) add(status);
   for (const auto& container : pod.at("spec").value("initContainers", Json::array())) {

@@ -15,27 +15,27 @@ CURL* thread_handle() {
   return handle.get();
 }
 
-int watch_limits(void* waiting, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-  return static_cast<const Waiting*>(waiting)->cancelled() ? 1 : 0;
+int watch_limits(void* callbacks, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  return static_cast<const Callbacks*>(callbacks)->cancelled() ? 1 : 0;
 }
 
 }  // namespace
 
-Result<Response> perform(Request request, const Waiting& waiting) {
+Result<Response> perform(Request request, const Callbacks& callbacks) {
   TRY(start_curl());
   CURL* handle = thread_handle();
   if (!handle) return error("libcurl: no memory");
   curl_easy_reset(handle);
   Easy easy(handle, std::move(request));
-  if (waiting.cancelled) {
-    if (waiting.cancelled()) return Error("cancelled").with(Lost{Lost::Why::cancelled, false});
+  if (callbacks.cancelled) {
+    if (callbacks.cancelled()) return Error("cancelled").with(Lost{Lost::Why::cancelled, false});
     curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
     curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, watch_limits);
-    curl_easy_setopt(handle, CURLOPT_XFERINFODATA, &waiting);
+    curl_easy_setopt(handle, CURLOPT_XFERINFODATA, &callbacks);
   }
-  if (waiting.data)
+  if (callbacks.data)
     easy.taker = [&](std::string_view data) {
-      if (easy.status() >= 200 && easy.status() < 300) return waiting.data(data);
+      if (easy.status() >= 200 && easy.status() < 300) return callbacks.data(data);
       easy.body().append(data);
       return easy.body().size() <= easy.request().longest_body;
     };

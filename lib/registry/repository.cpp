@@ -85,7 +85,7 @@ Result<std::string> Repository::authorization(const http::Response& refusal) {
 }
 
 // Sends a request, and once more with a new token where one is asked for: those that there are may be over.
-Result<http::Response> Repository::send(const http::Request& request, const http::Waiting& waiting) {
+Result<http::Response> Repository::send(const http::Request& request, const http::Callbacks& waiting) {
   const auto url = TRY(http::Url::parse(request.url));
   const bool own = url.same_origin(*base_);
   auto first = request;

@@ -37,7 +37,7 @@ class Repository {
     ~Upload();
     Upload(const Upload&) = delete;
     Upload& operator=(const Upload&) = delete;
-    // Sends what comes by this pipe or socket, to its end. cancelled: as in http::Waiting.
+    // Sends what comes by this pipe or socket, to its end. cancelled: as in http::Callbacks.
     Result<void> send(const std::shared_ptr<const Fd>& from, const std::function<bool()>& cancelled);
     Result<void> commit(const std::string& digest);
 
@@ -60,7 +60,7 @@ class Repository {
   explicit Repository(Settings settings) : settings_(std::move(settings)) {}
   http::Request request(std::string method, const http::Url& url) const;
   Result<http::Url> at(const std::string& path) const;
-  Result<http::Response> send(const http::Request& request, const http::Waiting& waiting = {});
+  Result<http::Response> send(const http::Request& request, const http::Callbacks& callbacks = {});
   Result<http::Url> place_in(const http::Response& answer) const;
   Result<http::Url> new_place();
   Result<std::string> authorization(const http::Response& challenge);

@@ -36,7 +36,7 @@ class Handover {
  public:
   Handover(Loop loop, const HandoverOptions& options) : loop_(std::move(loop)), options_(options) {}
 
-  Result<Outcome> run(const Request& request) {
+  Result<Outcome> run(const BindRequest& request) {
     // From here on a signal waits until the agent can be told of it.
     TRY(loop_.on_signals(signals_to_pass_on(), [this](const signalfd_siginfo& info) {
       on_signal(static_cast<int>(info.ssi_signo));
@@ -143,7 +143,7 @@ void leave_in_order(const std::string& sandbox, const wire::Ran& ran, Millisecon
 
 }  // namespace
 
-Result<Outcome> hand_over(const Request& request, const HandoverOptions& options) {
+Result<Outcome> hand_over(const BindRequest& request, const HandoverOptions& options) {
   Handover handover(TRY(Loop::create()), options);
   auto outcome = handover.run(request);
   // How the job ended counts, whether or not its ad can be told where it ran.

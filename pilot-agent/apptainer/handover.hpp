@@ -31,7 +31,7 @@ HandoverOptions usual_options(std::string socket);
 
 // Hands the request to the agent with this process's standard streams and waits for the end, passing signals
 // on. An Error means that nothing was started, for one that no agent is listening.
-Result<Outcome> hand_over(const Request& request, const HandoverOptions& options);
+Result<Outcome> hand_over(const BindRequest& request, const HandoverOptions& options);
 
 // Opens /dev/null in place of each standard stream that is closed. To be called before any other descriptor
 // is opened: it would get the free number.

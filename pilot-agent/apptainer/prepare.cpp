@@ -70,11 +70,11 @@ std::string variable(const char* name) {
 }
 
 // What the starter would have `apptainer test` do.
-Result<Request> bind_request(const std::string& image, const std::string& ad) {
+Result<BindRequest> bind_request(const std::string& image, const std::string& ad) {
   const std::string sandbox = variable("_CONDOR_SCRATCH_DIR");
   const auto line = TRY(parse_command_line(
       {"test", "-W", sandbox, "--pwd", sandbox, "-B", sandbox, "--home", sandbox, "-C", image}));
-  Request request = TRY(make_request(line, Surroundings::of_this_process()));
+  BindRequest request = TRY(make_request(line, Surroundings::of_this_process()));
   request.bind.job_ad = condor::identity_lines(condor::parse_attributes(ad));
   if (const auto machine = read_file(variable("_CONDOR_MACHINE_AD"), k_longest_ad))
     request.bind.machine_ad = condor::slot_lines(machine.value());

@@ -78,8 +78,8 @@ Surroundings Surroundings::of_this_process() {
   return result;
 }
 
-Result<Request> make_request(const CommandLine& line, const Surroundings& surroundings) {
-  Request request;
+Result<BindRequest> make_request(const CommandLine& line, const Surroundings& surroundings) {
+  BindRequest request;
   wire::Bind& bind = request.bind;
   const Home home = TRY(home_of(line, surroundings));
 

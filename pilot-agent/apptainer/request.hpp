@@ -20,7 +20,7 @@ struct Surroundings {
   static Surroundings of_this_process();
 };
 
-struct Request {
+struct BindRequest {
   wire::Bind bind;
   Fd program;  // valid if bind.program_attached
 };
@@ -33,6 +33,6 @@ struct Request {
 // HTCondor newer than 23.9 may bind its condor_container_launcher.sh and put it before the command; its duty,
 // to create $_CONDOR_SCRATCH_DIR/.condor_container_launched, goes to glue as launched_marker, and both are
 // taken out of the message.
-Result<Request> make_request(const CommandLine& line, const Surroundings& surroundings);
+Result<BindRequest> make_request(const CommandLine& line, const Surroundings& surroundings);
 
 }  // namespace glidepod::apptainer

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "lib/kube/image_reference.hpp"
-#include "lib/kube/waiting.hpp"
+#include "lib/kube/wait_reason.hpp"
 #include "pilot-agent/core/proof.hpp"
 #include "pilot-agent/core/words.hpp"
 
@@ -248,14 +248,14 @@ Switches::Outcome Switches::judge(Container& container, Time now) {
     actions_.note("event=trouble container={} image={} job={} reason={}", container.name,
                   word(step.reference), word(step.waiting->request.job), quoted(trouble.message));
   if (says_why) step.trouble = trouble;
-  const auto waits_for = kube::waiting_of(status.reason);
+  const auto waits_for = kube::wait_reason_of(status.reason);
   const bool alone = step.proof == Proof::goodbye && container.glue == 0;
   if (kube::is_by_id(step.reference) && (alone || is_about(trouble.message, container.admitted)) &&
-      (waits_for == kube::Waiting::pull || waits_for == kube::Waiting::never)) {
+      (waits_for == kube::WaitReason::pull || waits_for == kube::WaitReason::never)) {
     leave_id(container, trouble.message, now);
     return {};
   }
-  if (step.leg == Leg::target && waits_for == kube::Waiting::pull) pulls_.missed(step.target);
+  if (step.leg == Leg::target && waits_for == kube::WaitReason::pull) pulls_.missed(step.target);
   if (trouble.kind == Trouble::Kind::user && step.leg == Leg::target) {
     const std::string& words = trouble.message;
     if (alone || is_about(words, container.admitted) || is_of_last_start(words, status, container.admitted))
@@ -267,7 +267,7 @@ Switches::Outcome Switches::judge(Container& container, Time now) {
   // A name that comes again: the kubelet makes its pause, which is nobody's fault.
   const bool comes_again = references_.tags_dropped() || container.ran.contains(step.reference);
   const bool same_name = comes_again && trouble.back_off && (step.trouble.back_off || step.left_id) &&
-                         waits_for == kube::Waiting::back_off;
+                         waits_for == kube::WaitReason::back_off;
   const std::string& image = step.leg == Leg::home ? std::string() : step.target;
   if (same_name && container.glue == 0 && references_.may_try_id(image)) {
     step.by_id = true;

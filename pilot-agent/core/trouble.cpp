@@ -5,7 +5,7 @@
 #include <cctype>
 
 #include "lib/base/text.hpp"
-#include "lib/kube/waiting.hpp"
+#include "lib/kube/wait_reason.hpp"
 
 namespace glidepod::agent {
 namespace {
@@ -113,21 +113,21 @@ Trouble trouble_of(const kube::ContainerStatus& status, Credentials credentials)
   const auto is_start_fault = [](const std::string& text) { return has_row(text, k_start_faults); };
   if (status.state != kube::ContainerStatus::State::waiting) return {};
   const std::string& reason = status.reason;
-  switch (kube::waiting_of(reason)) {
-    case kube::Waiting::pull: {
+  switch (kube::wait_reason_of(reason)) {
+    case kube::WaitReason::pull: {
       const Trouble trouble = of_pull(reason, status.message, credentials);
       // From Kubernetes 1.31 on the words of the last pull follow.
       const bool pause =
           reason == "ImagePullBackOff" && status.message.find("ErrImagePull") == std::string::npos;
       return pause && trouble.kind != Trouble::Kind::user ? of_pause(status.message) : trouble;
     }
-    case kube::Waiting::never:
+    case kube::WaitReason::never:
       return {Trouble::Kind::user, status.message.empty() ? reason : one_line(status.message), false, true};
-    case kube::Waiting::create:
+    case kube::WaitReason::create:
       return by_words(reason, status.message, is_start_fault);
-    case kube::Waiting::config:
+    case kube::WaitReason::config:
       return {Trouble::Kind::passing, one_line(status.message), false, false};
-    case kube::Waiting::back_off: {
+    case kube::WaitReason::back_off: {
       // A back-off only says that the kubelet waits before it starts this image again. Another field of the
       // status tells how the last start ended.
       const auto& last = status.last_terminated;
@@ -135,7 +135,7 @@ Trouble trouble_of(const kube::ContainerStatus& status, Credentials credentials)
         return by_words(last->reason, last->message, is_start_fault);
       return of_pause(status.message);
     }
-    case kube::Waiting::other:
+    case kube::WaitReason::other:
       break;
   }
   return {};

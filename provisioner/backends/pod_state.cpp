@@ -10,7 +10,7 @@
 #include "lib/kube/pod.hpp"
 #include "lib/kube/pulls.hpp"
 #include "lib/kube/quantity.hpp"
-#include "lib/kube/waiting.hpp"
+#include "lib/kube/wait_reason.hpp"
 #include "provisioner/backends/pod_nodes.hpp"
 
 namespace glidepod::provisioner {
@@ -29,8 +29,8 @@ std::size_t pilot_index(const Json& containers) {
 }
 
 bool is_pull_error(std::string_view reason) {
-  const auto waiting = kube::waiting_of(reason);
-  return waiting == kube::Waiting::pull || waiting == kube::Waiting::never;
+  const auto waiting = kube::wait_reason_of(reason);
+  return waiting == kube::WaitReason::pull || waiting == kube::WaitReason::never;
 }
 
 // Jobs' images may be at fault there, and the agent sees to that.

@@ -37,7 +37,7 @@ struct Seeker {
 };
 
 // What is left of a room by and by.
-struct Place {
+struct OpenRoom {
   const Group* group;
   Resources left;
 };
@@ -46,7 +46,7 @@ struct Place {
 // 20,000 rooms most are too small for a job, and each of 5,000 groups asks.
 class RoomList {
  public:
-  void add(Place& room) {
+  void add(OpenRoom& room) {
     if (rooms_.size() % k_few == 0) most_.emplace_back();
     rooms_.push_back(&room);
     most_.back() = most_.back().widened_to(room.left);
@@ -66,7 +66,7 @@ class RoomList {
 
  private:
   static constexpr std::size_t k_few = 64;
-  std::vector<Place*> rooms_;
+  std::vector<OpenRoom*> rooms_;
   std::vector<Resources> most_;
 };
 
@@ -84,7 +84,7 @@ std::map<Group, LeftJobs> leave_to_pods(const std::map<Group, std::int64_t>& cou
   // The largest first: what the small ones leave would not do for them.
   std::ranges::reverse(seekers);
 
-  std::deque<Place> rooms;  // which stay where they are
+  std::deque<OpenRoom> rooms;  // which stay where they are
   std::map<Group, RoomList> of_group;
   std::map<decltype(kind_of(Group())), RoomList> of_kind;
   for (const auto& room : supply.rooms) {
@@ -93,7 +93,7 @@ std::map<Group, LeftJobs> leave_to_pods(const std::map<Group, std::int64_t>& cou
     const auto* jobs = found_in(counted, room.group);
     const bool wanted = jobs && *jobs > 0;
     if (!room.has_job && (wanted || policy.least_fill > 0)) continue;
-    auto& place = rooms.emplace_back(Place{&room.group, room.left});
+    auto& place = rooms.emplace_back(OpenRoom{&room.group, room.left});
     of_group[room.group].add(place);
     of_kind[kind_of(room.group)].add(place);
   }

@@ -4,7 +4,7 @@
 
 #include "lib/base/json.hpp"
 #include "lib/kube/pod.hpp"
-#include "lib/kube/waiting.hpp"
+#include "lib/kube/wait_reason.hpp"
 
 namespace glidepod::provisioner {
 
@@ -105,19 +105,19 @@ Puller read_puller(const Json& pod) {
     if (const Json& ended = member(state, "terminated"); !ended.is_null())
       // This is also what a kubelet says that never began the container.
       result.state = text_view(ended, "reason") == "ContainerStatusUnknown" ? State::lost : State::ready;
-    switch (kube::waiting_of(text_view(waiting, "reason"))) {
-      case kube::Waiting::pull:
-      case kube::Waiting::never:
+    switch (kube::wait_reason_of(text_view(waiting, "reason"))) {
+      case kube::WaitReason::pull:
+      case kube::WaitReason::never:
         result.state = State::failed;
         result.reason = text_view(waiting, "reason");
         result.message = text_view(waiting, "message");
         break;
-      case kube::Waiting::create:
-      case kube::Waiting::back_off:
+      case kube::WaitReason::create:
+      case kube::WaitReason::back_off:
         result.state = State::ready;
         break;
-      case kube::Waiting::config:
-      case kube::Waiting::other:
+      case kube::WaitReason::config:
+      case kube::WaitReason::other:
         break;
     }
   }

@@ -57,8 +57,8 @@ class Reading {
           value.replace(at, 1, "\n  ");
         right += entry.key.empty() ? fmt::format("[{}]\n", entry.section)
                                    : fmt::format("{}={}\n", entry.key, value);
-        places_[{entry.section, entry.key}] = {std::move(entry.value), std::move(entry.where), file_,
-                                               after_secret};
+        positions_[{entry.section, entry.key}] = {std::move(entry.value), std::move(entry.where), file_,
+                                                  after_secret};
         after_secret = is_secret(entry.key);
       }
       for (const auto& line : wrong) problems_.push_back({file_, line.substr(0, line.find(": ")), line});
@@ -91,8 +91,8 @@ class Reading {
         if (instead) note(section, name, fmt::format("'{}' in [{}] is not used: {}", name, section, instead));
       }
     std::ranges::sort(loaded_.written);
-    std::ranges::stable_sort(problems_, {}, &Problem::place);
-    std::ranges::stable_sort(unknown_, {}, &Problem::place);
+    std::ranges::stable_sort(problems_, {}, &Problem::position);
+    std::ranges::stable_sort(unknown_, {}, &Problem::position);
   }
 
   Result<LoadedSettings> loaded() && {
@@ -106,7 +106,7 @@ class Reading {
   Checked checked() && {
     Checked result;
     problems_.insert(problems_.end(), unknown_.begin(), unknown_.end());
-    std::ranges::stable_sort(problems_, {}, &Problem::place);
+    std::ranges::stable_sort(problems_, {}, &Problem::position);
     for (auto& problem : problems_) result.problems.push_back(std::move(problem.text));
     result.notes = std::move(notes_);
     return result;
@@ -114,7 +114,7 @@ class Reading {
 
  private:
   static constexpr std::string_view k_place = "k8s:";
-  struct Place {
+  struct Position {
     std::string value, where;
     std::size_t file = 0;
     bool after_secret = false;
@@ -122,7 +122,7 @@ class Reading {
   struct Problem {
     std::size_t file;
     std::string where, text;
-    std::tuple<std::size_t, std::size_t, std::string> place() const {
+    std::tuple<std::size_t, std::size_t, std::string> position() const {
       return {file, where.size(), where};
     }  // in the order of the lines
   };
@@ -143,9 +143,9 @@ class Reading {
       return key.name == name && (section == "default" || key.section == section);
     });
   }
-  const Place* find(std::string_view section, std::string_view name) const {
+  const Position* find(std::string_view section, std::string_view name) const {
     for (const auto in : {section, std::string_view("default")})
-      if (const auto found = places_.find({std::string(in), std::string(name)}); found != places_.end())
+      if (const auto found = positions_.find({std::string(in), std::string(name)}); found != positions_.end())
         return &found->second;
     return nullptr;
   }
@@ -153,25 +153,25 @@ class Reading {
                    const Result<std::optional<std::string>>& other) {
     return one && other && one.value() == other.value();
   }
-  static std::string at(const Place* place, const std::string& text) {
-    return place ? fmt::format("{}: {}", place->where, text) : text;
+  static std::string at(const Position* position, const std::string& text) {
+    return position ? fmt::format("{}: {}", position->where, text) : text;
   }
   // One problem a line: what stands in [DEFAULT] is wrong for each section that sees it.
-  void problem(const Place* place, std::string text) {
-    const auto where = place ? place->where : "";
+  void problem(const Position* position, std::string text) {
+    const auto where = position ? position->where : "";
     const auto told = [&where](const Problem& other) { return !where.empty() && other.where == where; };
     if (std::ranges::none_of(problems_, told))
-      problems_.push_back({place ? place->file : 0, where, std::move(text)});
+      problems_.push_back({position ? position->file : 0, where, std::move(text)});
   }
 
   void assign(const Ini& ini, Key& key) {
-    const auto* place = find(key.section, key.name);
+    const auto* position = find(key.section, key.name);
     const auto value = ini.get(key.section, key.name);
-    if (!value) return problem(place, at(place, value.error().message()));
+    if (!value) return problem(position, at(position, value.error().message()));
     if (!*value) return;
-    const auto done =
-        config_.set(key, **value, place ? place->value : **value, place ? place->where : std::string());
-    if (!done) problem(place, done.error().message());
+    const auto done = config_.set(key, **value, position ? position->value : **value,
+                                  position ? position->where : std::string());
+    if (!done) problem(position, done.error().message());
   }
 
   // What [k8s] says, and above it what the section says itself.
@@ -180,9 +180,9 @@ class Reading {
     const bool good = !name.empty() && name.size() <= 30 && name.front() != '-' &&
                       name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
     if (!good) {
-      const auto* place = find(section, "");
-      return problem(place,
-                     at(place, fmt::format("[{}]: a place's name is up to 30 of a-z, 0-9 and -", section)));
+      const auto* position = find(section, "");
+      return problem(
+          position, at(position, fmt::format("[{}]: a place's name is up to 30 of a-z, 0-9 and -", section)));
     }
     auto& settings = place_settings_.emplace_back(loaded_.settings.kubernetes);
     settings.place = name;
@@ -207,13 +207,14 @@ class Reading {
   }
   void unknown(const std::string& section, const std::string& name, const std::string& text,
                const std::string& mend = "") {
-    const auto* place = find(section, name);
-    unknown_.push_back({place ? place->file : 0, place ? place->where : "", at(place, text + mend)});
+    const auto* position = find(section, name);
+    unknown_.push_back(
+        {position ? position->file : 0, position ? position->where : "", at(position, text + mend)});
     loaded_.warnings.push_back({text});
   }
   void unknown_key(const std::string& section, const std::string& name) {
-    const auto* place = find(section, name);
-    if (!may_be_told(name) || (place && place->after_secret))
+    const auto* position = find(section, name);
+    if (!may_be_told(name) || (position && position->after_secret))
       return unknown(section, name, fmt::format("a key in [{}] that is not known is ignored", section),
                      "; what goes on the value above it is indented");
     const auto meant = config_.nearest(section, name);
@@ -224,11 +225,11 @@ class Reading {
   // Only the values of known keys that are no secrets are told, and these as they stand there.
   void write_down(const Ini& ini, const std::string& section, const std::string& name) {
     const auto value = ini.get(section, name);
-    const auto* place = find(section, name);
-    if (!value) return problem(place, at(place, value.error().message()));
-    const auto text = place ? place->value : value->value_or("");
+    const auto* position = find(section, name);
+    if (!value) return problem(position, at(position, value.error().message()));
+    const auto text = position ? position->value : value->value_or("");
     const bool told = known(section, name) && !is_secret(name);
-    const bool named = known(section, name) || (may_be_told(name) && !(place && place->after_secret));
+    const bool named = known(section, name) || (may_be_told(name) && !(position && position->after_secret));
     loaded_.written.push_back(
         fmt::format("[{}] {} = {}", section, named ? name : "(hidden)", told ? text : hidden(text)));
   }
@@ -237,7 +238,7 @@ class Reading {
   std::deque<KubernetesSettings> place_settings_;  // config_ has their addresses
   Config config_;
   std::size_t file_ = 0;
-  std::map<std::pair<std::string, std::string>, Place> places_;  // of [section] key, and of sections
+  std::map<std::pair<std::string, std::string>, Position> positions_;  // of [section] key, and of sections
   std::vector<Problem> problems_, unknown_;
   List notes_;
 };

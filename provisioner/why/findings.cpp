@@ -48,7 +48,7 @@ std::string_view to_string(Finding::Who who) {
 std::vector<Finding> findings(const Scene& scene) {
   auto result = of_job(scene);
   const bool idle =
-      scene.job.place == JobLook::Place::queue && scene.job.ad.evaluate("JobStatus").integer == 1;
+      scene.job.where == JobLook::Where::queue && scene.job.ad.evaluate("JobStatus").integer == 1;
   const auto stops = [](const Finding& finding) { return finding.weight == Finding::Weight::stops; };
   if (idle && std::ranges::none_of(result, stops)) {
     auto more = of_pods_with_any_status(scene);

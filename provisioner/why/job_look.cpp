@@ -99,13 +99,13 @@ void JobInquiry::ask(const std::string& id, const std::string& schedd, std::func
                    std::sort(schedds_.begin(), schedds_.end(),
                              [](const Asked& a, const Asked& b) { return a.schedd < b.schedd; });
                    look_.schedds_asked = static_cast<std::int64_t>(schedds_.size());
-                   ask_all(&condor::Pool::job, JobLook::Place::queue);
+                   ask_all(&condor::Pool::job, JobLook::Where::queue);
                  }});
 }
 
-void JobInquiry::ask_all(Question question, JobLook::Place place) {
+void JobInquiry::ask_all(Question question, JobLook::Where where) {
   question_ = question;
-  place_ = place;
+  where_ = where;
   next_ = 0;
   ask_next();
 }
@@ -134,14 +134,14 @@ void JobInquiry::found(const Asked& asked, const Ad& ad) {
   look_.schedds.insert(better ? look_.schedds.begin() : look_.schedds.end(), asked.schedd);
   if (!better) return;
   look_.counts = asked.counts;
-  look_.place = place_;
+  look_.where = where_;
   look_.ad = ad;
 }
 
 void JobInquiry::all_answered() {
-  if (look_.place == JobLook::Place::queue) return judge();
-  if (look_.place == JobLook::Place::nowhere && place_ == JobLook::Place::queue)
-    return ask_all(&condor::Pool::past_job, JobLook::Place::history);
+  if (look_.where == JobLook::Where::queue) return judge();
+  if (look_.where == JobLook::Where::nowhere && where_ == JobLook::Where::queue)
+    return ask_all(&condor::Pool::past_job, JobLook::Where::history);
   done_(std::move(look_));
 }
 

@@ -40,9 +40,9 @@ std::vector<Clause> clauses_of(const JobRules& rules, const condor::Ad& job);
 
 // What the pool says of one job.
 struct JobLook {
-  enum class Place : std::uint8_t { nowhere, queue, history };
+  enum class Where : std::uint8_t { nowhere, queue, history };
   std::string id;
-  Place place = Place::nowhere;
+  Where where = Where::nowhere;
   std::vector<std::string> schedds;  // that have it
   bool counts = false;               // the first of them is one whose jobs count
   condor::Ad ad;
@@ -65,7 +65,7 @@ class JobInquiry {
     bool counts = false;
   };
   using Question = void (condor::Pool::*)(const std::string&, const std::string&, condor::Pool::Answer);
-  void ask_all(Question question, JobLook::Place place);
+  void ask_all(Question question, JobLook::Where where);
   void ask_next();
   void found(const Asked& asked, const condor::Ad& ad);
   void all_answered();
@@ -78,7 +78,7 @@ class JobInquiry {
   std::function<void(JobLook)> done_;
   std::vector<Asked> schedds_;
   Question question_ = nullptr;
-  JobLook::Place place_ = JobLook::Place::nowhere;
+  JobLook::Where where_ = JobLook::Where::nowhere;
   std::size_t next_ = 0, under_way_ = 0;
 };
 

@@ -141,8 +141,8 @@ std::vector<Finding> of_job(const Scene& scene) {
   if (job.blind)
     return {{Weight::stops, "blind", "the pool could not be asked", *job.blind,
              "mend the collector, its address (pool=) or the provisioner's token", Who::pool_operator}};
-  if (job.place == JobLook::Place::nowhere) return {no_job(job)};
-  if (job.place == JobLook::Place::history) return {gone(job.ad)};
+  if (job.where == JobLook::Where::nowhere) return {no_job(job)};
+  if (job.where == JobLook::Where::history) return {gone(job.ad)};
   if (auto result = of_status(job.ad); !result.empty()) return result;
 
   std::vector<Finding> result;

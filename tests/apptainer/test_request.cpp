@@ -19,7 +19,7 @@ const Surroundings k_starter{.environment = {"_CONDOR_SCRATCH_DIR=/x/dir_7",
                              .umask = 077,
                              .limits = {{RLIMIT_CORE, 0, 5}}};
 
-Result<Request> request(const std::string& words, const Surroundings& surroundings = k_starter) {
+Result<BindRequest> request(const std::string& words, const Surroundings& surroundings = k_starter) {
   return make_request(TRY(parse_command_line(split(words, ' '))), surroundings);
 }
 

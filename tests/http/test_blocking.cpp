@@ -16,11 +16,11 @@ struct Scene {
   Loop loop = Loop::create().value();
   FakeServer server{loop};
 
-  Result<http::Response> perform(http::Request request, const http::Waiting& waiting = {}) {
+  Result<http::Response> perform(http::Request request, const http::Callbacks& callbacks = {}) {
     std::atomic<bool> over = false;
     Result<http::Response> result = error("not yet");
     std::thread thread([&] {
-      result = http::perform(std::move(request), waiting);
+      result = http::perform(std::move(request), callbacks);
       over = true;
     });
     while (!over) REQUIRE(loop.run_once(Milliseconds(5)).ok());
@@ -48,10 +48,10 @@ TEST_CASE("blocking: a request is waited for, its body sent, its answer kept or 
   const auto answer = scene.perform(request);
   CHECK(answer.value().body == "POSTtext");
   std::string taken;
-  const http::Waiting taking{{}, [&](std::string_view data) {
-                               taken += data;
-                               return true;
-                             }};
+  const http::Callbacks taking{{}, [&](std::string_view data) {
+                                 taken += data;
+                                 return true;
+                               }};
   CHECK(scene.perform(request, taking).value().body.empty());
   CHECK(taken == "POSTtext");
   request.url = "http://x/z";
@@ -68,6 +68,6 @@ TEST_CASE("blocking: nobody there, and an end before the answer") {
   request = scene.request();
   request.timeout = Milliseconds(50);
   CHECK(scene.perform(request).error().fact<http::Lost>()->why == http::Lost::Why::timeout);
-  const http::Waiting over{[] { return true; }, {}};
+  const http::Callbacks over{[] { return true; }, {}};
   CHECK(scene.perform(scene.request(), over).error().fact<http::Lost>()->why == http::Lost::Why::cancelled);
 }

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "lib/kube/waiting.hpp"
+#include "lib/kube/wait_reason.hpp"
 #include "lib/kube/watch_event.hpp"
 
 using namespace glidepod;
@@ -281,13 +281,13 @@ TEST_CASE("pod: a patch of sizes tests the pod and each container, and sets requ
 }
 
 TEST_CASE("pod: what a container waits for, by the kubelet's word") {
-  CHECK(waiting_of("ErrImagePull") == Waiting::pull);
-  CHECK(waiting_of("InvalidImageName") == Waiting::never);
-  CHECK(waiting_of("RunContainerError") == Waiting::create);
-  CHECK(waiting_of("CreateContainerConfigError") == Waiting::config);
-  CHECK(waiting_of("CrashLoopBackOff") == Waiting::back_off);
-  CHECK(waiting_of("ContainerCreating") == Waiting::other);
-  CHECK(waiting_of("") == Waiting::other);
+  CHECK(wait_reason_of("ErrImagePull") == WaitReason::pull);
+  CHECK(wait_reason_of("InvalidImageName") == WaitReason::never);
+  CHECK(wait_reason_of("RunContainerError") == WaitReason::create);
+  CHECK(wait_reason_of("CreateContainerConfigError") == WaitReason::config);
+  CHECK(wait_reason_of("CrashLoopBackOff") == WaitReason::back_off);
+  CHECK(wait_reason_of("ContainerCreating") == WaitReason::other);
+  CHECK(wait_reason_of("") == WaitReason::other);
   CHECK(never_started("StartError"));
   CHECK(never_started("ContainerCannotRun"));
   CHECK_FALSE(never_started("Error"));

@@ -62,7 +62,7 @@ struct World {
   World() {
     htcondor.force_namespace_matching = NamespaceMatching::no;
     policy.image = "img";
-    look.place = JobLook::Place::queue;
+    look.where = JobLook::Where::queue;
     look.id = "12.0";
     look.schedds = {"ap"};
     look.counts = true;

@@ -8,7 +8,7 @@ using namespace glidepod::provisioner::why_test;
 
 namespace {
 
-using Place = JobLook::Place;
+using Where = JobLook::Where;
 const auto alone = [](const char* attribute, const Json& value) {
   return [attribute, value](World& world) { world.job[attribute] = value; };
 };
@@ -31,23 +31,23 @@ const auto with_a_free_pilot = [](const char* requirements, const char* said, st
 
 const std::vector<Case> k_cases = {
     // The job's own state.
-    {"no such job", [](World& w) { w.look.place = Place::nowhere; }, "no-such-job", "stops",
+    {"no such job", [](World& w) { w.look.where = Where::nowhere; }, "no-such-job", "stops",
      "the job's owner", "3 access points"},
     {"no such job where all answered",
      [](World& w) {
-       w.look.place = Place::nowhere;
+       w.look.where = Where::nowhere;
        w.look.problems = {"ap2: condor_q: no answer"};
      },
      "no-such-job", "stops", "the pool's operator", "3 access points"},
     {"completed",
      [](World& w) {
-       w.look.place = Place::history;
+       w.look.where = Where::history;
        w.job.update({{"JobStatus", 4}, {"ExitCode", 7}, {"LastRemoteHost", "slot1@p"}});
      },
      "completed", "note", "nobody", "exit code 7, last on slot1@p"},
     {"removed",
      [](World& w) {
-       w.look.place = Place::history;
+       w.look.where = Where::history;
        w.job.update({{"JobStatus", 3}, {"RemoveReason", "via condor_rm"}});
      },
      "removed", "note", "nobody", "via condor_rm"},
@@ -486,7 +486,7 @@ TEST_CASE("why: what condor_submit adds to the requirements is not told") {
 TEST_CASE("why: a status of another version or of nonsense costs only itself") {
   Scene scene;
   scene.now = k_now;
-  scene.job.place = Place::queue;
+  scene.job.where = Where::queue;
   scene.job.schedds = {"ap"};
   scene.job.counts = true;
   scene.job.ad = condor::ad_from_json(R"({"JobStatus": 1})").value();

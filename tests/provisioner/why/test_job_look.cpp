@@ -56,7 +56,7 @@ TEST_CASE("job_look: one job, found in one queue, its clauses judged by HTCondor
   Scene scene;
   scene.jobs["b"] = k_job;
   const auto look = scene.ask();
-  CHECK(look.place == JobLook::Place::queue);
+  CHECK(look.where == JobLook::Where::queue);
   CHECK(look.schedds == std::vector<std::string>{"b"});
   CHECK(look.counts);
   CHECK(look.schedds_asked == 3);
@@ -82,11 +82,11 @@ TEST_CASE("job_look: of two with its number the one that counts is meant") {
 TEST_CASE("job_look: what has left the queue is in the history, what is nowhere is nowhere") {
   Scene scene;
   scene.jobs["a past"] = "[\n{\"JobStatus\": 4}\n]\n";
-  CHECK(scene.ask().place == JobLook::Place::history);
+  CHECK(scene.ask().where == JobLook::Where::history);
   scene.jobs.clear();
   scene.failing["b past"] = "condor_history: no answer";
   const auto look = scene.ask();
-  CHECK(look.place == JobLook::Place::nowhere);
+  CHECK(look.where == JobLook::Where::nowhere);
   CHECK(look.problems == std::vector<std::string>{"b: condor_history: no answer"});
 }
 
