@@ -1,26 +1,36 @@
 # shellcheck shell=bash
-# Part of tests/e2e/provisioner: what limits leave is shared as the pool shares its slots, by owners, their priorities
-# with a real negotiator, and the quota of an accounting group. Pods of the scene have no node, so only the queue decides.
+# what limits leave is shared by owner, priority and the quota of a group,
+# with a real negotiator
+#
+# Needs: no pods, no jobs.
+# Leaves: the users carol and dave on the access point.
+
+# Pods of the scene have no node, so only the queue decides.
 
 on_manager() { in_system exec -i central-manager-0 -- "$@"; }
+
 # The negotiator's accounting ads, which the provisioner reads.
 accounting_says() {  # NAME ATTRIBUTE VALUE: an extended regular expression
     env_in_pool condor_status -subsystem accounting -constraint "Name == \"$1\"" -af "$2" | grep -xE -- "$3" >/dev/null
 }
+
 waiting_are() {  # PODS_OF_ONE_CPU PODS_OF_TWO
     [[ $(pilots -o jsonpath='{range .items[*]}{.metadata.labels.PodCPUs}{"\n"}{end}' | sort | uniq -c | awk '{ print $2 ": " $1 }' | xargs) == "$*" ]]
 }
+
 # One user's jobs of one processor and thirty sizes of disk, another's of two processors and one size. All come at once:
 # who comes first gets all that there is.
 sizes_and_alike() {  # USER USER
     submit_shared "$1" 30 1 "\$(Process) * 1000000 + 9000000" "hold = true" && submit_shared "$2" 30 2 1MB "hold = true" &&
         env_in_pool condor_release -all >/dev/null
 }
+
 submit_shared() {  # USER COUNT CPUS DISK [LINE...]
     printf '%s\n' "universe = vanilla" "container_image = docker://$env_registry/demo/busybox:1" "executable = /bin/true" \
         "transfer_executable = false" "request_cpus = $3" "request_memory = 100MB" "request_disk = $4" "${@:5}" "queue $2" |
         env_as "$1" condor_submit -terse - >/dev/null
 }
+
 none_left() { env_in_pool condor_rm -all >/dev/null; wait_until 90 "the end of the pods" no_pilots; }
 
 test_shares() {

@@ -1,18 +1,28 @@
 # shellcheck shell=bash
-# Part of tests/e2e/provisioner: what an earlier version did in each of these, with its counts, and what is done now.
+# what pods earlier versions made, for jobs that no pilot takes and no node
+# holds, and kept, of a wrong image and of pilots that crash: by their
+# counts, beside what is done now
+#
+# Needs: no pods, no jobs.
+# Leaves: nothing.
 
+# "(before: ...)" in the name of a check is what an earlier version did there.
+
+decided='cycles_total{result="decided"}'
 sees_jobs() {  # COUNT: three cycles have seen so many that pilots would take
     wait_until 60 "three cycles" cycles_were $(($(metric "$decided") + 3)) && metric_is idle_jobs "$1"
 }
-decided='cycles_total{result="decided"}'
+
 cycles_were() { (($(metric "$decided") >= $1)); }
 made_since() { echo $(($(metric pods_created_total) - $1)); }  # COUNT
 have_image() { (($(pilots -o jsonpath='{range .items[*]}{.spec.containers[*].image}{"\n"}{end}' | grep -c -- "$2") == $1)); }  # COUNT IMAGE
+
 none_of() {  # POD...: of these none is there; one that tries may be
     local pod now
     now=$(pilots -o name) || return
     for pod in $1; do [[ $'\n'$now$'\n' != *$'\n'"$pod"$'\n'* ]] || return; done
 }
+
 starts_again() {  # TIMES: some pilot has been started so often again
     pilots -o jsonpath='{range .items[*]}{.status.containerStatuses[?(@.name=="pilot")].restartCount}{"\n"}{end}' |
         awk -v times="$1" '$1 >= times { found = 1 } END { exit !found }'

@@ -1,9 +1,20 @@
 # shellcheck shell=bash
-# Part of tests/e2e/provisioner: a node on which pilots fail is avoided. That node is in the API only: of each pod that it
-# gets it says what a kubelet says that refuses one. The scheduler, the provisioner and the node that works are real.
+# a node on which pilots fail gets none for a while, also from another
+# leader
+#
+# Needs: no pods.
+# Leaves: another leader.
+
+# That node is in the API only: of each pod that it gets it says what a kubelet says that refuses one. The scheduler, the
+# provisioner and the node that works are real.
 
 bad_node=node-that-refuses
+refuser=""   # the process that refuses its pods
+cordoned=""  # the node that works, while it takes none
+at_end remove_bad_node
+
 put_status() { as_named replace --raw "$1/status" -f - >/dev/null; }  # PATH, with the object on standard input
+
 make_bad_node() {
     as_named create -f - >/dev/null <<END || return
 apiVersion: v1
@@ -17,6 +28,7 @@ END
     refuse_for_ever &
     refuser=$!
 }
+
 # Is ready, and has room for everything; pods that do not tolerate its taint stay away.
 seems_ready() {
     as_named get node "$bad_node" -o json | jq --arg now "$(date -u +%FT%TZ)" '
@@ -25,6 +37,7 @@ seems_ready() {
             reason: "KubeletReady", message: "for a test", lastHeartbeatTime: $now, lastTransitionTime: $now}]}' |
         put_status "/api/v1/nodes/$bad_node"
 }
+
 refuse_for_ever() {
     local pod
     while sleep 1; do
@@ -36,6 +49,7 @@ refuse_for_ever() {
         done
     done 2>/dev/null
 }
+
 # Nodes as they were.
 remove_bad_node() {
     [[ -z $refuser ]] || kill "$refuser" 2>/dev/null
@@ -44,10 +58,12 @@ remove_bad_node() {
     [[ -z $cordoned ]] || as_named uncordon "$cordoned" >/dev/null
     cordoned=""
 }
+
 is_ready() { [[ $(as_named get node "$1" -o jsonpath='{.status.conditions[?(@.type=="Ready")].status}') == True ]]; }
 a_job_runs() { env_in_pool condor_q -allusers -af JobStatus | grep -x 2 >/dev/null; }
 nodes_of_pilots() { pilots -o jsonpath='{range .items[*]}{.spec.nodeName}{"\n"}{end}' | sort | xargs; }
 one_job_left() { local left; left=$(env_in_pool condor_q -allusers -af ProcId) && (($(wc -w <<<"$left") <= 1)); }
+
 # Those that wait are kept from the node by what the scheduler obeys.
 kept_from() {  # NODE
     pilots -o json | jq -e --arg node "$1" '[.items[] | select(.spec.nodeName == null)

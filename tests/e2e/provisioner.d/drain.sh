@@ -1,14 +1,20 @@
 # shellcheck shell=bash
-# Part of tests/e2e/provisioner: what an operator takes out of use, by the commands of docs/operate.md.
+# a group is drained: its job ends well, its pod after it, and none is made
+# until it is given back; then it is killed, and the job runs again
+#
+# Needs: no pods.
+# Leaves: nothing.
 
 provision() {
     in_system exec "$(leader)" -- provisioner "$@" --lease glidepod-provisioner
 }
+
 reason_in() { env_kubectl get pod "$1" -o jsonpath='{.metadata.annotations.glidepod\.io/drained}'; }  # POD
 has_reason() { [[ $(reason_in "$1") == "$2" ]]; }
 pilot_says() { env_kubectl logs "$1" --container pilot | grep -F -- "$2" >/dev/null; }  # POD WORDS
 has_event() { env_kubectl describe pod "$1" | grep -E -- "$2" >/dev/null; }  # POD PATTERN
 waits_idle() { env_in_pool condor_q "$1" -allusers -af JobStatus | grep -x 1 >/dev/null; }
+
 look_shows() {  # POD GROUP
     local shown
     shown=$(provision drain --group "$2" --reason "new disks") || return
