@@ -287,7 +287,7 @@ start_collector() { in_system scale statefulset central-manager --replicas 1 >/d
 
 # --- jobs ----------------------------------------------------------------------------
 
-# Forty jobs whose exit codes are their numbers: three shapes, two images, two users.
+# Twenty jobs whose exit codes are their numbers: three shapes, two images, two users.
 submit_shapes() {
     clusters=()
     submit_shape alice busybox:1 1 100MB 7
