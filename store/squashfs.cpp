@@ -17,6 +17,8 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "store/inflate.hpp"
+
 namespace glidepod::store {
 namespace {
 
@@ -108,8 +110,8 @@ class Reader {
     const auto id = static_cast<SQFS_COMPRESSOR>(super_.compression_id);
     TRY(check("its compression",
               sqfs_compressor_config_init(&config, id, super_.block_size, SQFS_COMP_FLAG_UNCOMPRESS)));
-    sqfs_compressor_t* compressor = nullptr;
-    if (const int code = sqfs_compressor_create(&config, &compressor); code != 0) {
+    sqfs_compressor_t* compressor = id == SQFS_COMP_GZIP ? make_inflate() : nullptr;
+    if (compressor == nullptr && sqfs_compressor_create(&config, &compressor) != 0) {
       const char* name = sqfs_compressor_name_from_id(id);
       return error("the image is compressed with {}, which is not read here: build it with gzip or zstd",
                    name != nullptr ? name : "what is not known");
