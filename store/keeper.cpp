@@ -106,17 +106,29 @@ class Keeper::Share {
   std::uint64_t taken_ = 0;
 };
 
-// A layout whose layer must be within its owner's quota. With a stream it goes there, and not to the disk.
+// A layout whose layers must be within their owner's quota. With streams they go there, and not to the disk;
+// nothing is committed there before all of it is known to be good.
 class Keeper::Bound : public Blobs {
  public:
-  Bound(Layout& layout, LayerStream* stream, Share& share)
-      : layout_(layout), stream_(stream), share_(share) {}
+  // shelf: whose streams to take. first: the first one; nullptr: none.
+  Bound(Layout& layout, Shelf& shelf, std::unique_ptr<LayerStream> first, Share& share)
+      : layout_(layout), shelf_(shelf), next_(std::move(first)), streams_(next_ != nullptr), share_(share) {}
   Result<void> layer(std::string_view bytes) override {
-    return stream_ != nullptr ? of_stream(stream_->add(bytes)) : layout_.layer(bytes);
+    if (!streams_) return layout_.layer(bytes);
+    if (!next_) next_ = shelf_.stream();
+    return of_stream(next_ ? next_->add(bytes) : error("the registry takes no more layers"));
   }
   Result<void> layer_ended(const Blob& layer) override {
-    TRY(share_.take(layer.size));
-    return stream_ != nullptr ? of_stream(stream_->commit(layer.digest)) : layout_.layer_ended(layer);
+    size_ += layer.size;
+    if (!streams_) return layout_.layer_ended(layer);
+    next_->end();
+    ended_.emplace_back(std::move(next_), layer.digest);
+    return {};
+  }
+  Result<void> layers_ended() override {
+    TRY(share_.take(size_));
+    for (const auto& [stream, digest] : ended_) TRY(of_stream(stream->commit(digest)));
+    return {};
   }
   Result<void> put(const Blob& blob, std::string_view bytes) override { return layout_.put(blob, bytes); }
   bool stream_failed() const { return stream_failed_; }
@@ -127,8 +139,12 @@ class Keeper::Bound : public Blobs {
     return result;
   }
   Layout& layout_;
-  LayerStream* stream_;
+  Shelf& shelf_;
+  std::unique_ptr<LayerStream> next_;
+  std::vector<std::pair<std::unique_ptr<LayerStream>, std::string>> ended_;  // each with its digest
+  const bool streams_;
   Share& share_;
+  std::uint64_t size_ = 0;  // of all layers
   bool stream_failed_ = false;
 };
 
@@ -292,14 +308,14 @@ Result<std::string> Keeper::image_of(const std::string& key, const Content& cont
 // Where the stream fails, it is made once more: the layer is nowhere else.
 Result<Made> Keeper::make(const Copy& copy, Layout& layout, Share& share) {
   const MakeOptions options{.reader = settings_.reader};
-  if (const auto stream = shelf_.stream()) {
-    Bound blobs(layout, stream.get(), share);
+  if (auto stream = shelf_.stream()) {
+    Bound blobs(layout, shelf_, std::move(stream), share);
     auto made = make_image(copy.file, blobs, options);
     if (made || !blobs.stream_failed()) return made;
     spdlog::info("event=not_streamed file=sha256:{} reason={}", copy.key, quoted(made.error().message()));
     if (::lseek(copy.file.get(), 0, SEEK_SET) != 0) return Error::system("rewind the copy");
   }
-  Bound blobs(layout, nullptr, share);
+  Bound blobs(layout, shelf_, nullptr, share);
   return make_image(copy.file, blobs, options);
 }
 

@@ -33,11 +33,17 @@ struct ReleaseEntry {
   void operator()(archive_entry* object) const { archive_entry_free(object); }
 };
 
+bool is_in(std::string_view path, std::string_view folder) {
+  return path.size() > folder.size() && path[folder.size()] == '/' && path.starts_with(folder);
+}
+
 class Tar : public Visitor {
  public:
-  explicit Tar(const Sink& sink) : sink_(sink), archive_(archive_write_new()) {}
+  Tar(const Sink& sink, const Between& between, std::uint64_t most)
+      : sink_(sink), between_(between), most_(most) {}
 
   Result<void> begin() {
+    archive_.reset(archive_write_new());
     if (!archive_) return error("no memory for a tar");
     archive* tar = archive_.get();
     archive_write_set_format_pax_restricted(tar);
@@ -60,22 +66,12 @@ class Tar : public Visitor {
     }
     if (!from.same_as.empty() && left_out_first(from.same_as)) return ++layer_.left_out, Result<void>();
     skipping_ = false;
-    const std::unique_ptr<archive_entry, ReleaseEntry> to(archive_entry_new());
-    archive_entry_copy_pathname(to.get(), from.path.c_str());
-    archive_entry_set_perm(to.get(), from.mode);
-    archive_entry_set_uid(to.get(), from.user);
-    archive_entry_set_gid(to.get(), from.group);
-    archive_entry_set_mtime(to.get(), from.time, 0);
-    archive_entry_set_size(to.get(), 0);
-    if (!from.same_as.empty()) {
-      archive_entry_set_filetype(to.get(), AE_IFREG);
-      archive_entry_copy_hardlink(to.get(), from.same_as.c_str());
-    } else {
-      describe(from, to.get());
-    }
+    std::erase_if(folders_, [&from](const Entry& folder) { return !is_in(from.path, folder.path); });
+    if (between_ && from.apart && written_ - begin_ >= most_) TRY(next_layer());
     ++layer_.entries;
     if (from.path == k_runscript && from.kind != Entry::Kind::folder) layer_.runscript = true;
-    return check(archive_write_header(archive_.get(), to.get()));
+    if (from.kind == Entry::Kind::folder) folders_.push_back(from);
+    return header(from);
   }
 
   Result<void> content(std::string_view bytes) override {
@@ -93,6 +89,36 @@ class Tar : public Visitor {
   }
 
  private:
+  // The folders that the next entry is in are in the next layer as well: who unpacks it alone must know their
+  // modes.
+  Result<void> next_layer() {
+    TRY(check(archive_write_close(archive_.get())));
+    TRY(between_({digest_.text(), written_}));
+    digest_ = Digest();
+    begin_ = written_;
+    most_ *= 2;
+    TRY(begin());
+    for (const Entry& folder : folders_) TRY(header(folder));
+    return {};
+  }
+
+  Result<void> header(const Entry& from) {
+    const std::unique_ptr<archive_entry, ReleaseEntry> to(archive_entry_new());
+    archive_entry_copy_pathname(to.get(), from.path.c_str());
+    archive_entry_set_perm(to.get(), from.mode);
+    archive_entry_set_uid(to.get(), from.user);
+    archive_entry_set_gid(to.get(), from.group);
+    archive_entry_set_mtime(to.get(), from.time, 0);
+    archive_entry_set_size(to.get(), 0);
+    if (!from.same_as.empty()) {
+      archive_entry_set_filetype(to.get(), AE_IFREG);
+      archive_entry_copy_hardlink(to.get(), from.same_as.c_str());
+    } else {
+      describe(from, to.get());
+    }
+    return check(archive_write_header(archive_.get(), to.get()));
+  }
+
   // A file whose first name is left out keeps no other: its content is nowhere.
   static bool left_out_first(std::string_view path) {
     return path.substr(path.rfind('/') + 1).starts_with(k_removes);
@@ -132,6 +158,7 @@ class Tar : public Visitor {
   la_ssize_t take(std::string_view bytes) {
     if (!failed_) {
       digest_.add(bytes);
+      written_ += bytes.size();
       if (const auto written = sink_(bytes); !written) failed_ = written.error();
     }
     return static_cast<la_ssize_t>(bytes.size());
@@ -147,7 +174,11 @@ class Tar : public Visitor {
 
   Digest digest_;
   const Sink& sink_;
+  const Between& between_;
   std::unique_ptr<archive, ReleaseArchive> archive_;
+  std::uint64_t written_ = 0, begin_ = 0;  // bytes of all layers, and of those before this one
+  std::uint64_t most_;                     // bytes after which another layer begins
+  std::vector<Entry> folders_;             // that the last entry is in, or is
   std::optional<Error> failed_;
   Layer layer_;
   bool skipping_ = false;
@@ -182,7 +213,19 @@ Result<Layer> Layer::from_line(std::string_view line) {
   return layer;
 }
 
-Result<Layer> write_layer(const Fd& file, const Limits& limits, const Sink& sink) {
+std::string LayerEnd::to_line() const {
+  return json_text({{"diff_id", diff_id}, {"ended_at", at}});
+}
+
+Result<LayerEnd> LayerEnd::from_line(std::string_view line) {
+  const auto json = json_from(line);
+  const auto& at = member(json, "ended_at");
+  if (!at.is_number_unsigned() || !is_digest(text_of(json, "diff_id")))
+    return error("what was said of a layer's end cannot be understood");
+  return LayerEnd{text_of(json, "diff_id"), at.get<std::uint64_t>()};
+}
+
+Result<Layer> write_layers(const Fd& file, const Limits& limits, const Sink& sink, const Between& between) {
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) return Error::system("stat the image file");
   if (!S_ISREG(info.st_mode)) return error("the image is no plain file").with(BadImage{});
@@ -195,7 +238,14 @@ Result<Layer> write_layer(const Fd& file, const Limits& limits, const Sink& sink
     written = written && taken.ok();
     return taken;
   };
-  Tar tar(watched);
+  Between told;
+  if (between)
+    told = [&](const LayerEnd& end) {
+      auto taken = between(end);
+      written = written && taken.ok();
+      return taken;
+    };
+  Tar tar(watched, told, limits.layer);
   TRY(tar.begin());
   const auto read = root->folder ? read_folder(file, limits, tar) : read_squashfs(file, *root, limits, tar);
   if (!read) return written ? read.error().with(BadImage{}) : read.error();

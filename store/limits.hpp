@@ -12,9 +12,11 @@ struct Limits {
   std::uint64_t ratio = 64;
   std::uint64_t free_content = std::uint64_t{1} << 30;
   std::uint64_t entries = 2'000'000;
-  std::size_t depth = 100;                          // folders in each other
-  std::size_t path = 4095;                          // bytes of a name with all its folders
-  std::size_t attributes = 65'536;                  // bytes of one entry's extended attributes
+  std::uint64_t layer = std::uint64_t{128}
+                        << 20;      // bytes of the first layer; each next one has twice as many
+  std::size_t depth = 100;          // folders in each other
+  std::size_t path = 4095;          // bytes of a name with all its folders
+  std::size_t attributes = 65'536;  // bytes of one entry's extended attributes
   std::uint64_t memory = std::uint64_t{256} << 20;  // address space of the process that reads it
   std::uint64_t processor_seconds = 1800;           // of that process
 };

@@ -30,20 +30,22 @@ int end_as(const Error& why) {
   return why.fact<BadImage>() != nullptr ? k_bad_image : k_failed;
 }
 
-Result<Layer> read_image() {
+Result<Layer> read_image(const Fd& report) {
   const Limits limits;
   const Fd file(STDIN_FILENO), out(STDOUT_FILENO);
   TRY(confine(limits));
   try {
-    return write_layer(file, limits, [&out](std::string_view bytes) { return write_all(out, bytes); });
+    return write_layers(
+        file, limits, [&out](std::string_view bytes) { return write_all(out, bytes); },
+        [&report](const LayerEnd& end) { return write_all(report, end.to_line() + "\n"); });
   } catch (const std::bad_alloc&) {  // there is a limit, and who reaches it is hostile
     return error("to read the image takes more than {} MiB of memory", limits.memory >> 20).with(BadImage{});
   }
 }
 
 int layer() {
-  const auto result = read_image();
   const Fd report(STDERR_FILENO);
+  const auto result = read_image(report);
   const std::string line = result ? result->to_line()
                                   : json_text({{"error", result.error().message()},
                                                {"image", result.error().fact<BadImage>() != nullptr}});
@@ -122,10 +124,11 @@ int main(int argc, char** argv) try {
   convert_command->add_option("FILE", file, "the image file; it must not change meanwhile")->required();
   convert_command->add_option("FOLDER", folder, "the layout's folder; made if it is missing")->required();
   convert_command->add_option("--name", name, "the image's name in the layout");
-  auto* layer_command = app.add_subcommand(
-      "layer",
-      "Reads an image file as standard input, writes its layer as a tar to standard output and one line "
-      "about it to standard error; gives up all rights before it reads");
+  auto* layer_command =
+      app.add_subcommand("layer",
+                         "Reads an image file as standard input, writes its layers to standard output, tar "
+                         "after tar, and a line "
+                         "about each to standard error; gives up all rights before it reads");
   Service service;
   auto* serve_command = app.add_subcommand(
       "serve",

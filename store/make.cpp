@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -22,7 +23,8 @@ namespace glidepod::store {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::size_t k_longest_report = 4096;
+constexpr std::size_t k_longest_report = std::size_t{16} << 10;
+constexpr std::size_t k_most_layers = 64;  // a reader of ours never comes near it
 constexpr std::size_t k_read_at_a_time = std::size_t{1} << 20;
 // Apptainer's, for a container whose image sets none.
 constexpr const char* k_path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -41,28 +43,110 @@ Error too_slow() {
   return error("the image takes too long to read").with(BadImage{});
 }
 
+// What the reader says: a line for each layer that ends, before it writes the next one's first byte, and a
+// last one.
+class Report {
+ public:
+  void add(std::string_view bytes) {
+    text_.append(bytes.substr(0, k_longest_report - text_.size()));
+    for (std::size_t end = 0; (end = text_.find('\n', begin_)) != std::string::npos; begin_ = end + 1)
+      if (auto layer = LayerEnd::from_line(std::string_view(text_).substr(begin_, end - begin_)); layer)
+        ends_.push_back(std::move(*layer));
+      else
+        return;
+  }
+  // Where layers end of which not all bytes have been taken, in the order in which they were told.
+  std::deque<LayerEnd>& ends() { return ends_; }
+  std::string_view last() const { return std::string_view(text_).substr(begin_); }
+
+ private:
+  std::string text_;
+  std::size_t begin_ = 0;  // of the last line
+  std::deque<LayerEnd> ends_;
+};
+
+// The layers that come one after the other, each compressed, to blobs.
+class Layers {
+ public:
+  Layers(Report& report, Blobs& blobs) : report_(report), blobs_(blobs) {}
+
+  Result<void> add(std::string_view bytes) {
+    for (auto& ends = report_.ends(); !ends.empty() && ends.front().at <= taken_ + bytes.size();
+         ends.pop_front()) {
+      if (ends.front().at <= begin_ || ends.front().at < taken_ || blobs_of_.size() >= k_most_layers)
+        return error("a layer ends where none can");
+      const auto rest = static_cast<std::size_t>(ends.front().at - taken_);
+      TRY(take(bytes.substr(0, rest)));
+      bytes.remove_prefix(rest);
+      TRY(end());
+      diff_ids_.push_back(std::move(ends.front().diff_id));
+    }
+    return take(bytes);
+  }
+  Result<void> end() {
+    TRY(compressor_.end());
+    blob_.digest = digest_.text();
+    TRY(blobs_.layer_ended(blob_));
+    blobs_of_.push_back(std::exchange(blob_, {}));
+    digest_ = Digest();
+    begin_ = taken_;
+    return {};
+  }
+  const std::vector<Blob>& whole() const { return blobs_of_; }
+  std::vector<std::string>& diff_ids() { return diff_ids_; }
+
+ private:
+  Result<void> take(std::string_view bytes) {
+    taken_ += bytes.size();
+    return compressor_.add(bytes);
+  }
+
+  Report& report_;
+  Blobs& blobs_;
+  Digest digest_;
+  Blob blob_;
+  std::uint64_t begin_ = 0, taken_ = 0;
+  std::vector<Blob> blobs_of_;
+  std::vector<std::string> diff_ids_;
+  const Sink sink_ = [this](std::string_view bytes) {
+    digest_.add(bytes);
+    blob_.size += bytes.size();
+    return blobs_.layer(bytes);
+  };
+  // Here, while the reader reads on: together they take half the time.
+  Compressor compressor_{sink_};
+};
+
+// What can be read now; 0 at the end, -1 where nothing is there yet.
+Result<ssize_t> read_now(const pollfd& from, std::vector<char>& buffer) {
+  const auto got = ::read(from.fd, buffer.data(), buffer.size());
+  if (got < 0 && errno != EINTR && errno != EAGAIN) return Error::system("read the layer");
+  return got;
+}
+
 // Hands on what comes at both ends, until the reader has closed both.
-Result<void> drain(const std::array<std::pair<const Fd*, const Sink*>, 2>& ends, Clock::time_point end) {
-  std::vector<char> buffer(k_read_at_a_time);
-  std::array<pollfd, 2> waits{};
-  for (std::size_t i = 0; i < ends.size(); ++i) waits.at(i) = {ends.at(i).first->get(), POLLIN, 0};
-  while (waits[0].fd >= 0 || waits[1].fd >= 0) {
+Result<void> drain(const Fd& layers_from, Layers& layers, const Fd& report_from, Report& report,
+                   Clock::time_point end) {
+  std::vector<char> buffer(k_read_at_a_time), line(k_longest_report);
+  std::array<pollfd, 2> waits{pollfd{layers_from.get(), POLLIN, 0}, pollfd{report_from.get(), POLLIN, 0}};
+  auto& [bytes_wait, report_wait] = waits;
+  while (bytes_wait.fd >= 0 || report_wait.fd >= 0) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
     if (left.count() <= 0) return too_slow();
     const int ready =
         ::poll(waits.data(), waits.size(), static_cast<int>(std::min<std::int64_t>(left.count(), 60'000)));
     if (ready < 0 && errno != EINTR) return Error::system("wait for the layer");
     if (ready <= 0) continue;
-    for (std::size_t i = 0; i < ends.size(); ++i) {
-      if (waits.at(i).fd < 0 || waits.at(i).revents == 0) continue;
-      const auto got = ::read(waits.at(i).fd, buffer.data(), buffer.size());
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return Error::system("read the layer");
-      if (got == 0) waits.at(i).fd = -1;  // poll looks at it no more
-      if (got > 0) TRY((*ends.at(i).second)(std::string_view(buffer.data(), static_cast<std::size_t>(got))));
-    }
+    ssize_t bytes = -1;
+    if (bytes_wait.fd >= 0 && bytes_wait.revents != 0) bytes = TRY(read_now(bytes_wait, buffer));
+    // What was said before these bytes were written is there by now.
+    const ssize_t said = report_wait.fd >= 0 ? TRY(read_now(report_wait, line)) : -1;
+    if (said > 0) report.add({line.data(), static_cast<std::size_t>(said)});
+    if (said == 0) report_wait.fd = -1;  // poll looks at it no more
+    if (bytes > 0) TRY(layers.add({buffer.data(), static_cast<std::size_t>(bytes)}));
+    if (bytes == 0) bytes_wait.fd = -1;
   }
-  return {};
+  return report.ends().empty() ? Result<void>() : error("a layer ends where none can");
 }
 
 // What the reader's end means: what it says counts only where it ended by itself.
@@ -101,20 +185,24 @@ std::string image_config(const Layer& layer, std::string_view machine_architectu
   nlohmann::json run = {{"Env", {k_path}}};
   if (layer.runscript) run["Entrypoint"] = {"/.singularity.d/runscript"};
   const auto& architecture = layer.architecture;
+  auto diff_ids = layer.below;
+  diff_ids.push_back(layer.diff_id);
   return json_text({{"architecture", architecture.empty() ? std::string(machine_architecture) : architecture},
                     {"os", "linux"},
                     {"config", run},
-                    {"rootfs", {{"type", "layers"}, {"diff_ids", {layer.diff_id}}}}});
+                    {"rootfs", {{"type", "layers"}, {"diff_ids", diff_ids}}}});
 }
 
-std::string image_manifest(const Blob& config, const Blob& layer) {
+std::string image_manifest(const Blob& config, const std::vector<Blob>& layers) {
   const auto describe = [](const char* type, const Blob& blob) -> nlohmann::json {
     return {{"mediaType", type}, {"digest", blob.digest}, {"size", blob.size}};
   };
+  auto described = nlohmann::json::array();
+  for (const auto& layer : layers) described.push_back(describe(k_layer_type, layer));
   return json_text({{"schemaVersion", 2},
                     {"mediaType", k_manifest_type},
                     {"config", describe(k_config_type, config)},
-                    {"layers", nlohmann::json::array({describe(k_layer_type, layer)})}});
+                    {"layers", described}});
 }
 
 Result<Made> make_image(const Fd& file, Blobs& blobs, const MakeOptions& options) {
@@ -129,33 +217,21 @@ Result<Made> make_image(const Fd& file, Blobs& blobs, const MakeOptions& options
   layer.to.reset();
   report.to.reset();
 
-  Digest digest;
-  Blob blob;
-  std::string line;
-  const Sink to_blobs = [&](std::string_view bytes) {
-    digest.add(bytes);
-    blob.size += bytes.size();
-    return blobs.layer(bytes);
-  };
-  // Here, while the reader reads on: together they take half the time.
-  Compressor compressor(to_blobs);
-  const Sink to_layer = [&compressor](std::string_view bytes) { return compressor.add(bytes); };
-  const Sink to_line = [&line](std::string_view bytes) -> Result<void> {
-    line.append(bytes.substr(0, k_longest_report - line.size()));
-    return {};
-  };
-  const auto told = drain({{{&layer.from, &to_layer}, {&report.from, &to_line}}}, end);
+  if (::fcntl(report.from.get(), F_SETFL, O_NONBLOCK) != 0) return Error::system("fcntl");
+  Report said;
+  Layers layers(said, blobs);
+  const auto told = drain(layer.from, layers, report.from, said, end);
   // It is over with it, whatever it does.
   if (!told) (void)reader.signal(SIGKILL);
   const auto ended = TRY(reader.wait());
   TRY(told);
   Made made;
-  made.layer = TRY(verdict(ended.status, line));
-  TRY(compressor.end());
-  blob.digest = digest.text();
-  TRY(blobs.layer_ended(blob));
+  made.layer = TRY(verdict(ended.status, said.last()));
+  made.layer.below = std::move(layers.diff_ids());
+  TRY(layers.end());
+  TRY(blobs.layers_ended());
   const Blob config = TRY(put_text(blobs, image_config(made.layer, own_architecture())));
-  made.manifest = TRY(put_text(blobs, image_manifest(config, blob)));
+  made.manifest = TRY(put_text(blobs, image_manifest(config, layers.whole())));
   return made;
 }
 

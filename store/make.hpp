@@ -21,9 +21,12 @@ struct Blob {
 // Where an image's blobs go.
 struct Blobs {
   virtual ~Blobs() = default;
-  // The next bytes of the layer, whose digest is not known yet.
+  // The next bytes of a layer, whose digest is not known yet.
   virtual Result<void> layer(std::string_view bytes) = 0;
+  // That one is whole; the next bytes are another one's.
   virtual Result<void> layer_ended(const Blob& layer) = 0;
+  // That was the last one, and nothing is wrong with them.
+  virtual Result<void> layers_ended() { return {}; }
   // A whole small blob: the configuration, then the manifest.
   virtual Result<void> put(const Blob& blob, std::string_view bytes) = 0;
 };
@@ -44,7 +47,7 @@ Result<Made> make_image(const Fd& file, Blobs& blobs, const MakeOptions& options
 
 // The configuration and the manifest, as JSON.
 std::string image_config(const Layer& layer, std::string_view machine_architecture);
-std::string image_manifest(const Blob& config, const Blob& layer);
+std::string image_manifest(const Blob& config, const std::vector<Blob>& layers);
 
 inline constexpr const char* k_manifest_type = "application/vnd.oci.image.manifest.v1+json";
 inline constexpr const char* k_config_type = "application/vnd.oci.image.config.v1+json";

@@ -66,6 +66,7 @@ class RegistryStream : public LayerStream {
     if (given_up_) return error("the registry takes no more of the layer");
     return {};
   }
+  void end() override { no_more(); }
   Result<void> commit(const std::string& digest) override {
     const bool whole = !given_up_;
     finish(!whole);
@@ -75,10 +76,13 @@ class RegistryStream : public LayerStream {
   }
 
  private:
-  void finish(bool give_up) {
-    given_up_ = given_up_ || give_up;
+  void no_more() {
     answer_due_ = std::chrono::steady_clock::now() + stall_;
     to_.reset();
+  }
+  void finish(bool give_up) {
+    given_up_ = given_up_ || give_up;
+    no_more();
     if (thread_.joinable()) thread_.join();
   }
 

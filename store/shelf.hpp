@@ -15,6 +15,8 @@ struct LayerStream {
   virtual ~LayerStream() = default;
   // The next bytes. An Error: it takes no more. What gets lost later commit() tells.
   virtual Result<void> add(std::string_view bytes) = 0;
+  // Those were all. What takes the time for them need not be waited for before commit().
+  virtual void end() = 0;
   virtual Result<void> commit(const std::string& digest) = 0;
 };
 
@@ -25,10 +27,10 @@ struct Shelf {
   virtual Result<bool> has(const std::string& image) = 0;
   // The image that was put there under this tag, if that can be told.
   virtual Result<std::optional<std::string>> find(const std::string& tag) = 0;
-  // For the layer of an image that will be put there, where that spares time; else nothing.
+  // For one layer of an image that will be put there, where that spares time; else nothing.
   virtual std::unique_ptr<LayerStream> stream() { return nullptr; }
-  // layout: a folder in the form of an OCI image layout; its layer may be missing if a stream() of it was
-  // committed. tag: what the image is called besides its digest.
+  // layout: a folder in the form of an OCI image layout; layers of which a stream() was committed may be
+  // missing. tag: what the image is called besides its digest.
   virtual Result<void> put(const std::string& layout, const std::string& tag) = 0;
   // The tags that images were put there under, as far as that can be told.
   virtual Result<std::vector<std::string>> tags() = 0;

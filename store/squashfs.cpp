@@ -91,6 +91,12 @@ struct Name {
   std::uint64_t inode = 0;  // libsquashfs' reference
 };
 
+// Of one file that has several.
+struct Names {
+  std::string first;
+  std::uint32_t left = 0;  // that were not seen yet
+};
+
 class Reader {
  public:
   Reader(Part& part, const Limits& limits, Visitor& visitor)
@@ -245,6 +251,7 @@ class Reader {
     entry.path = path;
     entry.mode = node->base.mode & 07777;
     entry.time = node->base.mod_time;
+    entry.apart = names_.empty();
     TRY(check("a file's owner", sqfs_id_table_index_to_id(ids_.get(), node->base.uid_idx, &entry.user)));
     TRY(check("a file's group", sqfs_id_table_index_to_id(ids_.get(), node->base.gid_idx, &entry.group)));
     if (entry.kind == Entry::Kind::link) {
@@ -256,7 +263,7 @@ class Reader {
     if (entry.kind == Entry::Kind::file) {
       TRY(check("a file's size", sqfs_inode_get_file_size(node.get(), &entry.size)));
       if (node->base.type == SQFS_INODE_EXT_FILE && node->data.file_ext.nlink > 1)
-        entry.same_as = first_name(reference, path);
+        entry.same_as = first_name(reference, path, node->data.file_ext.nlink);
     }
     if (entry.same_as.empty()) TRY(read_attributes(*node, entry));
     TRY(visitor_.entry(entry));
@@ -265,10 +272,14 @@ class Reader {
     return {};
   }
 
-  // The earlier path of the same file; empty where this is the first.
-  std::string first_name(std::uint64_t reference, const std::string& path) {
-    const auto [found, first] = names_.try_emplace(reference, path);
-    return first ? std::string() : found->second;
+  // The earlier path of the same file; empty where this is the first. Of more names than it says it has, the
+  // next one is of a file of its own.
+  std::string first_name(std::uint64_t reference, const std::string& path, std::uint32_t all) {
+    const auto [found, first] = names_.try_emplace(reference, Names{path, all - 1});
+    if (first) return {};
+    std::string result = found->second.first;
+    if (--found->second.left == 0) names_.erase(found);
+    return result;
   }
 
   Result<void> content(const sqfs_inode_generic_t& inode, std::uint64_t size) {
@@ -302,7 +313,7 @@ class Reader {
   Owned<sqfs_meta_reader_t> inodes_, folders_;
   Owned<sqfs_data_reader_t> data_;
   Owned<sqfs_xattr_reader_t> attributes_;
-  std::unordered_map<std::uint64_t, std::string> names_;  // of files that have several
+  std::unordered_map<std::uint64_t, Names> names_;  // of files of which more names must come, by their inode
   std::vector<char> buffer_;
   std::uint64_t entries_ = 0, content_ = 0, most_content_ = 0;
 };

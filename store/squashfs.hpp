@@ -26,6 +26,7 @@ struct Entry {
   std::uint32_t user = 0, group = 0;
   std::uint32_t time = 0;  // of its last change, in seconds since 1970
   std::uint64_t size = 0;  // of a file
+  bool apart = false;      // neither this nor a later entry is the same file as an earlier one
   std::map<std::string, std::string> attributes = {};
 };
 

@@ -20,7 +20,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   store::Limits limits;
   limits.entries = 500;
   limits.content = std::uint64_t{4} << 20;
-  (void)store::write_layer(file, limits, [](std::string_view) -> Result<void> { return {}; });
-  (void)store::Layer::from_line({reinterpret_cast<const char*>(data), size});
+  limits.layer = 4096;
+  (void)store::write_layers(
+      file, limits, [](std::string_view) -> Result<void> { return {}; },
+      [](const store::LayerEnd&) -> Result<void> { return {}; });
+  const std::string_view line(reinterpret_cast<const char*>(data), size);
+  (void)store::Layer::from_line(line);
+  (void)store::LayerEnd::from_line(line);
   return 0;
 }

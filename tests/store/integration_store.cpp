@@ -197,6 +197,25 @@ TEST_CASE("make: a reader that dies, lies or says too much") {
   CHECK(fault(made_by({"/does/not/exist"})).find("No such file") != std::string::npos);
 }
 
+TEST_CASE("make: a reader that tells of layers' ends where none can be") {
+  const auto made = [](std::string_view ends) {
+    std::string script = "printf 123456; ";
+    for (const auto& at : split(ends, ' '))
+      script += fmt::format(R"(printf '{{"diff_id": "sha256:%064d", "ended_at": {}}}\n' 5 >&2; )", at);
+    return made_by(
+        {"/bin/sh", "-c", script + R"(printf 7890; printf '{"diff_id": "sha256:%064d"}\n' 7 >&2)"});
+  };
+  const auto good = made("6 8");
+  REQUIRE_MESSAGE(good, (good ? "" : good.error().message()));
+  CHECK(good->layer.below.size() == 2);
+  for (const std::string ends : {"0", "8 7", "8 8", "11", "6 11", "7 6"}) {
+    CAPTURE(ends);
+    const auto bad = made(ends);
+    REQUIRE_FALSE(bad);
+    CHECK(bad.error().message() == "a layer ends where none can");
+  }
+}
+
 TEST_CASE("make: a reader that does not end is ended") {
   const auto slow = made_by({"/bin/sleep", "600"}, std::chrono::seconds(0));
   REQUIRE_FALSE(slow);

@@ -28,7 +28,7 @@ struct Written {
 
 Written layer_of(const Fd& file, const Limits& limits = {}) {
   Written result;
-  result.layer = write_layer(file, limits, [&result](std::string_view bytes) -> Result<void> {
+  result.layer = write_layers(file, limits, [&result](std::string_view bytes) -> Result<void> {
     result.bytes += bytes;
     return {};
   });

@@ -41,7 +41,7 @@ TEST_CASE("folder: what an agent makes of one") {
   CHECK(is_folder(bytes));
   CHECK_FALSE(is_folder(bytes.substr(1024)));
   const auto layer =
-      write_layer(written::in_memory(bytes), {}, [](std::string_view) -> Result<void> { return {}; });
+      write_layers(written::in_memory(bytes), {}, [](std::string_view) -> Result<void> { return {}; });
   REQUIRE(layer);
   CHECK(layer->entries == 5);
   CHECK(layer->content == 3);

@@ -27,10 +27,11 @@ using written::in_memory;
 
 namespace {
 
-// Any file is an image to it: its layer is the file.
+// Any file is an image to it: its layer is the file. It is one process, so that none reads on where it is
+// ended.
 const std::vector<std::string> k_reader = {
     "/bin/sh", "-c",
-    R"(cat; printf '{"diff_id": "sha256:%064d", "architecture": "", "runscript": false}\n' 7 >&2)"};
+    R"(printf '{"diff_id": "sha256:%064d", "architecture": "", "runscript": false}\n' 7 >&2; exec cat)"};
 
 struct SmallShelf : Shelf {
   std::mutex mutex;
@@ -295,14 +296,17 @@ struct StreamShelf : SmallShelf {
       bytes_ += bytes;
       return shelf_.takes;
     }
+    void end() override { ended_ = true; }
     Result<void> commit(const std::string& digest) override {
       TRY(shelf_.commits);
+      CHECK(ended_);
       CHECK(shelf_.puts == 0);
       shelf_.committed[digest] = bytes_;
       return {};
     }
     StreamShelf& shelf_;
     std::string bytes_;
+    bool ended_ = false;
   };
   std::unique_ptr<LayerStream> stream() override { return std::make_unique<Stream>(*this); }
   std::vector<std::uint64_t> put_sizes;  // of the blobs of the layout that was put last
@@ -349,13 +353,42 @@ TEST_CASE("keeper: a layer that is streamed is committed once it is whole and wi
   }
 }
 
+TEST_CASE("keeper: each of several layers is a stream of its own, and all are committed at the end") {
+  TemporaryFolder folder;
+  StreamShelf shelf;
+  Keeper keeper(
+      {.folder = folder.path + "/store",
+       .repository = "localhost/files",
+       .reader = {"/bin/sh", "-c",
+                  R"(printf '{"diff_id": "sha256:%064d", "ended_at": 3}\n' 5 >&2; printf onetwo; )" +
+                      k_reader[2]}},
+      shelf);
+  REQUIRE(keeper.prepare());
+  REQUIRE(keeper.image_of(in_memory("three"), "alice"));
+  std::set<std::string> texts;
+  std::uint64_t all = 0;
+  for (const auto& [digest, bytes] : shelf.committed) {
+    std::string text(100, '\0');
+    const auto size = ZSTD_decompress(text.data(), text.size(), bytes.data(), bytes.size());
+    REQUIRE_FALSE(ZSTD_isError(size));
+    texts.insert(text.substr(0, size));
+    all += bytes.size();
+  }
+  CHECK(texts == std::set<std::string>{"one", "twothree"});
+  CHECK(keeper.used_by("alice") == all);
+  CHECK(shelf.put_sizes.size() == 2);
+}
+
 TEST_CASE("attack: a layer beyond the quota is not committed, nor is one that its reader did not end") {
-  for (const std::string end : {R"(printf '{"diff_id": "sha256:%064d"}\n' 7 >&2)", "exit 3"}) {
+  const std::string two = R"(printf '{"diff_id": "sha256:%064d", "ended_at": 1500000}\n' 5 >&2; )";
+  const std::string whole = R"(printf '{"diff_id": "sha256:%064d"}\n' 7 >&2)", fails = "exit 3";
+  for (const auto& [begin, end] :
+       {std::pair{std::string(), whole}, {std::string(), fails}, {two, whole}, {two, fails}}) {
     TemporaryFolder folder;
     StreamShelf shelf;
     Keeper keeper({.folder = folder.path + "/store",
                    .repository = "localhost/files",
-                   .reader = {"/bin/sh", "-c", "head -c 4000000 /dev/urandom; " + end},
+                   .reader = {"/bin/sh", "-c", fmt::format("{}head -c 4000000 /dev/urandom; {}", begin, end)},
                    .quota = 2 * k_mib},
                   shelf);
     REQUIRE(keeper.prepare());

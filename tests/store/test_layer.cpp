@@ -25,7 +25,7 @@ struct Written {
 
 Written layer_of(const std::string& file) {
   Written result;
-  result.layer = write_layer(in_memory(file), {}, [&result](std::string_view bytes) -> Result<void> {
+  result.layer = write_layers(in_memory(file), {}, [&result](std::string_view bytes) -> Result<void> {
     result.bytes += bytes;
     return {};
   });
@@ -103,13 +103,77 @@ TEST_CASE("layer: the same file gives the same bytes") {
   CHECK(once.layer->diff_id == again.layer->diff_id);
 }
 
+namespace {
+
+// The layers of a file of which the first may have so many bytes.
+struct Several {
+  std::vector<std::string> tars = {""}, diff_ids;
+  explicit Several(const std::string& file, std::uint64_t most) {
+    Limits limits;
+    limits.layer = most;
+    std::uint64_t all = 0;
+    const auto layer = write_layers(
+        in_memory(file), limits,
+        [&](std::string_view bytes) -> Result<void> {
+          tars.back() += bytes;
+          all += bytes.size();
+          return {};
+        },
+        [&](const LayerEnd& end) -> Result<void> {
+          CHECK(end.at == all);
+          diff_ids.push_back(end.diff_id);
+          tars.emplace_back();
+          return {};
+        });
+    REQUIRE(layer);
+    diff_ids.push_back(layer->diff_id);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("layer: a large image has several, each with the folders that its files are in") {
+  const std::string text(3000, 'x'), shown(20, 'x');
+  const auto in = a_folder({{"1", a_file(text)}, {"2", a_file(text)}, {"3", a_file(text)}});
+  in->mode = 0700;
+  const auto file =
+      Squashfs::of(a_folder({{"a", a_folder({{"b", in}})}, {"c", a_file(text)}, {"d", a_folder({})}}));
+  const Several layers(file, 9000);
+  REQUIRE(layers.tars.size() == 2);
+  // The second one has room for twice as much: it takes the rest.
+  CHECK(listing(layers.tars[0]) ==
+        std::vector<std::string>{"a/", "a/b/", "a/b/1 " + shown, "a/b/2 " + shown});
+  CHECK(listing(layers.tars[1]) ==
+        std::vector<std::string>{"a/", "a/b/", "a/b/3 " + shown, "c " + shown, "d/"});
+  for (std::size_t i = 0; i < 2; ++i) {
+    Digest digest;
+    digest.add(layers.tars[i]);
+    CHECK(digest.text() == layers.diff_ids[i]);
+  }
+  CHECK(Several(file, 1 << 20).tars.size() == 1);
+  CHECK(layer_of(file).layer->entries == 7);
+}
+
+TEST_CASE("layer: all names of a file are in one") {
+  const std::string text(3000, 'x'), shown(20, 'x');
+  const auto same = a_file(text);
+  same->names = 3;
+  const Several layers(
+      Squashfs::of(
+          a_folder({{"a", same}, {"b", a_file(text)}, {"c", same}, {"d", same}, {"e", a_file(text)}})),
+      1000);
+  REQUIRE(layers.tars.size() == 2);
+  CHECK(listing(layers.tars[0]) == std::vector<std::string>{"a " + shown, "b " + shown, "c = a", "d = a"});
+  CHECK(listing(layers.tars[1]) == std::vector<std::string>{"e " + shown});
+}
+
 TEST_CASE("layer: whose fault it is") {
   const auto bad = layer_of("no image");
   REQUIRE_FALSE(bad.layer);
   CHECK(bad.layer.error().fact<BadImage>() != nullptr);
   const auto file = in_memory(Squashfs::of(a_folder({{"a", a_file(std::string(1 << 20, 'a'))}})));
   const auto full =
-      write_layer(file, {}, [](std::string_view) -> Result<void> { return Error("full", ENOSPC); });
+      write_layers(file, {}, [](std::string_view) -> Result<void> { return Error("full", ENOSPC); });
   REQUIRE_FALSE(full);
   CHECK(full.error().fact<BadImage>() == nullptr);
   CHECK(full.error().code() == ENOSPC);
@@ -124,6 +188,12 @@ TEST_CASE("layer: its line comes back as it was, and nothing odd does") {
     CHECK_FALSE(Layer::from_line(line));
   CHECK_FALSE(Layer::from_line(Layer{layer.diff_id, "amd64\", \"x"}.to_line()));
   CHECK_FALSE(Layer::from_line(Layer{"sha256:" + std::string(64, 'G')}.to_line()));
+  const auto end = LayerEnd::from_line(LayerEnd{layer.diff_id, 77}.to_line());
+  REQUIRE(end);
+  CHECK(end->at == 77);
+  CHECK(end->diff_id == layer.diff_id);
+  CHECK_FALSE(LayerEnd::from_line(layer.to_line()));
+  CHECK_FALSE(LayerEnd::from_line(LayerEnd{"sha256:x", 77}.to_line()));
 }
 
 TEST_CASE("digest: of pieces as of the whole") {
@@ -147,10 +217,16 @@ TEST_CASE("make: the documents of an image") {
   const auto plain = json_from(image_config({layer.diff_id}, "amd64"));
   CHECK(plain["architecture"] == "amd64");
   CHECK_FALSE(plain["config"].contains("Entrypoint"));
-  const auto manifest = json_from(image_manifest({"sha256:1", 10}, {"sha256:2", 20}));
+  const auto manifest = json_from(image_manifest({"sha256:1", 10}, {{"sha256:2", 20}}));
   CHECK(manifest["config"]["digest"] == "sha256:1");
   CHECK(manifest["layers"].size() == 1);
   CHECK(manifest["layers"][0]["size"] == 20);
+  auto upper = layer;
+  upper.below = {"sha256:" + std::string(64, 'b')};
+  CHECK(json_from(image_config(upper, "amd64"))["rootfs"]["diff_ids"] ==
+        nlohmann::json({upper.below[0], layer.diff_id}));
+  const auto two = json_from(image_manifest({"sha256:1", 10}, {{"sha256:2", 20}, {"sha256:3", 30}}));
+  CHECK(two["layers"][1]["digest"] == "sha256:3");
 }
 
 TEST_CASE("layer: compressed it is the same when it is unpacked, however it comes") {

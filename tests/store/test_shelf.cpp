@@ -122,7 +122,7 @@ Blob make_layout(const std::string& folder, const std::string& text) {
   const auto config = blob_of("{}");
   REQUIRE(layout.layer_ended(layer));
   REQUIRE(layout.put(config, "{}"));
-  const std::string manifest = image_manifest(config, layer);
+  const std::string manifest = image_manifest(config, {layer});
   REQUIRE(layout.put(blob_of(manifest), manifest));
   REQUIRE(layout.finish(blob_of(manifest)));
   return layer;
@@ -137,7 +137,7 @@ TEST_CASE("registry shelf: an image goes there part by part, and what is there i
   REQUIRE(scene.with([&] { return scene.shelf->put(folder, "key"); }));
   CHECK(scene.blobs[layer.digest] == "layer");
   CHECK(scene.blobs.size() == 2);
-  CHECK(scene.manifests["key"] == image_manifest(blob_of("{}"), layer));
+  CHECK(scene.manifests["key"] == image_manifest(blob_of("{}"), {layer}));
   const auto asked = scene.registry.requests.size();
   REQUIRE(scene.with([&] { return scene.shelf->put(folder, "key"); }));
   CHECK(scene.registry.requests.size() == asked + 3);  // two looks, and the manifest
@@ -154,6 +154,7 @@ TEST_CASE("registry shelf: a layer goes there while it is made, and is not sent 
     REQUIRE(stream);
     for (std::size_t at = 0; at < text.size(); at += 100'000)
       TRY(stream->add(std::string_view(text).substr(at, 100'000)));
+    stream->end();
     return stream->commit(layer.digest);
   }));
   CHECK(scene.blobs[layer.digest] == text);

@@ -83,6 +83,21 @@ TEST_CASE("squashfs: a file with several names has its content once") {
   CHECK(seen.contents == std::map<std::string, std::string>{{"a/one", "once"}});
 }
 
+TEST_CASE(
+    "squashfs: where all names of earlier files were seen is told, and a name too many is a file of its "
+    "own") {
+  const auto file = a_file("twice");
+  file->names = 2;
+  const auto bytes = Squashfs::of(a_folder(
+      {{"a", a_link("b")}, {"b", file}, {"c", a_link("b")}, {"d", file}, {"e", file}, {"f", a_link("b")}}));
+  Seen seen;
+  REQUIRE(read_squashfs(in_memory(bytes), {0, bytes.size(), {}}, {}, seen));
+  std::string told;
+  for (const auto& entry : seen.entries) told += entry.path + (entry.apart ? "| " : " ") + entry.same_as;
+  CHECK(told == "a| b| c d be| f ");
+  CHECK(seen.contents == std::map<std::string, std::string>{{"b", "twice"}, {"e", "twice"}});
+}
+
 TEST_CASE("squashfs: a name that leads out of its folder is refused") {
   for (const std::string& name : {std::string(".."), std::string("."), std::string("../x"),
                                   std::string("/etc"), std::string("a/b"), std::string("a\0b", 3)})
