@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
@@ -43,14 +44,17 @@ class Body : public Upload {
       return error("the client has gone");
     stream.begin_upload(size_);
     std::vector<char> buffer(std::min<std::uint64_t>(k_read_at_a_time, size_));
+    std::size_t full = 0;
     for (std::uint64_t done = 0; done < size_;) {
-      const auto got =
-          stream.read_upload(buffer.data(), std::min<std::uint64_t>(buffer.size(), size_ - done));
+      const auto got = stream.read_upload(buffer.data() + full,
+                                          std::min<std::uint64_t>(buffer.size() - full, size_ - done));
       if (got <= 0)
         return error("the upload {} after {} of {} bytes", got == 0 ? "ended" : "was too slow, or broke",
                      done, size_);
-      TRY(sink(std::string_view(buffer.data(), static_cast<std::size_t>(got))));
+      full += static_cast<std::size_t>(got);
       done += static_cast<std::uint64_t>(got);
+      if (full < buffer.size() && done < size_) continue;  // a record of TLS is small
+      TRY(sink(std::string_view(buffer.data(), std::exchange(full, 0))));
     }
     stream.upload_ended();
     return {};

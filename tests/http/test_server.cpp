@@ -4,6 +4,13 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include <atomic>
+#include <thread>
+
+#include "lib/base/file.hpp"
+#include "lib/wire/socket.hpp"
+#include "tests/temporary_folder.hpp"
+
 using namespace glidepod;
 using namespace glidepod::http;
 
@@ -49,4 +56,35 @@ TEST_CASE("server: over TCP the end of what a client says counts as its leaving"
   CHECK(connection.wait(news.get(), Milliseconds(0)));
   REQUIRE(shutdown(ends.client.get(), SHUT_WR) == 0);
   CHECK_FALSE(connection.wait(news.get(), Milliseconds(60000)));
+}
+
+TEST_CASE("server: what comes of an upload in small pieces is handed on in large ones") {
+  const TemporaryFolder folder;
+  Loop loop = Loop::create().value();
+  std::vector<std::string> pieces;
+  Server::Settings settings;
+  settings.longest_upload = 1 << 20;
+  settings.upload = [&](const Connection&, const httplib::Request&, Upload& upload, httplib::Response&) {
+    REQUIRE(upload.read([&](std::string_view piece) -> Result<void> {
+      pieces.emplace_back(piece);
+      return {};
+    }));
+  };
+  Server server(loop, std::move(settings));
+  REQUIRE(server.listen_unix(folder.path + "/socket"));
+  std::atomic<bool> done = false;
+  std::thread client([&] {
+    const Fd fd = wire::connect_to(folder.path + "/socket", 0).value();
+    // The body's begin is read with the headers, the rest comes once it is asked for.
+    (void)write_all(fd, "PUT /x HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\nExpect: 100-continue\r\n\r\none");
+    char answer[100];
+    (void)::recv(fd.get(), answer, sizeof answer, 0);
+    (void)write_all(fd, "two");
+    (void)::recv(fd.get(), answer, sizeof answer, 0);
+    done = true;
+  });
+  while (!done) REQUIRE(loop.run_once(Milliseconds(5)));
+  client.join();
+  server.stop();
+  CHECK(pieces == std::vector<std::string>{"onetwo"});
 }
