@@ -110,6 +110,8 @@ class Program {
     drain_.emplace(
         loop_, *supervisor_, [this](pid_t starter) { return agent_->has_begun(starter); },
         settings_.trouble_config, Drain::Times{});
+    if (settings_.by_old_name())
+      spdlog::warn("event=old_setting name=spares now=warm value={}", settings_.policy.spares);
     spdlog::info("event=listening exec_socket={} agent_socket={}", settings_.exec_socket,
                  settings_.agent_socket);
     if (!settings_.command_words().empty()) {

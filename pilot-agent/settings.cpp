@@ -14,6 +14,15 @@ std::vector<std::string> words(std::string_view text) {
   return result;
 }
 
+constexpr const char* k_number = "a whole number from 0 to 1000";
+constexpr const char* k_warm = "auto, off, or a whole number from 0 to 1000";
+
+Result<int> spares_in(std::string_view value, const char* allowed) {
+  const auto number = parse_integer(value);
+  if (number && number.value() >= 0 && number.value() <= 1000) return static_cast<int>(number.value());
+  return error("must be {}", allowed);
+}
+
 }  // namespace
 
 void Settings::declare(Config& config) {
@@ -110,9 +119,25 @@ void Settings::declare(Config& config) {
                "failures of the infrastructure in a row, after which the pilot takes no more jobs; 0: never")
       .from("0.2.0");
   config
-      .integer("spares", &policy.spares, 0, 1000,
-               "payload containers beyond the jobs at a time, made ready for images that are likely to be "
-               "asked for")
+      .add("warm", "auto", k_warm,
+           "payload containers beyond the jobs at a time, made ready for images that are likely to be asked "
+           "for; auto: as many as the provisioner has added, which sets this variable to their number; else "
+           "none",
+           [this](std::string_view value) -> Result<void> {
+             warm = value == "auto" ? std::nullopt
+                                    : std::optional(TRY(spares_in(value == "off" ? "0" : value, k_warm)));
+             policy.spares = warm.value_or(spares.value_or(0));
+             return {};
+           })
+      .from("0.2.0");
+  config
+      .add("spares", "", k_number,
+           "the old name of warm; where that says a number or off, this one counts for nothing",
+           [this](std::string_view value) -> Result<void> {
+             spares = TRY(spares_in(value, k_number));
+             policy.spares = warm.value_or(*spares);
+             return {};
+           })
       .from("0.2.0");
   truth("pullers", &policy.pullers,
         "true: the provisioner pulls images that may not be on the node, beside the pod")

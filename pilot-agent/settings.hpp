@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,9 @@ struct Settings {
       "/cvmfs/unpacked.cern.ch/{path} -> {path}"};
   std::vector<std::string> shared_paths = {"/etc/hosts", "/etc/resolv.conf", "/dev", "/proc", "/sys"};
   Policy policy{.first = Policy::First::prove};
+  // policy.spares is what these two say, the first before the second.
+  std::optional<int> warm;    // none: auto
+  std::optional<int> spares;  // its old name
   std::chrono::seconds vacate_patience{120};
   std::string hold_command = "/usr/libexec/glidepod/hold-job";
   std::string starter_address = "/var/log/condor/.starter_address.";
@@ -51,6 +55,8 @@ struct Settings {
 
   // How long the command has to end by itself, in a pod of this grace.
   std::chrono::seconds command_grace(std::chrono::seconds pod_grace) const;
+  // Whether the old name of `warm` decides.
+  bool by_old_name() const { return !warm && spares; }
   // The table of the keys: a new one needs its line there, and nothing else but the place of its value.
   void declare(Config& config);
   Result<std::vector<ImageRule>> rules() const;

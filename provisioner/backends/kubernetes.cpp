@@ -35,6 +35,10 @@ Json allocatable_of(const Json& node) {
   return node.is_object() && node.contains(pointer) ? node[pointer] : Json();
 }
 
+bool counts_limits(const Resources& quota) {
+  return quota.limit_cpu_milli != k_unlimited || quota.limit_memory_bytes != k_unlimited;
+}
+
 // A node's name and its label for the scheduler.
 std::pair<std::string, std::string> names_of(const Json& node) {
   const auto metadata = node.is_object() ? node.value("metadata", Json()) : Json();
@@ -60,6 +64,8 @@ Kubernetes::Kubernetes(kube::Client& client, KubernetesSettings settings, PodMak
   const auto pod = maker_.make({}, "any");
   terminating_ = pod && pod.value()["spec"].contains("activeDeadlineSeconds");
   if (mode == PodFeed::Mode::once) return;
+  if (!maker_.no_spares().empty())
+    spdlog::info("event=no_spares why={}", glidepod::quoted(maker_.no_spares()));
   // Where they are off now there may be some of before, and pilots that wait for them.
   PullLimits limits{0, 0, 0};
   if (settings_.pullers)
@@ -101,6 +107,9 @@ void Kubernetes::read_quota(const std::shared_ptr<Look>& look) {
     } else if (const auto list = json_from(answer.value()); list.is_object()) {
       if (const auto quota = read_quotas(list, terminating_, maker_.priority_classes(), maker_.devices())) {
         look->seen.capacity.quota = quota->hard;
+        // Each spare container may use as much as any other, so that its limits count in full.
+        if (!settings_.warm && counts_limits(quota->hard))
+          leave_out_spares("a quota of the namespace counts limits");
         look->seen.capacity.quota_left = quota->left;
       }
     }
@@ -132,6 +141,14 @@ void Kubernetes::read_node_sizes(const std::shared_ptr<Look>& look) {
                      }
                      read_scale_ups(look);
                    }});
+}
+
+// Pods that were made before stay as they are, but for those that have yet to get a node.
+void Kubernetes::leave_out_spares(const std::string& why) {
+  if (maker_.spares({}) == 0) return;
+  spdlog::warn("event=no_spares why={}", glidepod::quoted(why));
+  maker_.leave_out_spares(why);
+  needs_.clear();
 }
 
 // Half of the nodes are not gone at once, as a rule: the API shows it for a while before it is believed.
@@ -269,19 +286,39 @@ void Kubernetes::create(const Group& group, const std::string& name, std::functi
   }
   avoid_nodes(pod.value(), avoided_hosts());
   const auto wanted = wanted_.find(group);
-  if (!settings_.born_ready || wanted == wanted_.end()) return post(pod.value(), std::move(done));
+  if (!settings_.born_ready || wanted == wanted_.end()) return post_made(group, pod.value(), std::move(done));
   auto born_ready = pod.value();
   const auto may_be = [this](const std::string& image) {
     return !slow_.contains(image) && is_from(image, settings_.born_ready_from);
   };
-  if (!give_births(born_ready, wanted->second, may_be)) return post(pod.value(), std::move(done));
+  if (!give_births(born_ready, wanted->second, may_be)) return post_made(group, pod.value(), std::move(done));
   // What is refused for a job's image must not keep all jobs without a pilot.
   post(born_ready,
-       [this, name, plain = std::move(pod.value()), done = std::move(done)](const Result<void>& made) {
+       [this, name, group, plain = std::move(pod.value()), done = std::move(done)](const Result<void>& made) {
          if (made || !kube::Failure::of(made.error()).rejected()) return done(made);
          spdlog::warn("event=not_born_ready pod={} why={}", name, glidepod::quoted(made.error().message()));
-         post(plain, done);
+         post_made(group, plain, done);
        });
+}
+
+// A LimitRange or a policy may refuse what the template alone would be let in with.
+void Kubernetes::post_made(const Group& group, const Json& pod, std::function<void(Result<void>)> done) {
+  if (maker_.spares(group) == 0) return post(pod, std::move(done));
+  post(pod, [this, group, name = text_of(pod["metadata"], "name"),
+             done = std::move(done)](const Result<void>& made) {
+    if (made) return done(made);
+    const auto failure = kube::Failure::of(made.error());
+    if (!failure.rejected() || failure.retriable()) return done(made);
+    auto maker = maker_;
+    maker.leave_out_spares("refused");
+    auto plain = maker.make(group, name);
+    if (!plain) return done(plain.error());
+    avoid_nodes(plain.value(), avoided_hosts());
+    post(plain.value(), [this, why = made.error().message(), done](const Result<void>& without) {
+      if (without) leave_out_spares("with spare containers a pod is refused: " + why);
+      done(without);
+    });
+  });
 }
 
 void Kubernetes::post(const Json& pod, std::function<void(Result<void>)> done) {

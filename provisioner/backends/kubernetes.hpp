@@ -54,6 +54,9 @@ class Kubernetes : public Backend {
   struct Look;
   void delete_pod(const std::string& name, const Json& conditions, std::function<void(Result<void>)> done);
   void post(const Json& pod, std::function<void(Result<void>)> done);
+  // The pod of this name as the maker makes it; without spare containers where only those are refused.
+  void post_made(const Group& group, const Json& pod, std::function<void(Result<void>)> done);
+  void leave_out_spares(const std::string& why);
   // There is a pod of this name: was it this one, whose answer was lost?
   void compare(const Json& pod, const Error& conflict, std::function<void(Result<void>)> done);
   void read_quota(const std::shared_ptr<Look>& look);

@@ -12,6 +12,7 @@
 #include "lib/kube/quantity.hpp"
 #include "lib/kube/wait_reason.hpp"
 #include "provisioner/backends/pod_nodes.hpp"
+#include "provisioner/backends/spare_containers.hpp"
 
 namespace glidepod::provisioner {
 
@@ -51,15 +52,6 @@ PodState waiting_state(const Json& status) {
               (!reason.empty() && reason != "ContainerCreating" && reason != "PodInitializing");
     }
   return begun ? PodState::starting : PodState::pulling;
-}
-
-std::int64_t spares_of(const Json& pilot) {
-  for (const auto& variable : member(pilot, "env"))
-    if (text_view(variable, "name") == "GLIDEPOD_SPARES") {
-      const auto number = parse_integer(text_view(variable, "value"));
-      return number ? number.value() : 0;
-    }
-  return 0;
 }
 
 // What payload containers were made with in place of the pilot's image.

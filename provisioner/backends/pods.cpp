@@ -8,6 +8,7 @@
 #include "lib/kube/pod.hpp"
 #include "provisioner/backends/pod_nodes.hpp"
 #include "provisioner/backends/pod_volumes.hpp"
+#include "provisioner/backends/spare_containers.hpp"
 
 namespace glidepod::provisioner {
 
@@ -108,11 +109,12 @@ Result<PodMaker> PodMaker::create(KubernetesSettings settings, const Json* pod_t
   for (std::size_t i = 0; i < containers.size(); ++i) {
     const std::string name = containers[i]["name"];
     if (name == kube::k_pilot_container) maker.pilot_ = i;
-    if (name.starts_with("payload-")) maker.payloads_.push_back(i);
+    if (name.starts_with("payload-")) ++maker.payloads_;
   }
   maker.image_ = maker.settings_.image;
   if (maker.image_.empty()) maker.image_ = containers[maker.pilot_].value("image", k_default_image);
-  if (maker.payloads_.size() > 1) {
+  maker.no_spares_ = maker.why_no_spares();
+  if (maker.payloads_ > 1) {
     const Json one = with_one_payload(maker.template_);
     maker.with_one_ = std::make_shared<const PodMaker>(TRY(create(maker.settings_, &one)));
   }
@@ -140,10 +142,9 @@ bool has_device(const Json& container) {
 // node to a container that was given none. What the template says itself stays, and where a device was given
 // its plugin's word.
 void PodMaker::close_devices(Json& pod) const {
-  for (const auto payload : payloads_) {
-    auto& container = pod["spec"]["containers"][payload];
-    if (has_device(container)) continue;
-    auto& env = container["env"];
+  for (auto* container : payloads_of(pod)) {
+    if (has_device(*container)) continue;
+    auto& env = (*container)["env"];
     const bool told = env.is_array() && std::ranges::any_of(env, [](const Json& one) {
                         return text_of(one, "name") == k_visible_devices;
                       });
@@ -165,6 +166,7 @@ Result<Json> PodMaker::make(const Group& group, const std::string& name) const t
   const bool guaranteed = settings_.qos_class == QosClass::guaranteed;
   if ((group.gpus > 0 || guaranteed) && with_one_) return with_one_->make(group, name);
   auto pod = template_;
+  add_spares(pod, spares(group));
   set_metadata(pod, group);
   set_images(pod);
   set_environment(pod, group);
@@ -228,6 +230,14 @@ void PodMaker::set_images(Json& pod) const {
 
 namespace {
 
+// "payload-0 payload-1"
+std::string payload_names(Json& pod) {
+  std::string names;
+  for (const auto* payload : payloads_of(pod))
+    names += (names.empty() ? "" : " ") + (*payload)["name"].get<std::string>();
+  return names;
+}
+
 // The logs of HTCondor and of the containers, at their longest, and what jobs leave outside of their folders.
 constexpr std::int64_t k_own_disk_kib = 512000;
 
@@ -240,11 +250,33 @@ std::string disk_of(const Group& group, const KubernetesSettings& settings, bool
 
 }  // namespace
 
-std::string PodMaker::payload_names(const Json& pod) const {
-  std::string names;
-  for (const auto payload : payloads_)
-    names += (names.empty() ? "" : " ") + pod["spec"]["containers"][payload]["name"].get<std::string>();
-  return names;
+std::int64_t PodMaker::spares(const Group& group) const {
+  // A device belongs to one container.
+  if (payloads_ == 0 || group.gpus > 0 || !no_spares_.empty()) return 0;
+  return settings_.warm ? *settings_.warm : auto_spares(payloads_, group.cpus);
+}
+
+std::string PodMaker::why_no_spares() const {
+  if (payloads_ == 0 || settings_.warm == 0) return {};
+  const auto own = [](const char* name) {
+    return fmt::format("the pilots' environment says {}: spare containers are the pod template's", name);
+  };
+  if (const auto warm = pilot_variable("GLIDEPOD_WARM"); !warm.empty() && warm != "auto")
+    return own("GLIDEPOD_WARM");
+  if (!pilot_variable("GLIDEPOD_SPARES").empty())
+    return own("GLIDEPOD_SPARES, the old name of GLIDEPOD_WARM");
+  if (std::ranges::find(settings_.envs, "GLIDEPOD_PAYLOAD_CONTAINERS", &Dict::value_type::first) !=
+      settings_.envs.end())
+    return own("GLIDEPOD_PAYLOAD_CONTAINERS");
+  if (settings_.qos_class == QosClass::guaranteed)
+    return "qos_class=Guaranteed: pods have one payload container";
+  if (!settings_.resources.empty() || settings_.request_fuse.value_or(false))
+    return "the pods have devices (resources_dict, request_fuse), which belong to one container";
+  // Kubernetes takes a pod as Guaranteed where each container may use what it requests, and a part of what
+  // the payload containers request together is less.
+  if (payloads_ == 1 && !settings_.use_large_limit && others_are_guaranteed(template_))
+    return "no container may use more than it requests: one beside it would change that";
+  return why_not_copied(template_);
 }
 
 // What its pilots' environment has by this name; empty: nothing.
@@ -276,7 +308,7 @@ void PodMaker::set_environment(Json& pod, const Group& group) const {
               {"NUM_GPUS", std::to_string(group.gpus)},
               {"MEMORY", std::to_string(group.memory_mb)},
               {"DISK", std::to_string(group.disk_kb)}};
-  if (!payloads_.empty()) all.emplace_back("GLIDEPOD_PAYLOAD_CONTAINERS", payload_names(pod));
+  if (has_payloads()) all.emplace_back("GLIDEPOD_PAYLOAD_CONTAINERS", payload_names(pod));
   if (s.pullers) all.emplace_back("GLIDEPOD_PULLERS", "true");
   if (!s.default_image.empty()) all.emplace_back("GLIDEPOD_DEFAULT_IMAGE", s.default_image);
   if (!s.image_store.empty()) {
@@ -287,7 +319,7 @@ void PodMaker::set_environment(Json& pod, const Group& group) const {
   if (s.pilot_jobs) all.emplace_back("GLIDEPOD_PILOT_JOBS", "true");
   if (!s.gpu_jobs_only) all.emplace_back("GLIDEPOD_GPU_JOBS_ONLY", "no");
   if (s.least_fill > 0) all.emplace_back("GLIDEPOD_LEAST_FILL", std::to_string(s.least_fill));
-  if (!payloads_.empty() && s.pod_lifetime > Seconds(0))
+  if (has_payloads() && s.pod_lifetime > Seconds(0))
     all.emplace_back("GLIDEPOD_POD_LIFETIME", std::to_string(s.pod_lifetime.count()));
   if (!s.force_namespace_matching.empty())
     all.emplace_back("FORCE_K8SNAMESPACE_MATCHING", s.force_namespace_matching);
@@ -296,6 +328,8 @@ void PodMaker::set_environment(Json& pod, const Group& group) const {
   for (const auto& text : k_group_texts)
     if (!(group.*text.field).empty()) all.emplace_back(text.variable, (group.*text.field).str());
   all.insert(all.end(), s.envs.begin(), s.envs.end());
+  if (const auto number = spares(group); number > 0)
+    all.emplace_back("GLIDEPOD_WARM", std::to_string(number));
   auto& env = pilot(pod)["env"];
   for (const auto& [name, value] : all) set_named(env, {{"name", name}, {"value", value}});
   set_named(env,
@@ -329,12 +363,12 @@ Result<void> PodMaker::set_resources(Json& pod, const Group& group) const {
   const auto limit_cpus = large_limit ? group.cpus * 1000 + 250 : group.cpus * 1000;
 
   // Jobs run in the payload containers: what they need is shared out, and each may use all of it.
-  auto takers = payloads_;
-  if (takers.empty()) takers.push_back(pilot_);
+  auto takers = payloads_of(pod);
+  if (takers.empty()) takers.push_back(&pilot(pod));
   const auto count = static_cast<std::int64_t>(takers.size());
   for (std::size_t i = 0; i < takers.size(); ++i) {
     const auto share = [&](std::int64_t whole) { return whole / count + (i == 0 ? whole % count : 0); };
-    auto& resources = pod["spec"]["containers"][takers[i]]["resources"];
+    auto& resources = (*takers[i])["resources"];
     resources["requests"]["memory"] = fmt::format("{}Mi", share(request_memory));
     resources["requests"]["cpu"] = cpus(share(request_cpus));
     resources["limits"]["memory"] = fmt::format("{}Mi", group.memory_mb + 1000);
@@ -438,13 +472,12 @@ Result<void> PodMaker::set_volumes(Json& pod, const Group& group) const {
     all.push_back(std::move(volume.volume));
     pilot(pod)["volumeMounts"].push_back(volume.mount);
     if (!volume.for_jobs) continue;
-    for (const auto payload : payloads_) spec["containers"][payload]["volumeMounts"].push_back(volume.mount);
+    for (auto* payload : payloads_of(pod)) (*payload)["volumeMounts"].push_back(volume.mount);
   }
-  for (const auto payload : payloads_) {
-    Json& container = spec["containers"][payload];
-    TRY(give_own_shm(spec, container));
+  for (auto* payload : payloads_of(pod)) {
+    TRY(give_own_shm(spec, *payload));
     // Not in the image's WORKDIR, which some runtimes cannot enter; a job has a folder of its own.
-    container.emplace("workingDir", "/");
+    payload->emplace("workingDir", "/");
   }
   return {};
 }

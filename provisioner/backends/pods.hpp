@@ -28,7 +28,13 @@ class PodMaker {
   std::set<std::string> priority_classes() const;
   // The resources that GPUs may be, beside nvidia.com/gpu (gpu_resources).
   std::set<std::string> devices() const;
-  bool has_payloads() const { return !payloads_.empty(); }
+  bool has_payloads() const { return payloads_ > 0; }
+  // How many payload containers a pod of this group gets beyond the template's (`warm`).
+  std::int64_t spares(const Group& group) const;
+  // Why no pod gets any though they are wanted; empty: pods may.
+  const std::string& no_spares() const { return no_spares_; }
+  // From now on no pod gets any.
+  void leave_out_spares(std::string why) { no_spares_ = std::move(why); }
   // The pilot is told of an image store, by the template or by envs_dict: jobs' images may be files.
   // Which image files its pilots take.
   ImageFiles image_files() const;
@@ -45,7 +51,7 @@ class PodMaker {
       : settings_(std::move(settings)), template_(std::move(pod)), from_template_(from_template) {}
   Json& pilot(Json& pod) const { return pod["spec"]["containers"][pilot_]; }
   const std::string& priority_class(bool gpus) const;
-  std::string payload_names(const Json& pod) const;  // "payload-0 payload-1"
+  std::string why_no_spares() const;
   void set_images(Json& pod) const;
   void set_metadata(Json& pod, const Group& group) const;
   void set_environment(Json& pod, const Group& group) const;
@@ -59,7 +65,8 @@ class PodMaker {
   Json template_;
   bool from_template_;
   std::size_t pilot_ = 0;
-  std::vector<std::size_t> payloads_;  // containers named payload-N; none: jobs run in the pilot's
+  std::int64_t payloads_ = 0;  // containers named payload-N of the template; 0: jobs run in the pilot's
+  std::string no_spares_;      // why pods get no more of these
   std::string image_;
   // A device belongs to one container, and so does what it requests where that is all it may use: pods with
   // GPUs and Guaranteed ones have one payload container. Set where the template has more.

@@ -297,6 +297,18 @@ class Table {
     integer("pullers_per_minute", &s.pullers_per_minute, 1, "most pullers made in a minute on a node")
         .from("0.2.0");
     seconds("puller_deadline", &s.puller_deadline, "how long a puller may take").from("0.2.0");
+    config_
+        .add("warm", "auto", "auto, off, or a whole number from 0 to 100",
+             "payload containers that a pod gets beyond the template's, made ready for likely images",
+             [&s](std::string_view value) -> Result<void> {
+               const auto number = value == "off" ? Result<std::int64_t>(0) : parse_integer(value);
+               if (value != "auto" && value != "off" &&
+                   (!number || number.value() < 0 || number.value() > 100))
+                 return error("must be auto, off, or a whole number from 0 to 100");
+               s.warm = value == "auto" ? std::nullopt : std::optional(number.value());
+               return {};
+             })
+        .from("0.2.0");
     flag("born_ready", &s.born_ready,
          "payload containers of new pods, but the first, start on images that jobs want")
         .from("0.2.0");

@@ -100,7 +100,9 @@ struct KubernetesSettings : PilotSettings {
   Seconds puller_deadline{600};
   bool born_ready = false;  // payload containers of new pods start on images that jobs want
   List born_ready_from;     // registries or paths of these; empty: all
-  bool pod_events = true;   // what pilots do is told as Events of their pods
+  // Payload containers that pods get beyond the template's; none: as many as the provisioner thinks good.
+  std::optional<std::int64_t> warm;
+  bool pod_events = true;  // what pilots do is told as Events of their pods
   // Of a named place, [k8s:NAME], alone:
   std::string place;                        // NAME
   std::string server, token_file, ca_file;  // its API; empty: as for the only place

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "lib/base/file.hpp"
+#include "lib/base/text.hpp"
 #include "lib/wire/channel.hpp"
 #include "lib/wire/socket.hpp"
 #include "tests/pilot-agent/small_cluster.hpp"
@@ -381,4 +382,23 @@ TEST_CASE("agent: warm binds are fast, an idle agent does nothing at all and is 
       "warm exec of /bin/true: median {:.2f} ms; longest bind {:.1f} ms; private memory {} KiB; wake-ups "
       "in 1.5 s idle: {}",
       times[times.size() / 2], bind, kib, after - before));
+}
+
+TEST_CASE("agent: the command is told the jobs at a time, which spare containers are not among") {
+  if (not_root()) return;
+  const std::string told = "/mnt/tmp/environ";  // of these tests alone (small_cluster.cpp)
+  const auto jobs = [&told](const char* setting, bool old) {
+    SmallCluster c(3, {"COMMAND=/usr/bin/cp /proc/self/environ " + told, setting});
+    REQUIRE(c.until([&] { return c.logged("event=command_started"); }));
+    REQUIRE(c.until([&] { return c.agent_ended.has_value(); }));
+    CHECK(c.logged("event=old_setting name=spares now=warm value=1") == old);
+    const auto all = split(read_file(told).value(), '\0');
+    const auto found = std::ranges::find_if(
+        all, [](const auto& one) { return one.starts_with("GLIDEPOD_PAYLOAD_CONTAINERS="); });
+    return found == all.end() ? std::string() : found->substr(found->find('=') + 1);
+  };
+  CHECK(jobs("WARM=auto", false) == "3");
+  CHECK(jobs("WARM=2", false) == "1");
+  CHECK(jobs("WARM=9", false) == "1");
+  CHECK(jobs("SPARES=1", true) == "2");
 }

@@ -68,3 +68,40 @@ TEST_CASE("settings: a wrong image rule is told with its line") {
   CHECK(
       config.problems("\nimage_rule = nonsense\n", "f").at(0).starts_with("f:2: image_rule = 'nonsense': "));
 }
+
+TEST_CASE("settings: how many containers are spare, by warm or its old name, wherever these stand") {
+  const auto spares = [](std::string_view text, std::vector<const char*> environment = {}) {
+    Settings settings;
+    Config config("GLIDEPOD_");
+    settings.declare(config);
+    environment.push_back(nullptr);
+    REQUIRE(config.read_text(text, "x").ok());
+    REQUIRE(config.read_environment(environment.data()).ok());
+    return fmt::format("{}{}", settings.policy.spares, settings.by_old_name() ? " by its old name" : "");
+  };
+  CHECK(spares("") == "0");
+  CHECK(spares("warm = auto\n") == "0");
+  CHECK(spares("warm = off\n") == "0");
+  CHECK(spares("warm = 3\n") == "3");
+  CHECK(spares("warm = 3\n", {"GLIDEPOD_WARM=1"}) == "1");
+  CHECK(spares("", {"GLIDEPOD_SPARES=2"}) == "2 by its old name");
+  CHECK(spares("spares = 2\n", {"GLIDEPOD_WARM=auto"}) == "2 by its old name");
+  CHECK(spares("spares = 2\nwarm = 1\n") == "1");
+  CHECK(spares("warm = 1\nspares = 2\n") == "1");
+  CHECK(spares("", {"GLIDEPOD_SPARES=2", "GLIDEPOD_WARM=off"}) == "0");
+}
+
+TEST_CASE("settings: what warm and its old name may be") {
+  Settings settings;
+  Config config("GLIDEPOD_");
+  settings.declare(config);
+  for (const auto* value : {"-1", "1001", "many", "AUTO", ""}) {
+    CAPTURE(value);
+    CHECK(config.problems(fmt::format("warm = {}\n", value), "f") ==
+          std::vector{
+              fmt::format("f:1: warm = '{}': must be auto, off, or a whole number from 0 to 1000", value)});
+    CHECK(config.problems(fmt::format("spares = {}\n", value), "f") ==
+          std::vector{fmt::format("f:1: spares = '{}': must be a whole number from 0 to 1000", value)});
+  }
+  CHECK(config.problems("spares = auto\nwarm = 1000\nspares = 0\n", "f").size() == 1);
+}

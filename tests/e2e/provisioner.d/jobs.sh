@@ -31,6 +31,9 @@ is_seen_running() {
     wait_until 90 "its event" bound_is_told || result=1
     # The group's disk, not the node's, with the 2 MiB of each payload container.
     equal "$(env_in_pool condor_status -constraint PartitionableSlot -af TotalDisk | sort -u)" 8004096 || result=1
+    # The template's two payload containers are the jobs at a time; a third, made ready meanwhile, is spare.
+    equal "$(env_in_pool condor_status -constraint PartitionableSlot -af GlidepodPayloadContainers | sort -u)" 2 || result=1
+    equal "$(pilots -o json | jq -c '[.items[] | select(.metadata.labels.PodCPUs == "1") | [.spec.containers[].name | select(startswith("payload-"))] | length] | unique')" "[3]" || result=1
     env_as bob condor_rm "${job%.0}" >/dev/null || result=1
     return $result
 }

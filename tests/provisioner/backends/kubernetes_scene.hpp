@@ -22,12 +22,14 @@ struct Scene {
   std::map<std::string, Json> pods;
   std::function<std::optional<FakeServer::Reply>(const FakeServer::Request&)> instead;
 
-  explicit Scene(const Json* pod_template = nullptr, bool born_ready = false) {
+  explicit Scene(const Json* pod_template = nullptr, bool born_ready = false,
+                 std::optional<std::int64_t> warm = std::nullopt) {
     client = kube::Client::create(loop, {"http://localhost", server.socket(), {}, {}}).value();
     KubernetesSettings settings;
     settings.name_space = "ns";
     settings.app_name = "wn";
     settings.born_ready = born_ready;
+    settings.warm = warm;
     kubernetes = std::make_unique<Kubernetes>(
         *client, settings, PodMaker::create(settings, pod_template).value(), PodFeed::Mode::followed);
     client->observe(counts.observer());

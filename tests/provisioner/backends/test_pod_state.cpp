@@ -104,6 +104,9 @@ TEST_CASE("pod_state: spare containers, and what their pilot was told") {
   CHECK(read_pod(json).value().likely == "[]");
   json["spec"]["containers"][0]["env"][1]["value"] = "many";
   CHECK(read_pod(json).value().spares == 0);
+  json["spec"]["containers"][0]["env"][1] = {{"name", "GLIDEPOD_WARM"}, {"value", "3"}};
+  CHECK(read_pod(json).value().spares == 3);
+  CHECK(read_pod(json).value().likely == "[]");
 }
 
 TEST_CASE("pod_state: what keeps a pod waiting, in the words of who keeps it") {

@@ -184,7 +184,7 @@ pod_lifetime=7200
 }
 
 TEST_CASE("pods: a template keeps what it has and gets the rest, jobs' resources in the payload containers") {
-  const auto made = pod("[k8s]\ncondor_host=cm\nk8s_image=pilot:2\npvc_volumes_dict=data:/data\n",
+  const auto made = pod("[k8s]\nwarm=off\ncondor_host=cm\nk8s_image=pilot:2\npvc_volumes_dict=data:/data\n",
                         {.cpus = 3, .memory_mb = 9001}, std::make_unique<Json>(pilot_pod()).get());
   REQUIRE(made.ok());
   const auto& spec = (*made.operator->())["spec"];

@@ -31,8 +31,8 @@ Json whole_pod() {
 TEST_CASE("pods: payload containers may be sidecars, with all that they have as containers") {
   const auto from_template = whole_pod();
   const Group group{.cpus = 3, .memory_mb = 9001};
-  const auto made = made_by("[k8s]\nlayout=sidecars\n", group, &from_template);
-  const auto other = made_by("[k8s]\nlayout=containers\n", group, &from_template);
+  const auto made = made_by("[k8s]\nlayout=sidecars\nwarm=off\n", group, &from_template);
+  const auto other = made_by("[k8s]\nlayout=containers\nwarm=off\n", group, &from_template);
   REQUIRE(made.ok());
   const auto& spec = made->at("spec");
   CHECK(spec["containers"].size() == 2);  // the pilot, and what is no payload container

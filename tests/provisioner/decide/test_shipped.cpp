@@ -55,10 +55,12 @@ TEST_CASE("shipped: images are pulled beside the pods, and each switch that is c
   };
   CHECK(load().kubernetes.pullers);
   CHECK(!load().kubernetes.born_ready);
+  CHECK(text.find("\nwarm=auto\n") != std::string::npos);
+  CHECK_FALSE(load().kubernetes.warm);
   text = std::regex_replace(text, std::regex("\n#([a-z_]+=)"), "\n$1");
   const auto all = load();
   CHECK(all.kubernetes.born_ready);
-  CHECK(all.kubernetes.envs.size() == 3);
+  CHECK(all.kubernetes.envs.size() == 2);
   CHECK(!all.kubernetes.gpus_on_nodes);
   CHECK(all.htcondor.demand == DemandBy::offline);
 }

@@ -407,3 +407,17 @@ TEST_CASE("settings: the reference page is what the table says") {
   REQUIRE(page.ok());
   CHECK(settings_page() == *page);  // else: provisioner settings --markdown > docs/settings-provisioner.md
 }
+
+TEST_CASE("settings: how many payload containers pods get beyond the template's") {
+  CHECK_FALSE(load("").value().settings.kubernetes.warm);
+  CHECK_FALSE(load("[k8s]\nwarm=auto\n").value().settings.kubernetes.warm);
+  CHECK(load("[k8s]\nwarm=off\n").value().settings.kubernetes.warm == 0);
+  CHECK(load("[k8s]\nwarm=0\n").value().settings.kubernetes.warm == 0);
+  CHECK(load("[k8s]\nwarm=7\n").value().settings.kubernetes.warm == 7);
+  for (const auto* value : {"-1", "101", "yes", "", "2.5"})
+    CHECK(failure(fmt::format("[k8s]\nwarm={}\n", value)) ==
+          fmt::format("[k8s] warm = '{}': must be auto, off, or a whole number from 0 to 100", value));
+  const auto places = load("[k8s]\nwarm=2\n[k8s:a]\nwarm=off\n[k8s:b]\nmax_pods=1\n").value().settings.places;
+  CHECK(places.at(0).warm == 0);
+  CHECK(places.at(1).warm == 2);
+}
