@@ -71,7 +71,7 @@ class AgentLink {
   int short_connections_ = 0;
   bool waiting_ = false;  // the log has said that glue waits
   bool left_ = false;
-  bool held_ = false;     // the connection was lost, and resume() has not been called
+  bool held_ = false;  // the connection was lost, and resume() has not been called
 };
 
 }  // namespace glidepod::glue
