@@ -233,7 +233,7 @@ TEST_CASE("watch: the pauses between failures grow, and a stream that has lived 
   };
   SUBCASE("of streams that end at once") {
     begin(Milliseconds(60));
-    f.run_until([&] { return pauses.size() == 4; });
+    f.run_until([&] { return pauses.size() >= 4; });
     CHECK(pauses[3] >= Milliseconds(390));
   }
   SUBCASE("but for one that has lived") {
@@ -245,7 +245,7 @@ TEST_CASE("watch: the pauses between failures grow, and a stream that has lived 
         if (request.target.find("watch=true") != std::string::npos)
           f.server.send(request.connection, FakeServer::chunk("{}\n"));
       f.server.requests.clear();
-      f.run_until([&] { return pauses.size() == i; });
+      f.run_until([&] { return pauses.size() >= i; });
       f.run_until([&] {
         return !f.server.requests.empty() &&
                f.server.requests.back().target.find("watch") != std::string::npos;
