@@ -15,8 +15,8 @@ pilots_seen() { cut -d' ' -f1 "$GLIDEPOD_ENV/pilots" | sort -u | wc -l; }
 # The digest is the kubelet's word: it may come after glue's that the job runs.
 place_is_told() {
     local seen
-    seen=$(status_of --json | jq -c --arg job "$1" '.pods[] | select(.jobs[].job == $job) | [.node, .jobs[0].digest[:7], .jobs[0].container]')
-    equal "$seen" "$(pilots -o json | jq -c '[[.items[].spec.nodeName | strings][0], "sha256:", "payload-0"]')"
+    seen=$(status_of --json | jq -c --arg job "$1" '.pods[] | select(.jobs[].job == $job) | [.node, .jobs[0].digest[:7], .jobs[0].container[:8]]')
+    equal "$seen" "$(pilots -o json | jq -c '[[.items[].spec.nodeName | strings][0], "sha256:", "payload-"]')"
 }
 
 # By `provisioner status`: the slot's ad and the pod, put together.
@@ -31,9 +31,9 @@ is_seen_running() {
     wait_until 90 "its event" bound_is_told || result=1
     # The group's disk, not the node's, with the 2 MiB of each payload container.
     equal "$(env_in_pool condor_status -constraint PartitionableSlot -af TotalDisk | sort -u)" 8004096 || result=1
-    # The template's two payload containers are the jobs at a time; a third, made ready meanwhile, is spare.
+    # The template's two payload containers are the jobs at a time; two more are spare, and made ready meanwhile.
     equal "$(env_in_pool condor_status -constraint PartitionableSlot -af GlidepodPayloadContainers | sort -u)" 2 || result=1
-    equal "$(pilots -o json | jq -c '[.items[] | select(.metadata.labels.PodCPUs == "1") | [.spec.containers[].name | select(startswith("payload-"))] | length] | unique')" "[3]" || result=1
+    equal "$(pilots -o json | jq -c '[.items[] | [.spec.containers[].name | select(startswith("payload-"))] | length] | unique')" "[4]" || result=1
     env_as bob condor_rm "${job%.0}" >/dev/null || result=1
     return $result
 }
