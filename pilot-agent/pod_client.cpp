@@ -39,7 +39,7 @@ Result<std::unique_ptr<PodClient>> PodClient::create(Loop& loop, const Settings&
   return pod;
 }
 
-void PodClient::get_first(std::function<void(const kube::Pod&)> handler) {
+void PodClient::get_first(const std::function<void(const kube::Pod&)>& handler) {
   first_get_ =
       api_->get(name_, Loop::now() + k_first_get_deadline, [this, handler](const Result<kube::Pod>& pod) {
         const auto ended = std::move(first_get_);

@@ -25,7 +25,7 @@ class PodClient {
 
   const kube::PodName& name() const { return name_; }
   // Asks until the API has answered; then the handler is called, once.
-  void get_first(std::function<void(const kube::Pod&)> handler);
+  void get_first(const std::function<void(const kube::Pod&)>& handler);
   // Has the kubelet end the whole pod, as Failed. done is called once the API has answered, or does not in
   // time.
   void fail(std::function<void()> done);
