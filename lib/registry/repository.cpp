@@ -85,7 +85,7 @@ Result<std::string> Repository::authorization(const http::Response& refusal) {
 }
 
 // Sends a request, and once more with a new token where one is asked for: those that there are may be over.
-Result<http::Response> Repository::send(const http::Request& request, const http::Callbacks& waiting) {
+Result<http::Response> Repository::send(const http::Request& request, const http::Callbacks& callbacks) {
   const auto url = TRY(http::Url::parse(request.url));
   const bool own = url.same_origin(*base_);
   auto first = request;
@@ -93,7 +93,7 @@ Result<http::Response> Repository::send(const http::Request& request, const http
     const std::lock_guard lock(mutex_);
     first.authorization = authorization_;
   }
-  auto answer = TRY(http::perform(std::move(first), waiting));
+  auto answer = TRY(http::perform(std::move(first), callbacks));
   // What came by a pipe is gone.
   if (answer.status != 401 || !own || !request.file_size) return answer;
   auto fresh = TRY(authorization(answer));
@@ -103,7 +103,7 @@ Result<http::Response> Repository::send(const http::Request& request, const http
     const std::lock_guard lock(mutex_);
     authorization_ = std::move(fresh);
   }
-  return http::perform(std::move(again), waiting);
+  return http::perform(std::move(again), callbacks);
 }
 
 // Where an upload goes on.
