@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "lib/kube/image_reference.hpp"
 #include "pilot-agent/core/switches.hpp"
 
 using namespace glidepod;
@@ -217,6 +218,33 @@ TEST_CASE("switches: a refused patch leaves the container as it was, and no answ
     CHECK(outcome.fault == wire::Fault::infrastructure);
     CHECK(outcome.next == State::broken);
   }
+}
+
+TEST_CASE("switches: an id that is refused is left, and with the pilot's own all of them") {
+  OneSwitch one;
+  const auto with_id = [](char digit) {
+    kube::ContainerStatus status;
+    status.image_id = "sha256:" + std::string(64, digit);
+    return status;
+  };
+  one.references = References("n");
+  one.references.set_home(k_pilot_image);
+  one.references.see_home(with_id('0'));
+  one.references.learn(k_wanted, k_wanted, with_id('a'));
+  one.references.id_worked();
+  bool others_work = true;
+  SUBCASE("a job's") {}
+  SUBCASE("the pilot's own") {
+    one.step().target = {};
+    others_work = false;
+  }
+  CHECK(kube::is_by_id(one.next_step().image));
+  kube::Failure refused;
+  refused.kind = kube::Failure::Kind::status;
+  refused.status = 403;
+  CHECK(one.switches.not_patched(one.container, refused, one.now).kind == SwitchKind::under_way);
+  CHECK_FALSE(kube::is_by_id(one.step().reference));
+  CHECK(one.references.ids_work() == others_work);
 }
 
 TEST_CASE("switches: a patch that changes nothing is done, unless somebody has used the container") {
