@@ -4,6 +4,7 @@
 #include <string>
 
 #include "pilot-agent/core/resizes.hpp"
+#include "tests/pilot-agent/taken.hpp"
 
 using namespace glidepod;
 using namespace glidepod::agent;
@@ -69,10 +70,7 @@ struct SizedContainers {
   }
   template <typename T>
   std::vector<T> told() {
-    std::vector<T> all;
-    for (const Action& action : actions.take())
-      if (const T* one = std::get_if<T>(&action)) all.push_back(*one);
-    return all;
+    return taken<T>(actions);
   }
 
   Policy policy = resizing_policy();

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "pilot-agent/core/visits.hpp"
+#include "tests/pilot-agent/taken.hpp"
 
 using namespace glidepod;
 using namespace glidepod::agent;
@@ -26,21 +27,13 @@ Visit visit_of(ClientId client, VisitWhat what = VisitWhat::session) {
   return {client, 20001, "/sandbox", what};
 }
 
-template <typename T>
-std::vector<T> those(Actions& actions) {
-  std::vector<T> all;
-  for (const Action& action : actions.take())
-    if (const T* one = std::get_if<T>(&action)) all.push_back(*one);
-  return all;
-}
-
 }  // namespace
 
 TEST_CASE("visits: a session is opened, and ends once, by the word of its own glue about its own job") {
   Actions actions;
   Visits visits(actions);
   visits.open(visit_of(7), container_with(3, 1));
-  const auto opened = those<OpenSession>(actions);
+  const auto opened = taken<OpenSession>(actions);
   REQUIRE(opened.size() == 1);
   const SessionId session = opened.front().session;
   CHECK(visits.client_of(1, 3, session) == 7);
@@ -52,14 +45,14 @@ TEST_CASE("visits: a session is opened, and ends once, by the word of its own gl
   CHECK(actions.take().empty());
   SUBCASE("well") {
     visits.ended(1, {3, session, ExitStatus::exited(5)});
-    const auto answers = those<Answer>(actions);
+    const auto answers = taken<Answer>(actions);
     REQUIRE(answers.size() == 1);
     CHECK(answers.front().client == 7);
     CHECK(answers.front().status == ExitStatus::exited(5));
   }
   SUBCASE("not begun") {
     visits.failed(1, {3, session, wire::Fault::user, "no"});
-    const auto refused = those<Refuse>(actions);
+    const auto refused = taken<Refuse>(actions);
     REQUIRE(refused.size() == 1);
     CHECK(refused.front().message == "no");
   }
@@ -79,13 +72,13 @@ TEST_CASE("visits: whoever leaves has the session closed, and is told nothing an
   CHECK(actions.take().empty());
   visits.client_gone(7);
   visits.client_gone(8);
-  const auto closed = those<CloseSession>(actions);
+  const auto closed = taken<CloseSession>(actions);
   REQUIRE(closed.size() == 1);
   CHECK(closed.front().glue == 1);
   CHECK(closed.front().job == 3);
   CHECK(visits.client_of(1, 3, closed.front().session) == 0);
   visits.ended(1, {3, closed.front().session, ExitStatus::exited(0)});
-  CHECK(those<Note>(actions).size() == 1);
+  CHECK(taken<Note>(actions).size() == 1);
   visits.job_over(3);
   CHECK(actions.take().empty());
 }
@@ -104,5 +97,5 @@ TEST_CASE("visits: the job's end is the end of its sessions and what its watcher
   CHECK(std::get<Answer>(all[1]).client == 8);
   CHECK(std::get<Answer>(all[1]).status == ExitStatus::exited(0));
   visits.refuse(visit_of(7), "not now");
-  CHECK(those<Refuse>(actions).size() == 1);
+  CHECK(taken<Refuse>(actions).size() == 1);
 }
