@@ -87,7 +87,6 @@ void Pulls::seen(const std::string& image) {
 }
 
 void Pulls::told(std::string_view text, Time now) {
-  if (!waiting()) return;
   for (const PulledImage& answer : kube::read_pulled(text)) {
     const auto entry =
         std::ranges::find_if(pulls_, [&](const auto& one) { return one.second.wanted == answer.wanted; });

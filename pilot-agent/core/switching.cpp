@@ -15,7 +15,6 @@ void Core::begin(Container& container, std::string target, std::optional<Waiting
   step.deadline = (waiting ? waiting->arrived : now) + policy_.bind_deadline;
   step.waiting = std::move(waiting);
   if (container.kind() == State::idle) step.before = container.glue;
-  container.kept.reset();
   containers_.become(container, std::move(step), event);
   auto& own = std::get<Switching>(container.state);
   if (own.waiting && own.before != 0 &&

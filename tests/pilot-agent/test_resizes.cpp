@@ -119,6 +119,14 @@ TEST_CASE("resizes: a container gets its slot's size once the glues have said wh
   CHECK(world.resizes.fit_of(world.containers[0], world.request) == Resizes::Fit::fits);
 }
 
+TEST_CASE("resizes: a container that the pod does not name has no limit that is known") {
+  SizedContainers world;
+  world.containers.add("payload-9");
+  world.resizes.begin(world.pod, std::nullopt);
+  CHECK(world.containers[1].memory_limit_kib == k_small_amount.memory / 1024);
+  CHECK(world.containers[2].memory_limit_kib == 0);
+}
+
 TEST_CASE("resizes: a container fits as it is where sizes are off, or nobody knows the slot's") {
   SizedContainers world;
   SUBCASE("by the policy") {

@@ -247,6 +247,30 @@ TEST_CASE("switches: an id that is refused is left, and with the pilot's own all
   CHECK(one.references.ids_work() == others_work);
 }
 
+TEST_CASE("switches: an id is left for what the node says of it, not of the container before") {
+  OneSwitch one;
+  kube::ContainerStatus earlier;
+  earlier.image_id = "sha256:" + std::string(64, 'a');
+  one.references.learn(k_wanted, k_wanted, earlier);
+  one.references.id_worked();
+  REQUIRE(kube::is_by_id(one.next_step().image));
+  REQUIRE(one.step().proof == Switching::Proof::goodbye);
+  one.taken();
+  bool left = false;
+  std::string words = "odd words";
+  SUBCASE("the earlier one has not gone") {}
+  SUBCASE("it has") {
+    one.goodbye();
+    left = true;
+  }
+  SUBCASE("the words name the id") {
+    words += " of " + one.container.admitted;
+    left = true;
+  }
+  CHECK(one.waits("ErrImagePull", words).kind == SwitchKind::under_way);
+  CHECK(kube::is_by_id(one.step().reference) != left);
+}
+
 TEST_CASE("switches: a patch that changes nothing is done, unless somebody has used the container") {
   OneSwitch one;
   one.step().target = {};
