@@ -45,7 +45,7 @@ TEST_CASE("references: home has a made-up name as soon as its digest is known, a
   CHECK(references.home_reference().name == "reg.example/pilot:n-2@" + digest_with('a'));
   CHECK(references.home_reference().once);
   references.see_home(shows(""));  // the pilot's container starts again
-  CHECK(references.home_reference().name == "reg.example/pilot:n-3@" + digest_with('a'));
+  CHECK(references.home_reference().name == "reg.example/pilot:n-4@" + digest_with('a'));
 }
 
 TEST_CASE("references: an image is patched by its name until its digest is known, and not twice in a row") {

@@ -256,6 +256,7 @@ TEST_CASE("switches: an id is left for what the node says of it, not of the cont
   REQUIRE(kube::is_by_id(one.next_step().image));
   REQUIRE(one.step().proof == Switching::Proof::goodbye);
   one.taken();
+  one.container.shown_running = true;
   bool left = false;
   std::string words = "odd words";
   SUBCASE("the earlier one has not gone") {}
