@@ -5,7 +5,7 @@
 
 #include "provisioner/decide/drained.hpp"
 #include "provisioner/service/cycle.hpp"
-#include "provisioner/service/service.hpp"
+#include "provisioner/service/options.hpp"
 
 namespace glidepod::provisioner {
 

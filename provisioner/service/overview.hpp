@@ -2,34 +2,11 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "lib/base/terminal.hpp"
-#include "provisioner/service/fitting.hpp"
-#include "provisioner/service/owners.hpp"
-#include "provisioner/supply/supply.hpp"
+#include "provisioner/supply/slot.hpp"
 
 namespace glidepod::provisioner {
-
-// What runs where: every pod that has not ended, with the jobs in its slots.
-//
-//   [{"pod": NAME, "node": NAME, "state": "claimed", "since": SECONDS, "containers": "payload-0=running ...",
-//     "jobs": [{"slot": NAME, "job": "12.0", "owner": "alice", "state": "running", "since": SECONDS,
-//     "container": "payload-0", "image": NAME, "digest": "sha256:...", "how": "switched", "bind_s": 2.5,
-//     "waits_for": TEXT}]}]
-//
-// SECONDS are since 1970. What is not known is missing. A pod of a named place has "place" too, which stands
-// in front of its and its node's names (place.hpp). A pod may have "waits_for" itself: what the kubelet or
-// the scheduler says, or why its pilot takes no more jobs.
-//
-// Where their text would take more than so many bytes, those that need looking at come first, and left_out is
-// {"pods": {STATE: NUMBER}, "jobs": {STATE: NUMBER}} of the others.
-nlohmann::json pods_json(const std::vector<Pod>& pods, const std::vector<Slot>& slots,
-                         const OwnerNaming& naming = {}, std::size_t most = k_any_size,
-                         nlohmann::json* left_out = nullptr);
-// What stands between the brackets of its text.
-std::string pods_text(const std::vector<Pod>& pods, const std::vector<Slot>& slots, const OwnerNaming& naming,
-                      std::size_t most, nlohmann::json* left_out);
 
 // A report's pods as a table for people, a line a job, or a pod that has none; the worst first. As wide as
 // the terminal, and at most so many lines; 0: as it comes. Names come from anybody: they are shown as

@@ -8,7 +8,7 @@
 #include "provisioner/offline/offline_demand.hpp"
 #include "provisioner/service/cycle.hpp"
 #include "provisioner/service/lease.hpp"
-#include "provisioner/service/service.hpp"
+#include "provisioner/service/options.hpp"
 
 namespace glidepod::provisioner {
 

@@ -6,7 +6,7 @@
 #include "lib/base/text.hpp"
 #include "lib/base/time.hpp"
 #include "provisioner/service/drain_list.hpp"
-#include "provisioner/service/overview.hpp"
+#include "provisioner/service/running.hpp"
 
 namespace glidepod::provisioner {
 

@@ -9,10 +9,10 @@
 
 namespace glidepod::provisioner {
 
-// A cycle as JSON: every decision with its inputs and steps, removals, problems, what runs (overview.hpp).
+// A cycle as JSON: every decision with its inputs and steps, removals, problems, what runs (running.hpp).
 // applied: nullptr for a plan that was not carried out. Where most is given, it takes little more than so
 // many bytes as text, and "left_out" counts the decisions, their idle jobs, the problems and the pods
-// (overview.hpp) that it has not.
+// (running.hpp) that it has not.
 nlohmann::json report(const Observation& seen, const Plan& plan, const Applied* applied,
                       const OwnerNaming& naming = {}, std::size_t most = k_any_size);
 // Its text in one line, in which these members stand, too, in place of its own; written piece by piece.

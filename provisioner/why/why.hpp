@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "provisioner/service/service.hpp"
+#include "provisioner/service/options.hpp"
 
 namespace glidepod::provisioner {
 

@@ -7,6 +7,7 @@
 
 #include "lib/base/text.hpp"
 #include "lib/condor/ad_stream.hpp"
+#include "provisioner/service/running.hpp"
 #include "provisioner/service/slots.hpp"
 
 using namespace glidepod;
