@@ -141,6 +141,7 @@ storage:
   filesystem: {rootdirectory: $GLIDEPOD_ENV/registry}
 http: {addr: ":${env_registry##*:}"}
 validation: {manifests: {urls: {allow: ["^http://"]}}}
+compatibility: {schema1: {enabled: true}}
 EOF
     env_start registry docker-registry serve "$GLIDEPOD_ENV/etc/registry.yaml" || return
     wait_until 20 "the registry" in_env curl -fsS "http://$env_registry/v2/" || return

@@ -10,6 +10,7 @@ Prints for each a line "NAME DIGEST", and of which the layer is to be lost "NAME
   config     changes of the image's configuration, top of what is beside it
   layers, empty, same, then   so many layers more with a file each; without any; the same once more; with these files
   compression, docker, foreign, bare_manifest   of layers; Docker's manifest; layers by urls; without a mediaType
+  schema1    true: a manifest of Docker's first form (schema1.py)
   index      the image in an index for these platforms; "attestation" as BuildKit has it
   artifact   no image, but what other tools push: media types of configuration, layer, manifest, artifact
   lost       what the registry has lost
@@ -29,6 +30,7 @@ import urllib.error
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "e2e" / "hostile"))
 import images as made_here  # noqa: E402
+import schema1  # noqa: E402
 
 OCI, DOCKER = "application/vnd.oci.image", "application/vnd.docker"
 OCI_MANIFEST, OCI_INDEX = f"{OCI}.manifest.v1+json", f"{OCI}.index.v1+json"
@@ -84,7 +86,7 @@ def compressed(data, how):
 
 class Registry:
     def __init__(self, registry, repository):
-        self.url = f"http://{registry}/v2/{repository}"
+        self.repository, self.url = repository, f"http://{registry}/v2/{repository}"
 
     def blob(self, kind, data):
         return {"mediaType": kind} | made_here.push_blob(self.url, data)
@@ -94,6 +96,12 @@ class Registry:
         digest = "sha256:" + hashlib.sha256(data).hexdigest()
         made_here.request("PUT", f"{self.url}/manifests/{tag or digest}", data, kind)
         return {"mediaType": kind, "digest": digest, "size": len(data)}
+
+
+    def manifest_of_schema1(self, config, layers, tag):
+        text = schema1.signed(schema1.manifest(self.repository, tag, config, [one["digest"] for one in layers]))
+        answer = made_here.request("PUT", f"{self.url}/manifests/{tag}", text, schema1.KIND)
+        return {"digest": answer.headers["Docker-Content-Digest"]}
 
 
 def attestation(registry):
@@ -130,6 +138,8 @@ def image(registry, name, made, programs, tag):
     diffs = ["sha256:" + hashlib.sha256(data).hexdigest() for data in archives]
     config = {"architecture": "amd64", "os": "linux", "config": settings, "rootfs": {"type": "layers", "diff_ids": diffs}}
     config |= made.get("top", {})
+    if made.get("schema1"):
+        return registry.manifest_of_schema1(config, layers, tag), layers
     described = registry.blob(f"{DOCKER}.container.image.v1+json" if docker else f"{OCI}.config.v1+json", json.dumps(config).encode())
     kind = DOCKER_MANIFEST if docker else OCI_MANIFEST
     manifest = {"schemaVersion": 2, "mediaType": kind, "config": described, "layers": layers}
