@@ -5,11 +5,12 @@ Usage: images.py REGISTRY PROGRAMS NAME...   PROGRAMS: a folder with look, look-
 Prints for each a line "NAME DIGEST", and of which the layer is to be lost "NAME DIGEST HASH". An image is its folder's image.json:
 
   base       false: without busybox and the folders that it usually has
-  files      by path: a text; {"text", "before", "after", "mode", "uid"}; {"folder": MODE, "uid"}; {"link"}; "busybox"; {"program"}, of PROGRAMS,
+  files      by path: a text; {"text", "before", "after", "mode", "uid"}; {"folder": MODE, "uid"}; {"link", "xattrs"}; {"hard"}, a link to that path; "busybox"; {"program"}, of PROGRAMS,
              and {"machine"} of its ELF header; {"host": PATH}, of this machine; null: not in this image
   config     changes of the image's configuration, top of what is beside it
   layers, empty, same, then   so many layers more with a file each; without any; the same once more; with these files
   compression, docker, foreign, bare_manifest   of layers; Docker's manifest; layers by urls; without a mediaType
+  config_type, layer_type   other media types of the configuration and of the last layer
   schema1    true: a manifest of Docker's first form (schema1.py)
   index      the image in an index for these platforms; "attestation" as BuildKit has it
   artifact   no image, but what other tools push: media types of configuration, layer, manifest, artifact
@@ -64,7 +65,9 @@ def entry_of(value, programs):
     if "folder" in value:
         return made_here.folder(int(value["folder"], 8), uid)
     if "link" in value:
-        return made_here.link(value["link"])
+        return made_here.link(value["link"], **{key: text.encode() for key, text in value.get("xattrs", {}).items()})
+    if "hard" in value:
+        return made_here.hard_link(value["hard"])
     if "text" in value:
         text = value.get("before", "") + value["text"] + value.get("after", "")
         return made_here.file(text, int(value.get("mode", "644"), 8), uid)
@@ -132,6 +135,8 @@ def image(registry, name, made, programs, tag):
     how, docker = made.get("compression", ""), made.get("docker", False)
     kind = f"{DOCKER}.image.rootfs.{'foreign.' if made.get('foreign') else ''}diff.tar.gzip" if docker else f"{OCI}.layer.v1.tar{'+' if how else ''}{how}"
     layers = [registry.blob(kind, compressed(data, how)) for data in archives]
+    if "layer_type" in made:
+        layers[-1]["mediaType"] = made["layer_type"]
     if made.get("foreign"):
         layers = [one | {"urls": [f"{registry.url}/blobs/{one['digest']}"]} for one in layers]
     settings = ({"Env": ["PATH=/bin"], "Cmd": ["/bin/sh"]} if made.get("base", True) else {}) | made.get("config", {})
@@ -140,7 +145,8 @@ def image(registry, name, made, programs, tag):
     config |= made.get("top", {})
     if made.get("schema1"):
         return registry.manifest_of_schema1(config, layers, tag), layers
-    described = registry.blob(f"{DOCKER}.container.image.v1+json" if docker else f"{OCI}.config.v1+json", json.dumps(config).encode())
+    kind = made.get("config_type", f"{DOCKER}.container.image.v1+json" if docker else f"{OCI}.config.v1+json")
+    described = registry.blob(kind, json.dumps(config).encode())
     kind = DOCKER_MANIFEST if docker else OCI_MANIFEST
     manifest = {"schemaVersion": 2, "mediaType": kind, "config": described, "layers": layers}
     if made.get("bare_manifest"):

@@ -39,8 +39,12 @@ def file(content="", mode=0o644, uid=0, **xattrs):
     return ("file", mode, uid, content, xattrs)
 
 
-def link(target):
-    return ("link", 0o777, 0, target)
+def link(target, **xattrs):
+    return ("link", 0o777, 0, target, xattrs)
+
+
+def hard_link(target):
+    return ("hard link", 0, 0, target)
 
 
 def fifo():
@@ -155,16 +159,16 @@ def archive(entries):
             kind, mode, uid, content = entry[:4]
             info = tarfile.TarInfo(path)
             info.mode, info.uid, info.gid = mode, uid, uid
-            info.type = {"folder": tarfile.DIRTYPE, "link": tarfile.SYMTYPE, "fifo": tarfile.FIFOTYPE, "file": tarfile.REGTYPE}[kind]
-            if kind == "link":
+            info.type = {"folder": tarfile.DIRTYPE, "link": tarfile.SYMTYPE, "hard link": tarfile.LNKTYPE, "fifo": tarfile.FIFOTYPE, "file": tarfile.REGTYPE}[kind]
+            if kind in ("link", "hard link"):
                 info.linkname = content
             data = b""
             if kind == "file":
                 data = content if isinstance(content, bytes) else content.encode()
                 info.size = len(data)
-                # PAX headers are text, but what tarfile writes is what it was given in surrogates.
-                for key, value in entry[4].items():
-                    info.pax_headers[f"SCHILY.xattr.{key}"] = value.decode("utf-8", "surrogateescape")
+            # PAX headers are text, but what tarfile writes is what it was given in surrogates.
+            for key, value in entry[4].items() if len(entry) > 4 else ():
+                info.pax_headers[f"SCHILY.xattr.{key}"] = value.decode("utf-8", "surrogateescape")
             tar.addfile(info, io.BytesIO(data) if data else None)
     return made.getvalue()
 
