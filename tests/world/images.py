@@ -10,7 +10,7 @@ Prints for each a line "NAME DIGEST", and of which the layer is to be lost "NAME
   config     changes of the image's configuration, top of what is beside it
   layers, empty, same, then   so many layers more with a file each; without any; the same once more; with these files
   compression, docker, foreign, bare_manifest   of layers; Docker's manifest; layers by urls; without a mediaType
-  config_type, layer_type   other media types of the configuration and of the last layer
+  config_type, layer_type   other media types of the configuration and of the last layer, which is no archive then
   schema1    true: a manifest of Docker's first form (schema1.py)
   index      the image in an index for these platforms; "attestation" as BuildKit has it
   artifact   no image, but what other tools push: media types of configuration, layer, manifest, artifact
@@ -132,6 +132,8 @@ def image(registry, name, made, programs, tag):
     archives += [made_here.archive({}) for _ in range(made.get("empty", 0))]
     archives += [archives[0] for _ in range(made.get("same", 0))]
     archives += [made_here.archive(entries_of(later, programs)) for later in made.get("then", [])]
+    if "layer_type" in made:
+        archives[-1] = b"RAFS" * 1024
     how, docker = made.get("compression", ""), made.get("docker", False)
     kind = f"{DOCKER}.image.rootfs.{'foreign.' if made.get('foreign') else ''}diff.tar.gzip" if docker else f"{OCI}.layer.v1.tar{'+' if how else ''}{how}"
     layers = [registry.blob(kind, compressed(data, how)) for data in archives]

@@ -44,7 +44,7 @@ def link(target, **xattrs):
 
 
 def hard_link(target):
-    return ("hard link", 0, 0, target)
+    return ("hard link", 0o755, 0, target)
 
 
 def fifo():
