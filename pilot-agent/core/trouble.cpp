@@ -42,8 +42,7 @@ constexpr std::array k_start_faults = {
     Row{"chdir to cwd"}, Row{"cannot chdir to"}, Row{"no matching entries in passwd file"},
     Row{"unable to find user"},
     // The image has more layers than the kernel can mount. An "exec format error" is not listed: the
-    // container
-    // starts glue, which does not come from the image.
+    // container starts glue, which does not come from the image.
     Row{"max depth exceeded"}};
 // The kubelet's own limit (registryPullQPS, registryBurst).
 constexpr std::array<Row, 1> k_busy = {Row{"pull qps exceeded"}};
@@ -56,7 +55,7 @@ constexpr std::array k_passing = {
     // Credentials that the site has to renew.
     Row{"expired"}, Row{"invalid_token"}, Row{"oauth token"},
     // A node that lacks something.
-    Row{"content digest"}, Row{"no space left"}, Row{"is reserved for"},
+    Row{"no space left"}, Row{"is reserved for"},
     // A runtime that is ending or starting itself.
     Row{"code = unavailable"}, Row{"transport is closing"}, Row{"error reading from server"},
     Row{"context canceled"}, Row{"code = aborted"}, Row{"ttrpc: closed"}, Row{"no running task"},
