@@ -64,8 +64,8 @@ class Containers {
   void free_reservations(const Request& request);
   // An idle one that runs this image, for this owner; and one that is being made ready with it while no
   // request waits.
-  Container* warm_for(const std::string& image, const std::string& owner);
-  Container* spare_for(const std::string& image);
+  Container* warm_for(const Image& image, const std::string& owner);
+  Container* spare_for(const Image& image);
   // The one in this state that was used longest ago.
   Container* coldest(State state, Time now);
   // The idle one with the least memory; `first`, one of them, if all have the same.

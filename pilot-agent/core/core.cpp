@@ -128,9 +128,9 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
   for (Container& container : containers_) {
     if (const kube::ContainerSpec* spec = pod.container(container.name)) {
       container.sidecar = spec->sidecar;
-      container.told = container.admitted = spec->image;
+      container.told.reference = container.told.admitted = spec->image;
       if (!names_home(spec->image, references_.home()))
-        container.told_image = kube::full_name_of(spec->image);
+        container.told.asked = Image(kube::full_name_of(spec->image));
     }
     if (const kube::ContainerStatus* status = pod.status(container.name)) take(container, *status);
     if (fresh) {
@@ -140,7 +140,7 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
     container.inherited = true;
     container.unsettle(now + policy_.calm);
     if (container.kind() == State::idle || container.kind() == State::absent)
-      begin(container, {}, std::nullopt, EventKind::pod, now);
+      begin(container, Image::home(), std::nullopt, EventKind::pod, now);
   }
   leftovers_.begin(now);
   settle(now);
@@ -208,7 +208,7 @@ void Core::call_home(Time now) {
     const bool in_trouble = step != nullptr && container.glue == 0 && step->leg == Switching::Leg::target &&
                             step->trouble.kind != Trouble::Kind::none;
     if (in_trouble) containers_.become(container, Broken{}, EventKind::time);
-    if (unborn || in_trouble) begin(container, {}, std::nullopt, EventKind::time, now);
+    if (unborn || in_trouble) begin(container, Image::home(), std::nullopt, EventKind::time, now);
   }
 }
 

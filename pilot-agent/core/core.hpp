@@ -125,7 +125,6 @@ class Core {
 
   // placing.cpp: requests and their containers
   bool place(Waiting& waiting, Time now);
-  std::string goal_of(const Request& request) const;
   void ready(Container& container, Waiting waiting, std::string_view how, std::chrono::microseconds before,
              EventKind event, Time now);
   void launch(Container& container, const Waiting& waiting, std::string_view how,
@@ -148,7 +147,6 @@ class Core {
   Free as_free(const Container& container) const;
 
   // beside.cpp: images that are pulled beside the pod
-  bool may_switch(const std::string& image, Time now);
   void fail_unpulled(Time now);
   std::string why_queued(const Request& request) const;
   void ask_for_pulls(Time now);
@@ -166,7 +164,7 @@ class Core {
   bool miscarried(Container& container, Time now);
 
   // switching.cpp
-  void begin(Container& container, std::string target, std::optional<Waiting> waiting, EventKind event,
+  void begin(Container& container, const Image& asked, std::optional<Waiting> waiting, EventKind event,
              Time now);
   void check_again(Container& container, EventKind event, Time now);
   void follow(Container& container, const Switches::Outcome& outcome, EventKind event, Time now);

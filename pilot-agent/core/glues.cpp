@@ -35,7 +35,7 @@ void Core::on_hello(GlueId glue, const std::string& name, const std::string& ins
   container->stopped = false;
   container->since = now;
   container->shown_running = false;
-  container->earlier = std::exchange(container->shown, {});
+  container->shown_before = std::exchange(container->shown, {});
   actions_.note("event=hello container={} state={} id={}", container->name, name_of(container->kind()),
                 word(instance.substr(0, 12)));
   if (stage_ == Stage::finishing) return actions_.add(FinishGlue{glue});
@@ -47,7 +47,7 @@ void Core::greet(Container& container, Time now) {
   if (container.calm_at) container.unsettle(now + policy_.calm);
   if (container.kind() == State::switching)
     return follow(container, switches_.hello(container, now), EventKind::hello, now);
-  if (container.inherited) return begin(container, {}, std::nullopt, EventKind::hello, now);
+  if (container.inherited) return begin(container, Image::home(), std::nullopt, EventKind::hello, now);
   if (container.kind() == State::broken) return check_again(container, EventKind::hello, now);
   // No patch is on its way, or the pod is not known yet. So the container runs the same image again, on a
   // fresh file system.
@@ -153,7 +153,7 @@ void Core::check_first(Time now) {
   Container* container = containers_.for_test(now);
   if (container == nullptr) return;
   health_.no_test_before = now + k_first_again;
-  begin(*container, {}, std::nullopt, EventKind::pod, now);
+  begin(*container, Image::home(), std::nullopt, EventKind::pod, now);
 }
 
 }  // namespace glidepod::agent

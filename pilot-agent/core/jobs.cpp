@@ -162,7 +162,7 @@ void Core::lose_job(Container& container, EventKind event, Time now) {
     containers_.become(container, Absent{now + policy_.calm}, event);
   } else {
     // The kubelet would start the same image string again, each time after a longer pause.
-    begin(container, {}, std::nullopt, event, now);
+    begin(container, Image::home(), std::nullopt, event, now);
   }
   release_outer(job.request.outer, now);
 }

@@ -30,7 +30,7 @@ std::optional<bool> Core::place_sized(Container& container, Waiting& waiting, co
   }
   Switching step;
   step.same_image = true;
-  step.target = container.image;
+  step.asked = container.proven;
   step.deadline = waiting.arrived + policy_.bind_deadline;
   step.before = container.glue;
   step.how = how;

@@ -15,14 +15,16 @@ constexpr std::size_t k_together = 4;  // containers that are made ready at the 
 }  // namespace
 
 Free Core::as_free(const Container& container) const {
-  return {container.image, container.owner, !container.spoiled && !container.inherited, false};
+  return {container.proven, container.owner, !container.spoiled && !container.inherited, false};
 }
 
 // Takes the images of waiting jobs from the pod's annotation. A job may also name the pilot's own image.
 void Core::queue_told(const kube::Pod& pod) {
-  auto queued = kube::read_likely(pod.likely_images);
-  for (auto& one : queued)
-    if (one.image == references_.home().image) one.image.clear();
+  std::vector<QueuedImage> queued;
+  for (auto& [name, share] : kube::read_likely(pod.likely_images)) {
+    const bool own = name == references_.home().image;
+    queued.push_back({own ? Image::home() : Image(std::move(name)), share});
+  }
   readiness_.told(std::move(queued));
 }
 
@@ -61,7 +63,7 @@ bool Core::renew_one(Time now) {
     if (container.kind() == State::asking) return false;
     if (const auto* step = std::get_if<Switching>(&container.state)) {
       if (!step->spare) return false;
-      coming.push_back({step->target, {}, true, true});
+      coming.push_back({step->asked, {}, true, true});
     }
     if (container.job() != nullptr || container.kind() == State::reserved) ++jobs;
     if (container.kind() != State::idle) continue;
@@ -72,7 +74,7 @@ bool Core::renew_one(Time now) {
   const int can_come = std::max(0, static_cast<int>(containers_.size()) - policy_.spares - jobs);
   if (static_cast<int>(idle.size()) <= can_come || coming.size() >= k_together) return false;
   free.insert(free.end(), coming.begin(), coming.end());
-  const auto may_have = [this](const std::string& image) {
+  const auto may_have = [this](const Image& image) {
     return references_.knows(image) && readiness_.may_try(image);
   };
   const auto renewal = likeliest(readiness_.weights(), free, may_have);
@@ -88,7 +90,7 @@ bool Core::renew_one(Time now) {
 
 // Lets the request wait for a switch to its image that is already under way, if there is one.
 bool Core::join_renewal(Waiting& waiting, Time now) {
-  Container* container = containers_.spare_for(goal_of(waiting.request));
+  Container* container = containers_.spare_for(references_.asked_by(waiting.request));
   if (container == nullptr) return false;
   auto& step = std::get<Switching>(container->state);
   step.spare = false;

@@ -41,7 +41,7 @@ class Switches {
     std::string message = {};
     State next = State::broken;
   };
-  // Patches the container's image: the next step to its target.
+  // Patches the container's image: the next step to the image that was asked for.
   void next_step(Container& container, Time now);
   // The API's answers. After a stale one, and what was done about it, go_on() has the rest.
   Outcome patched(Container& container, const kube::Pod& pod, Time now);
@@ -55,7 +55,7 @@ class Switches {
   Outcome check(Container& container, Time now);
   // When check() has to be called at the latest.
   static Time next_deadline(const Container& container);
-  // After `done`: true if the container has its target's image; false if another step has begun.
+  // After `done`: true if the container has the image that was asked for; false if another step has begun.
   bool arrived(Container& container, Time now);
 
   // From now on the status is awaited that tells the digest of the image that runs.
@@ -68,7 +68,7 @@ class Switches {
 
  private:
   void leave_id(Container& container, const std::string& why, Time now);
-  void learn(const std::string& image, const std::string& admitted, const kube::ContainerStatus& status);
+  void learn(const Image& image, const std::string& admitted, const kube::ContainerStatus& status);
   bool shows_instance(const Container& container, const kube::ContainerStatus& status, Time now) const;
   bool shows_wanted(const Container& container, const kube::ContainerStatus& status) const;
 

@@ -17,7 +17,7 @@ void Core::on_time(Time now) {
     // or the image cannot start. So the container is sent home.
     if (const auto* absent = std::get_if<Absent>(&container.state);
         absent && pod_.known && absent->until && now >= *absent->until)
-      begin(container, {}, std::nullopt, EventKind::time, now);
+      begin(container, Image::home(), std::nullopt, EventKind::time, now);
     if (const auto* reserved = std::get_if<Reserved>(&container.state); reserved && now >= reserved->until)
       containers_.become(container, Idle{}, EventKind::time);
     if (const auto* asking = std::get_if<Asking>(&container.state);

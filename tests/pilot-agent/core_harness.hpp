@@ -107,7 +107,7 @@ struct Harness {
     Request request;
     request.client = ++last_id;
     request.verb = verb;
-    request.image = image;
+    if (!image.empty()) request.asked = Image(image);
     request.named = "docker://" + image;
     request.owner = owner;
     request.uid = uid;

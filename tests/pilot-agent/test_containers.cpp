@@ -34,7 +34,7 @@ Request request_from(ClientId client, uid_t uid = 20001, const std::string& imag
   Request request;
   request.client = client;
   request.uid = uid;
-  request.image = image;
+  request.asked = Image(image);
   return request;
 }
 
@@ -119,16 +119,16 @@ TEST_CASE("containers: what was tested is reserved until its slot asks for somet
 
 TEST_CASE("containers: warm is for the same owner alone, and a settled one is better") {
   SomeContainers some(3);
-  for (Container& container : some.all) container.image = k_some_image;
+  for (Container& container : some.all) container.proven = Image(k_some_image);
   some[0].owner = "bob";
   some[1].unsettle(Time(10s));
-  CHECK(some.all.warm_for(k_some_image, "alice") == &some[2]);
+  CHECK(some.all.warm_for(Image(k_some_image), "alice") == &some[2]);
   some[2].spoiled = true;
-  CHECK(some.all.warm_for(k_some_image, "alice") == &some[1]);
+  CHECK(some.all.warm_for(Image(k_some_image), "alice") == &some[1]);
   some[1].inherited = true;
-  CHECK(some.all.warm_for(k_some_image, "alice") == nullptr);
-  CHECK(some.all.warm_for(k_some_image, "bob") == &some[0]);
-  CHECK(some.all.warm_for("reg.example/other:1", "bob") == nullptr);
+  CHECK(some.all.warm_for(Image(k_some_image), "alice") == nullptr);
+  CHECK(some.all.warm_for(Image(k_some_image), "bob") == &some[0]);
+  CHECK(some.all.warm_for(Image("reg.example/other:1"), "bob") == nullptr);
 }
 
 TEST_CASE("containers: the coldest one is taken, one that is kept for a claim last") {
@@ -150,11 +150,11 @@ TEST_CASE("containers: the coldest one is taken, one that is kept for a claim la
 TEST_CASE("containers: a probe runs where no job was, and the test switch where no job's image is") {
   SomeContainers some(3);
   some[0].owner = "alice";
-  some[1].image = k_some_image;
+  some[1].proven = Image(k_some_image);
   some[2].last_used = Time(5s);
   CHECK(some.all.for_probe() == &some[1]);
   CHECK(some.all.for_test(Time(9s)) == &some[0]);
-  some[0].image = k_some_image;
+  some[0].proven = Image(k_some_image);
   CHECK(some.all.for_test(Time(9s)) == &some[2]);
   for (Container& container : some.all) container.state = Broken{};
   CHECK(some.all.for_probe() == nullptr);

@@ -13,7 +13,7 @@ struct Sessions : Harness {
   ClientId run_job(int i = 0, uid_t uid = 20001, const std::string& sandbox = k_sandbox) {
     Request request;
     request.client = ++last_id;
-    request.image = k_image_a;
+    request.asked = Image(k_image_a);
     request.owner = "alice";
     request.uid = uid;
     request.job = "1.0";
