@@ -57,6 +57,10 @@ void Answers::tell_end(const Job& job, Time now) {
   tell(job.request, facts_of(job), ran, now);
 }
 
+void Answers::tell_lost(const std::vector<LostJobs::Lost>& jobs, Time now) {
+  for (const LostJobs::Lost& lost : jobs) tell_end(lost.request, lost.end, now);
+}
+
 void Answers::tell(const Request& request, const EndFacts& facts, const wire::Ran& ran, Time now) {
   if (request.client == 0) return;
   const Verdict verdict = verdict_of(facts, now);

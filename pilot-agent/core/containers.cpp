@@ -33,6 +33,19 @@ Container& Containers::add(std::string_view name) {
   return container;
 }
 
+void Containers::begin(const kube::Pod& pod) {
+  for (const kube::ContainerSpec& spec : pod.containers)
+    if (!names_given_ && is_payload(pod, spec) && find(spec.name) == nullptr) add(spec.name);
+  known_ = true;
+}
+
+bool Containers::is_news(const kube::Pod& pod) {
+  const std::int64_t version = kube::version_number(pod.resource_version);
+  if (version < version_) return false;
+  version_ = version;
+  return true;
+}
+
 void Containers::become(Container& container, AnyState state, EventKind event) {
   const Transition transition{container.kind(), event, static_cast<State>(state.index())};
   container.state = std::move(state);

@@ -13,7 +13,7 @@ bool Core::place(Waiting& waiting, Time now) {
   const Request& request = waiting.request;
   const Image asked = references_.asked_by(request);
   // Until the pod is known, an earlier agent may have had somebody's job in any container.
-  if (!pod_.known) return false;
+  if (!containers_.known()) return false;
   const bool earlier_clears = containers_.has_inherited() && leftovers_.earlier_clears(request.uid);
   if (earlier_clears || containers_.is_clearing(request.uid)) return false;
   if (request.any_image) {
@@ -39,7 +39,7 @@ bool Core::place(Waiting& waiting, Time now) {
       ready(*container, std::move(waiting), "warm", {}, EventKind::assigned, now);
       return true;
     }
-    if (join_renewal(waiting, now)) return true;
+    if (join_renewal(waiting, asked, now)) return true;
   }
   if (!request.any_image) {
     if (const Doubts::Doubt* doubt = health_.doubts.waits(asked, now)) {
@@ -51,13 +51,13 @@ bool Core::place(Waiting& waiting, Time now) {
       return true;
     }
   }
-  if (!pulls_.may_switch(asked, references_.pull_name(asked), now)) {
+  if (!beside_.may_switch(asked, now)) {
     waiting.beside = true;
     return false;
   }
   // If nobody has pulled the image beside the pod, a container pulls it.
-  if (pulls_.find(asked) != nullptr) waiting.beside = false;
-  Container* container = least_wanted_idle(now);
+  if (beside_.pulls.find(asked) != nullptr) waiting.beside = false;
+  Container* container = spares_.least_wanted_idle(now);
   // A pilot job needs little itself, and its own jobs are to have the larger containers.
   if (request.pilot) container = containers_.smallest_idle(container, now);
   if (container == nullptr) container = containers_.coldest(State::broken, now);
@@ -72,7 +72,19 @@ bool Core::place(Waiting& waiting, Time now) {
   return true;
 }
 
-// Gives the request its container, which has the wanted image by now.
+// Lets the request wait for a switch to its image that is already under way, if there is one.
+bool Core::join_renewal(Waiting& waiting, const Image& asked, Time now) {
+  Container* container = containers_.spare_for(asked);
+  if (container == nullptr) return false;
+  auto& step = std::get<Switching>(container->state);
+  step.spare = false;
+  step.deadline = waiting.arrived + policy_.bind_deadline;
+  step.waiting = std::move(waiting);
+  if (image_commands_.ask(*step.waiting, now) == ImageCommands::Command::failed) step.waiting.reset();
+  return true;
+}
+
+// Gives the request its container, which has the image asked for by now.
 void Core::ready(Container& container, Waiting waiting, std::string_view how, microseconds before,
                  EventKind event, Time now) {
   if (event != EventKind::known) {
@@ -119,7 +131,7 @@ void Core::launch(Container& container, const Waiting& waiting, std::string_view
   if (!request.any_image) {
     answers_.bound(how, bound_in);
     container.owner = request.owner;
-    readiness_.ran(references_.asked_by(request), request.owner);
+    spares_.ran(references_.asked_by(request), request.owner);
     if (policy_.reuse == Policy::Reuse::never) container.spoiled = true;
   }
   actions_.add(Launch{container.glue, container.job()->id, request.client, waiting.argv});

@@ -53,10 +53,10 @@ bool names_home(const std::string& reference, const Home& home) {
 bool shows_image(const ContainerStatus& status, const std::string& reference) {
   if (kube::is_by_id(reference))
     return kube::is_digest(status.image_id) && status.image_id.starts_with(reference);
-  const auto wanted = ImageReference::parse(reference);
-  if (!wanted) return false;
-  if (!wanted->digest.empty()) return kube::digest_of(status.image_id) == wanted->digest;
-  return full_name(status.image) == wanted->full_name();
+  const auto image = ImageReference::parse(reference);
+  if (!image) return false;
+  if (!image->digest.empty()) return kube::digest_of(status.image_id) == image->digest;
+  return full_name(status.image) == image->full_name();
 }
 
 bool proven_by_goodbye(const Switching& step) {
@@ -74,10 +74,10 @@ Check check(const Container& container, const ContainerStatus& status, const Hom
   if (container.shown_before.empty()) return Check::unknown;
   if (container.shown_before != status.image_id) return Check::as_told;
   // A name may be another name of the content before; another digest cannot.
-  const auto wanted = ImageReference::parse(container.told.admitted);
+  const auto admitted = ImageReference::parse(container.told.admitted);
   const bool told = kube::is_by_id(container.told.admitted)
                         ? kube::is_digest(status.image_id)
-                        : wanted && !wanted->digest.empty() && !kube::digest_of(status.image_id).empty();
+                        : admitted && !admitted->digest.empty() && !kube::digest_of(status.image_id).empty();
   return told ? Check::doubtful : Check::unknown;
 }
 

@@ -19,6 +19,16 @@ void References::see_home(const ContainerStatus& status) {
   home_.digest = kube::digest_of(status.image_id);
 }
 
+void References::begin(const kube::Pod& pod) {
+  own_container_ = pod.pilot()->name;
+  set_home(pod.pilot()->image);
+  see(pod);
+}
+
+void References::see(const kube::Pod& pod) {
+  if (const ContainerStatus* own = pod.status(own_container_)) see_home(*own);
+}
+
 Image References::asked_by(const Request& request) const {
   const Image& asked = request.asked;
   if (request.any_image || asked.is_home()) return Image::home();
@@ -133,9 +143,9 @@ std::optional<References::Reference> References::reference_for(const Image& imag
 }
 
 bool References::see_admitted(const std::string& reference, const std::string& admitted) {
-  const auto wanted = ImageReference::parse(reference), got = ImageReference::parse(admitted);
-  if (tags_dropped_ || !wanted || !got || wanted->digest.empty() || wanted->tag.empty()) return false;
-  if (got->digest != wanted->digest || kube::keeps_tag(reference, admitted)) return false;
+  const auto patched = ImageReference::parse(reference), got = ImageReference::parse(admitted);
+  if (tags_dropped_ || !patched || !got || patched->digest.empty() || patched->tag.empty()) return false;
+  if (got->digest != patched->digest || kube::keeps_tag(reference, admitted)) return false;
   return tags_dropped_ = true;
 }
 

@@ -25,6 +25,9 @@ class References {
   const Home& home() const { return home_; }
   void set_home(std::string image) { home_.image = std::move(image); }
   void see_home(const kube::ContainerStatus& status);
+  // The same from the pod, as it was when the agent started and as it is now.
+  void begin(const kube::Pod& pod);
+  void see(const kube::Pod& pod);
 
   // The image that the request asks for: home, also where it has a name that is surely another one of home.
   Image asked_by(const Request& request) const;
@@ -88,6 +91,7 @@ class References {
   std::string nonce_prefix_;
   std::uint64_t last_nonce_ = 0;
   Home home_;
+  std::string own_container_;  // the name of the pilot's own container
   // By the names of jobs' images.
   std::set<std::string, std::less<>> like_home_;         // those that showed the pilot's own content
   std::set<std::string, std::less<>> home_names_;        // those that are proven to, without a digest

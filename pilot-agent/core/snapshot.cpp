@@ -42,12 +42,12 @@ Snapshot Core::snapshot() const {
     const Request& request = waiting.request;
     auto& queued = result.waiting.emplace_back();
     queued = {request.job, request.owner, request.slot, std::string(request.asked.name_or("")), false, {}};
-    const Pulls::Pull* pull = pulls_.find(references_.asked_by(request));
+    const Pulls::Pull* pull = beside_.pulls.find(references_.asked_by(request));
     if (pull == nullptr || pull->state == PullState::silent) continue;
     queued.pulling = true;
     queued.trouble = pull->trouble;
   }
-  for (const auto& [image, pull] : pulls_.all())
+  for (const auto& [image, pull] : beside_.pulls.all())
     result.pulls.push_back({image, std::string(name_of(pull.state)), pull.trouble});
   for (const Doubts::Doubt& doubt : health_.doubts.all())
     for (const std::string& named : doubt.names) result.doubts.push_back({named, doubt.until});

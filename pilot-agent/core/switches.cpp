@@ -16,6 +16,8 @@ using Proof = Switching::Proof;
 namespace {
 using Outcome = Switches::Outcome;
 
+constexpr std::chrono::seconds k_test_again{10};
+
 Outcome failed(wire::Fault fault, std::string message, State next = State::broken) {
   return {Outcome::Kind::failed, fault, std::move(message), next};
 }
@@ -26,7 +28,7 @@ bool is_plain(const std::string& reference) {
 }
 
 // Whether the container of the connected glue started after the patch was sent. An older container may show
-// the wanted content too, but the kubelet is going to stop it, and it may have had a job.
+// the content asked for too, but the kubelet is going to stop it, and it may have had a job.
 bool came_after(const Container& container, const Switching& step) {
   if (step.leg == Leg::check) return true;
   if (container.glue == step.connected) return false;
@@ -50,7 +52,7 @@ bool is_of_last_start(const std::string& words, const ContainerStatus& status, c
          !status.image_id.empty() && shows_image(status, reference);
 }
 
-// Whether the wanted image runs in a container whose glue has never connected. An image can cause that: if
+// Whether the image asked for runs in a container whose glue has never connected. An image can cause that: if
 // its /etc/resolv.conf is a link, the runtime may mount that file over the agent's socket.
 bool is_mute(const Container& container, const Switching& step, const ContainerStatus& status) {
   return container.glue == 0 && step.answered && step.leg == Leg::target &&
@@ -58,6 +60,17 @@ bool is_mute(const Container& container, const Switching& step, const ContainerS
          !is_of(status, container.last_instance) && shows_image(status, container.told.admitted);
 }
 }  // namespace
+
+Container* Switches::for_test(Containers& containers, Time now) {
+  if (!owes_test() || now < health_.no_test_before) return nullptr;
+  // A young pod's status does not name the images yet, and a made-up tag needs the digest.
+  if (references_.home().image_id.empty()) return nullptr;
+  for (const Container& container : containers)
+    if (container.kind() == State::switching) return nullptr;
+  Container* container = containers.for_test(now);
+  if (container != nullptr) health_.no_test_before = now + k_test_again;
+  return container;
+}
 
 void Switches::next_step(Container& container, Time now) {
   auto& step = std::get<Switching>(container.state);
@@ -194,7 +207,7 @@ bool Switches::shows_instance(const Container& container, const ContainerStatus&
          now >= container.calm_at.value_or(now);
 }
 
-bool Switches::shows_wanted(const Container& container, const ContainerStatus& status) const {
+bool Switches::shows_told(const Container& container, const ContainerStatus& status) const {
   if (container.told.asked.is_home() && shows_home(status, references_.home())) return true;
   return shows_image(status, container.told.admitted);
 }
@@ -223,7 +236,7 @@ Switches::Outcome Switches::judge(Container& container, Time now) {
       if (!step.unclear_until) step.unclear_until = now + policy_.calm;
       return {};
     }
-    if (shows_wanted(container, status)) return {.kind = Outcome::Kind::done};
+    if (shows_told(container, status)) return {.kind = Outcome::Kind::done};
     // The kubelet may be one image behind. If it leaves the container alone, the image is another name of the
     // pilot's own content.
     step.alike = step.leg == Leg::target && shows_home(status, references_.home()) &&

@@ -20,7 +20,7 @@ void Core::begin(Container& container, const Image& asked, std::optional<Waiting
   auto& own = std::get<Switching>(container.state);
   if (own.waiting && own.before != 0 &&
       resizes_.fit_of(container, own.waiting->request) == Resizes::Fit::resize)
-    begin_sizing(container, now);
+    resizes_.begin_step(container, now);
   else
     switches_.next_step(container, now);
   // Asks the registry while the node is busy. If the request fails here, the switch goes on, since another
@@ -65,7 +65,7 @@ void Core::step_done(Container& container, EventKind event, Time now) {
     const Request& request = step.waiting->request;
     if (container.size.limit != request.slot_size &&
         resizes_.fit_of(container, request) == Resizes::Fit::resize)
-      return begin_sizing(container, now);
+      return resizes_.begin_step(container, now);
   }
   Switching done = std::move(step);
   if (done.waiting) {
@@ -87,7 +87,7 @@ void Core::fail_switch(Container& container, wire::Fault fault, const std::strin
   const bool in_doubt = fault == wire::Fault::infrastructure && step.leg == Leg::target &&
                         next == State::broken && step.trouble.kind != Trouble::Kind::none;
   if (step.spare) {
-    readiness_.failed(step.asked, now + policy_.renewal_pause);
+    spares_.failed(step.asked, now);
   } else if (fault == wire::Fault::infrastructure && !in_doubt) {
     health_.failed(message);
   }

@@ -231,6 +231,28 @@ TEST_CASE(
   CHECK(some.all.has_sidecars());
 }
 
+TEST_CASE("containers: the pod names them once it is known, and no older word of it is news") {
+  kube::Pod pod;
+  pod.containers = {{"pilot", "p", {"/usr/bin/pilot-agent"}},
+                    {"payload-0", "p", {"/glidepod/bin/glue"}},
+                    {"payload-1", "p", {"/glidepod/bin/glue"}},
+                    {"proxy", "x", {"/proxy"}}};
+  SomeContainers some(1);  // whose glue has come before
+  CHECK_FALSE(some.all.known());
+  some.all.begin(pod);
+  CHECK(some.all.known());
+  CHECK(some.all.size() == 2);
+  Containers named(some.actions, {"payload-1"});
+  named.begin(pod);
+  CHECK(named.known());
+  CHECK(named.size() == 1);
+  pod.resource_version = "10";
+  CHECK(some.all.is_news(pod));
+  CHECK(some.all.is_news(pod));
+  pod.resource_version = "9";
+  CHECK_FALSE(some.all.is_news(pod));
+}
+
 TEST_CASE("containers: those of a pod are the named ones or, without names, those that start glue") {
   kube::Pod pod;
   pod.containers = {{"pilot", "p", {"/usr/bin/pilot-agent"}},

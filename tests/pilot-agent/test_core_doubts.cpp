@@ -207,7 +207,7 @@ TEST_CASE("doubts: an image that no puller could get touches no container, and i
   Harness h(1, policy);
   h.ask(k_doubted, wire::Verb::test);
   const auto wanted = kube::read_wanted(h.last<Want>().text);
-  h.core.on_wanted(h.now);
+  h.core.on_wanted({}, h.now);
   h.pod.pulled_images =
       kube::pulled_text({{wanted.at(0), kube::PulledImage::State::failed, "ErrImagePull", k_words}});
   h.tell();

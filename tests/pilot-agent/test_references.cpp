@@ -106,6 +106,33 @@ TEST_CASE("references: another tag of the pilot's own repository may be home, an
   CHECK_FALSE(references.may_be_home(second));
 }
 
+TEST_CASE("references: a request asks for home by the pilot's own name for it, or as a probe") {
+  References references("n");
+  kube::Pod pod;
+  pod.containers = {{"agent", "reg.example/other:1", {}}, {"pilot", k_own, {}}};
+  references.begin(pod);
+  CHECK(references.home().image == k_own);
+  CHECK(references.home().image_id.empty());
+  pod.statuses = {shows("reg.example/pilot@" + digest_with('a'))};
+  pod.statuses.front().name = "agent";
+  references.see(pod);
+  CHECK(references.home().image_id.empty());
+  pod.statuses.front().name = "pilot";
+  references.see(pod);
+  CHECK(references.home().digest == digest_with('a'));
+  CHECK(asks_for_home(references, Image(k_own)));
+  CHECK_FALSE(asks_for_home(references, k_job));
+  Request probe;
+  probe.any_image = true;
+  probe.asked = k_job;
+  CHECK(references.asked_by(probe).is_home());
+  CHECK(references.name_of(Image::home()) == k_own);
+  CHECK(references.exact_name(Image::home()) == "reg.example/pilot@" + digest_with('a'));
+  CHECK(references.pull_name(Image("reg.example/job:1@" + digest_with('b'))) ==
+        "reg.example/job@" + digest_with('b'));
+  CHECK(references.pull_name(k_job) == k_job_name);
+}
+
 TEST_CASE("references: where the node names no digests, what was proven to be home is home by its name") {
   References references("n");
   references.set_home(k_own);

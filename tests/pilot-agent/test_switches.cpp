@@ -262,6 +262,33 @@ TEST_CASE("switches: a patch that changes nothing is done, unless somebody has u
   CHECK(one.taken().kind == kind);
 }
 
+TEST_CASE("switches: a pilot that has to prove itself makes one test switch, where nothing else is changed") {
+  OneSwitch one;
+  Containers containers(one.actions, {"payload-0", "payload-1"});
+  for (Container& container : containers) container.state = Idle{};
+  CHECK(one.switches.for_test(containers, one.now) == nullptr);
+  one.policy.first = Policy::First::prove;
+  CHECK_FALSE(one.switches.owes_test());  // the pod is not known
+  CHECK(one.switches.for_test(containers, one.now) == nullptr);
+  one.switches.begin(Credentials::none);
+  CHECK(one.switches.owes_test());
+  containers[1].state = Switching{};
+  CHECK(one.switches.for_test(containers, one.now) == nullptr);
+  containers[1].state = Absent{};
+  CHECK(one.switches.for_test(containers, one.now) == &containers[0]);
+  CHECK(one.switches.for_test(containers, one.now + 9s) == nullptr);
+  CHECK(one.switches.for_test(containers, one.now + 10s) == &containers[0]);
+  SUBCASE("home's digest is not known yet") {
+    one.references = References("n");
+    CHECK(one.switches.for_test(containers, one.now + 20s) == nullptr);
+  }
+  SUBCASE("a switch has worked") {
+    one.health.switched(one.now);
+    CHECK_FALSE(one.switches.owes_test());
+    CHECK(one.switches.for_test(containers, one.now + 20s) == nullptr);
+  }
+}
+
 TEST_CASE("switches: what a status says later of a proven image is learnt, or is in doubt") {
   OneSwitch one;
   one.next_step();

@@ -278,9 +278,9 @@ void Driver::run(const Want& action) {
     world_.say("agent: the answer to Want: {}", failure ? failure->to_string() : "taken");
     tell([&](Core& core, Time now) {
       if (failure)
-        core.on_wanted(*failure, now);
+        core.on_wanted(failure->to_error(), now);
       else
-        core.on_wanted(now);
+        core.on_wanted({}, now);
     });
   });
 }
