@@ -265,7 +265,8 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
     link.binds = !bind.program_attached;
   }
   link.fds = std::move(frame.fds);
-  Request request{client, bind.verb, bind.program_attached, {}, fmt::format("uid:{}", uid), {}, uid};
+  Request request{client, bind.verb, bind.program_attached, Image::home(), fmt::format("uid:{}", uid),
+                  {},     uid};
   request.gid = link.peer.gid;
   request.sandbox = bind.work_directory;
   if (bind.verb == wire::Verb::run) request.arguments = bind.argv;
@@ -299,7 +300,7 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
 void Agent::take_request(Request request) {
   if (files_->brings(request.client)) return files_->bring(request);
   clients_.at(request.client).launch->about =
-      fmt::format("job={} owner={} image={}", word(request.job), word(request.owner), word(request.image));
+      fmt::format("job={} owner={} image={}", word(request.job), word(request.owner), word(request.asked));
   core_.on_bind(std::move(request), Loop::now());
 }
 

@@ -81,10 +81,10 @@ Result<void> Agent::take_inner_bind(ClientId client, wire::Frame frame) {
   while (bind.work_directory.ends_with('/')) bind.work_directory.pop_back();
 
   const Request& outer = pilot->request;
-  Request request{client, bind.verb, false, {}, {}, {}, link.peer.uid};
+  Request request{client, bind.verb, false, Image::home(), {}, {}, link.peer.uid};
   request.outer = pilot->id;
   request.sandbox = bind.work_directory;
-  request.image = TRY(files_->registry_image(bind.image));
+  request.asked = Image(TRY(files_->registry_image(bind.image)));
   if (bind.verb == wire::Verb::run) request.arguments = bind.argv;
   // Its ad is the inner starter's, who runs as the pilot job's user: it says who shares containers, and no
   // more.
@@ -99,7 +99,7 @@ Result<void> Agent::take_inner_bind(ClientId client, wire::Frame frame) {
   }
   wire::Launch launch = TRY(plan_launch(bind, {link.peer.uid, link.peer.gid, {}, ""}, shared_));
   launch.about =
-      fmt::format("job={} owner={} image={}", word(request.job), word(request.owner), word(request.image));
+      fmt::format("job={} owner={} image={}", word(request.job), word(request.owner), word(request.asked));
   // Of its groups it has that by which HTCondor knows the pilot job's processes.
   for (const gid_t group : link.peer.groups)
     if (group != link.peer.gid) launch.groups.push_back(group);

@@ -33,19 +33,19 @@ bool Agent::take_session_frame(GlueId glue, const wire::Frame& frame) {
   if (frame.type == wire::Type::session_started) {
     const auto started = frame.decode<wire::SessionStarted>();
     if (!started) return false;
-    const auto client = clients_.find(core_.on_session_started(glue, started->job, started->session));
+    const auto client = clients_.find(core_.visits().client_of(glue, started->job, started->session));
     // A client that cannot be told is gone, which reading tells.
     if (client != clients_.end()) (void)client->second.channel->send(wire::Entered{}, numbers(frame.fds));
     return true;
   }
   if (frame.type == wire::Type::session_ended) {
     auto ended = frame.decode<wire::SessionEnded>();
-    if (ended) core_.on_session_ended(glue, ended.value());
+    if (ended) core_.visits().ended(glue, ended.value());
     return ended.ok();
   }
   if (frame.type == wire::Type::session_failed) {
     auto failed = frame.decode<wire::SessionFailed>();
-    if (failed) core_.on_session_failed(glue, failed.value());
+    if (failed) core_.visits().failed(glue, failed.value());
     return failed.ok();
   }
   return false;

@@ -89,7 +89,7 @@ Result<void> ImageFiles::name(const wire::Bind& bind, Request& request, wire::La
                     : cvmfs                                            ? condor::ImageForm::folder
                                                                        : condor::image_form(bind.image);
   if (form == condor::ImageForm::registry) {
-    request.image = TRY(registry_image(bind.image));
+    request.asked = Image(TRY(registry_image(bind.image)));
     return {};
   }
   const std::string name =
@@ -101,7 +101,7 @@ Result<void> ImageFiles::name(const wire::Bind& bind, Request& request, wire::La
   std::string key = fmt::format("{}\n{}\n{}\n{}", request.uid, request.job, bind.work_directory, name);
   if (bind.verb != wire::Verb::test) {
     if (auto known = tested_.extract(key)) {
-      request.image = std::move(known.mapped());
+      request.asked = Image(std::move(known.mapped()));
       return {};
     }
   }
@@ -211,7 +211,7 @@ void ImageFiles::end(Request request, const Result<std::string>& image) {
   const Brought& made = brought.mapped();
   if (!made.fetched_as.empty()) keep(fetched_, made.fetched_as, *image);
   if (request.verb == wire::Verb::test) keep(tested_, made.tested_as, *image);
-  request.image = *image;
+  request.asked = Image(*image);
   handler_(std::move(request), {});
 }
 

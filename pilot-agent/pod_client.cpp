@@ -66,12 +66,8 @@ void PodClient::run(const Patch& action) {
   patch = images_->change({action.container, action.image, action.once}, action.deadline,
                           [this, &patch, attempt = action.attempt](const Result<kube::Pod>& pod) {
                             patch.reset();
-                            if (pod) {
-                              version_ = pod->resource_version;
-                              core_.on_patched(attempt, pod.value(), Loop::now());
-                            } else {
-                              core_.on_patched(attempt, kube::Failure::of(pod.error()), Loop::now());
-                            }
+                            if (pod) version_ = pod->resource_version;
+                            core_.on_patched(attempt, pod, Loop::now());
                             changed_();
                           });
 }
@@ -83,10 +79,8 @@ void PodClient::run(const Resize& action) {
                            if (pod) {
                              version_ = pod->resource_version;
                              images_->saw(*pod);
-                             core_.on_resized(attempt, pod.value(), Loop::now());
-                           } else {
-                             core_.on_resized(attempt, kube::Failure::of(pod.error()), Loop::now());
                            }
+                           core_.on_resized(attempt, pod, Loop::now());
                            changed_();
                          });
 }
@@ -95,10 +89,7 @@ void PodClient::run(const Want& action) {
   want_ = api_->annotate(name_, kube::k_wanted_images, action.text, action.deadline,
                          [this](const Result<kube::Pod>& pod) {
                            want_.reset();
-                           if (pod)
-                             core_.on_wanted(Loop::now());
-                           else
-                             core_.on_wanted(kube::Failure::of(pod.error()), Loop::now());
+                           core_.on_wanted(pod ? Result<void>() : pod.error(), Loop::now());
                            changed_();
                          });
 }

@@ -27,6 +27,8 @@ struct CommandLine {
   bool clean_environment = false;
   bool contain = false;
   bool own_umask = true;  // false: 022
+
+  friend bool operator==(const CommandLine&, const CommandLine&) = default;
 };
 
 // Reads the arguments (without the program's name) as apptainer's option parser, pflag, does: clusters of

@@ -69,11 +69,8 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-// What the starter would have `apptainer test` do.
 Result<BindRequest> bind_request(const std::string& image, const std::string& ad) {
-  const std::string sandbox = variable("_CONDOR_SCRATCH_DIR");
-  const auto line = TRY(parse_command_line(
-      {"test", "-W", sandbox, "--pwd", sandbox, "-B", sandbox, "--home", sandbox, "-C", image}));
+  const CommandLine line = test_line(image, variable("_CONDOR_SCRATCH_DIR"));
   BindRequest request = TRY(make_request(line, Surroundings::of_this_process()));
   request.bind.job_ad = condor::identity_lines(condor::parse_attributes(ad));
   if (const auto machine = read_file(variable("_CONDOR_MACHINE_AD"), k_longest_ad))
@@ -129,6 +126,16 @@ Result<std::string> job_image(const std::string& ad, const EvaluateImage& evalua
       return evaluate(ad).in("the job names no image (container_image = docker://NAME does)");
   }
   return evaluate(ad).in("the job's image is not a string");
+}
+
+CommandLine test_line(const std::string& image, const std::string& sandbox) {
+  CommandLine line;
+  line.verb = wire::Verb::test;
+  line.image = image;
+  line.work_directory = line.cwd = line.home = sandbox;
+  if (!sandbox.empty()) line.binds = {sandbox};
+  line.contain = line.clean_environment = true;
+  return line;
 }
 
 std::string bind_answer(const std::string& ad, const std::string& image, const Result<Outcome>& outcome) {

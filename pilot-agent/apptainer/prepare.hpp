@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "lib/base/result.hpp"
+#include "pilot-agent/apptainer/command_line.hpp"
 #include "pilot-agent/apptainer/handover.hpp"
 
 namespace glidepod::apptainer {
@@ -34,6 +35,10 @@ std::string matched_ad(const std::string& job, const std::string& machine);
 // SingularityImage if that is a string, else ContainerImage, else the slot's GlidepodDefaultImage. An error
 // where it is none.
 Result<std::string> job_image(const std::string& ad, const EvaluateImage& evaluate);
+
+// What the starter would have `apptainer test` do with this image: -W, --pwd, -B and --home with the sandbox,
+// and -C.
+CommandLine test_line(const std::string& image, const std::string& sandbox);
 
 // What prepare-job prints of a job's ad, once the agent has said how the bind went.
 std::string bind_answer(const std::string& ad, const std::string& image, const Result<Outcome>& outcome);

@@ -38,7 +38,7 @@ void Answers::fail(const Request& request, wire::Fault fault, std::string messag
   if (of_job && fault == wire::Fault::doubt) fault = wire::Fault::infrastructure;
   if (!request.any_image) ++(fault == wire::Fault::infrastructure ? binds_.infrastructure : binds_.user);
   actions_.warn("event=bind_failed job={} owner={} image={} fault={} reason={}", word(request.job),
-                word(request.owner), word(request.image), name_of(fault), quoted(message));
+                word(request.owner), word(request.asked), name_of(fault), quoted(message));
   if (request.client != 0) actions_.add(Fail{request.client, of_job, fault, std::move(message)});
 }
 
@@ -55,6 +55,10 @@ void Answers::tell_end(const Job& job, Time now) {
   const auto took = std::max(job.bound_in, std::chrono::microseconds(0));
   const wire::Ran ran{job.container, job.digest, job.how, static_cast<std::uint64_t>(took.count())};
   tell(job.request, facts_of(job), ran, now);
+}
+
+void Answers::tell_lost(const std::vector<LostJobs::Lost>& jobs, Time now) {
+  for (const LostJobs::Lost& lost : jobs) tell_end(lost.request, lost.end, now);
 }
 
 void Answers::tell(const Request& request, const EndFacts& facts, const wire::Ran& ran, Time now) {

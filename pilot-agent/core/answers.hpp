@@ -2,12 +2,14 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/wire/messages.hpp"
 #include "pilot-agent/core/actions.hpp"
 #include "pilot-agent/core/binds.hpp"
 #include "pilot-agent/core/doubts.hpp"
 #include "pilot-agent/core/ending.hpp"
+#include "pilot-agent/core/lost_jobs.hpp"
 #include "pilot-agent/core/state.hpp"
 #include "pilot-agent/core/types.hpp"
 
@@ -30,6 +32,9 @@ class Answers {
   // How the job has ended. The other form is for a job whose glue is gone.
   void tell_end(const Job& job, Time now);
   void tell_end(const Request& request, const EndFacts& facts, Time now) { tell(request, facts, {}, now); }
+  // Jobs that are answered once it is known how they ended; and their answers.
+  LostJobs lost_jobs;
+  void tell_lost(const std::vector<LostJobs::Lost>& jobs, Time now);
 
   // A job got its container.
   void bound(std::string_view how, std::chrono::microseconds in) { binds_.bound(how, in); }

@@ -18,7 +18,7 @@ bool is_reserved_for(const Container& container, const Request& request) {
   const bool for_owner = container.owner.empty() || container.owner == request.owner;
   // Each job of a pilot job has a user of its own, from its launch on.
   const bool of_user = by.outer == request.outer && (by.uid == request.uid || by.outer != 0);
-  return of_user && by.image == request.image && for_owner;
+  return of_user && by.asked == request.asked && for_owner;
 }
 }  // namespace
 
@@ -31,6 +31,19 @@ Container& Containers::add(std::string_view name) {
   Container& container = all_.emplace_back();
   container.name = name;
   return container;
+}
+
+void Containers::begin(const kube::Pod& pod) {
+  for (const kube::ContainerSpec& spec : pod.containers)
+    if (!names_given_ && is_payload(pod, spec) && find(spec.name) == nullptr) add(spec.name);
+  known_ = true;
+}
+
+bool Containers::is_news(const kube::Pod& pod) {
+  const std::int64_t version = kube::version_number(pod.resource_version);
+  if (version < version_) return false;
+  version_ = version;
+  return true;
 }
 
 void Containers::become(Container& container, AnyState state, EventKind event) {
@@ -129,11 +142,11 @@ void Containers::free_reservations(const Request& request) {
   }
 }
 
-Container* Containers::warm_for(const std::string& image, const std::string& owner) {
+Container* Containers::warm_for(const Image& image, const std::string& owner) {
   Container* found = nullptr;
   for (Container& container : all_) {
     if (container.kind() != State::idle || container.spoiled || container.inherited) continue;
-    if (container.image != image) continue;
+    if (container.proven != image) continue;
     if (!container.owner.empty() && container.owner != owner) continue;
     // A container that the kubelet may still stop is better than none.
     if (found == nullptr || (container.settled() && !found->settled())) found = &container;
@@ -141,10 +154,10 @@ Container* Containers::warm_for(const std::string& image, const std::string& own
   return found;
 }
 
-Container* Containers::spare_for(const std::string& image) {
+Container* Containers::spare_for(const Image& image) {
   return first_of(all_, [&image](const Container& container) {
     const auto* step = std::get_if<Switching>(&container.state);
-    return step != nullptr && step->spare && step->target == image;
+    return step != nullptr && step->spare && step->asked == image;
   });
 }
 
@@ -189,8 +202,8 @@ Container* Containers::for_test(Time now) {
   for (Container& container : all_) {
     if (container.kind() != State::idle) continue;
     const bool better = found == nullptr || container.last_used < found->last_used;
-    const bool home = container.image.empty();
-    if (found == nullptr || (home != found->image.empty() ? home : better)) found = &container;
+    const bool home = container.proven.is_home();
+    if (found == nullptr || (home != found->proven.is_home() ? home : better)) found = &container;
   }
   return found != nullptr ? found : coldest(State::broken, now);
 }

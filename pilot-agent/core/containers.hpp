@@ -37,6 +37,11 @@ class Containers {
   Container& operator[](std::size_t i) { return all_[i]; }
   bool names_given() const { return names_given_; }
   Container& add(std::string_view name);
+  // The pod is known, and with it its payload containers.
+  void begin(const kube::Pod& pod);
+  bool known() const { return known_; }
+  // Whether this pod is no older than those that were seen: one API server may be behind another.
+  bool is_news(const kube::Pod& pod);
 
   void become(Container& container, AnyState state, EventKind event);
   // For tests: the observer is told of every transition.
@@ -64,8 +69,8 @@ class Containers {
   void free_reservations(const Request& request);
   // An idle one that runs this image, for this owner; and one that is being made ready with it while no
   // request waits.
-  Container* warm_for(const std::string& image, const std::string& owner);
-  Container* spare_for(const std::string& image);
+  Container* warm_for(const Image& image, const std::string& owner);
+  Container* spare_for(const Image& image);
   // The one in this state that was used longest ago.
   Container* coldest(State state, Time now);
   // The idle one with the least memory; `first`, one of them, if all have the same.
@@ -113,7 +118,8 @@ class Containers {
 
  private:
   Actions& actions_;
-  bool names_given_;
+  bool names_given_, known_ = false;
+  std::int64_t version_ = 0;  // the newest resourceVersion seen
   std::deque<Container> all_;
   Observer observer_;
 };

@@ -3,18 +3,16 @@
 #include <algorithm>
 #include <csignal>
 
+#include "lib/kube/failure.hpp"
 #include "lib/kube/image_reference.hpp"
 #include "pilot-agent/core/proof.hpp"
 #include "pilot-agent/core/words.hpp"
 
 namespace glidepod::agent {
 namespace {
-constexpr std::string_view k_ending = "the pilot is ending";
 constexpr std::string_view k_given_up =
     "this pilot takes no more jobs (event=given_up in its log has the reason); HTCondor starts the job again "
     "on another pilot";
-constexpr std::string_view k_withdrawn = "the pilot takes no more jobs: an operator has drained it";
-constexpr auto k_everybody = [](const Request&) { return true; };
 }  // namespace
 
 Core::Core(Policy policy, const std::vector<std::string>& containers)
@@ -22,15 +20,30 @@ Core::Core(Policy policy, const std::vector<std::string>& containers)
 
 // Runs after each event: serves the queue, and makes the test switch that a new pilot owes.
 void Core::settle(Time now) {
-  if (stage_ == Stage::finishing) return;
-  check_first(now);
-  clear_left(now);
-  fail_unpulled(now);
+  if (queue_.stage() == Stage::finishing) return;
+  if (Container* container = switches_.for_test(containers_, now))
+    begin(*container, Image::home(), std::nullopt, EventKind::pod, now);
+  leftovers_.clear(now);
+  beside_.fail_unpulled(now);
   if (const auto end = resizes_.go_on(now)) end_sizing(*end, EventKind::answered, now);
   queue_.serve([&](Waiting& waiting) { return place(waiting, now); });
-  ask_for_pulls(now);
+  beside_.ask(now);
   renew(now);
   if (auto why = health_.too_many_failures()) give_up(*std::move(why));
+}
+
+// Makes idle containers ready, but only while no job waits for anything.
+void Core::renew(Time now) {
+  if (policy_.spares == 0 || queue_.stage() != Stage::open || health_.given_up() || !containers_.known() ||
+      !queue_.empty())
+    return;
+  while (const auto next = spares_.next(now)) {
+    actions_.note("event=renew container={} image={}", next->container->name, word(next->image));
+    begin(*next->container, next->image, std::nullopt, EventKind::likely, now);
+    auto* step = std::get_if<Switching>(&next->container->state);
+    if (step == nullptr) return;
+    step->spare = true;
+  }
 }
 
 void Core::give_up(std::string why) {
@@ -41,11 +54,9 @@ void Core::give_up(std::string why) {
 }
 
 void Core::on_bind(Request request, Time now) {
-  if (stage_ >= Stage::draining)
-    return answers_.fail(request, wire::Fault::infrastructure, std::string(k_ending));
-  if (health_.given_up()) return answers_.fail(request, wire::Fault::infrastructure, std::string(k_given_up));
-  if (stage_ >= Stage::withdrawn && request.outer == 0)
-    return answers_.fail(request, wire::Fault::infrastructure, std::string(k_withdrawn));
+  const bool given_up = health_.given_up() && queue_.stage() < Stage::draining;
+  if (const auto why = given_up ? k_given_up : queue_.refusal(request); !why.empty())
+    return answers_.fail(request, wire::Fault::infrastructure, std::string(why));
   if (request.outer != 0)
     if (const auto room = containers_.check_inner(request, queue_.size()); !room)
       return answers_.fail(request, wire::Fault::infrastructure, room.error().message());
@@ -58,7 +69,7 @@ void Core::on_bind(Request request, Time now) {
 
 void Core::on_client_gone(ClientId client, Time now) {
   visits_.client_gone(client);
-  lost_jobs_.drop(client);
+  answers_.lost_jobs.drop(client);
   queue_.drop(client, EventKind::gone);
   if (Container* container = containers_.of_client(client)) {
     container->job()->request.client = 0;
@@ -72,7 +83,7 @@ void Core::on_client_gone(ClientId client, Time now) {
 }
 
 void Core::on_enter(const Visit& visit) {
-  if (stage_ == Stage::finishing) return visits_.refuse(visit, "the pilot is ending");
+  if (queue_.stage() == Stage::finishing) return visits_.refuse(visit, "the pilot is ending");
   const Container* container = containers_.to_visit(visit);
   if (container == nullptr) return visits_.refuse(visit, "no job of this user runs in that folder");
   visits_.open(visit, *container);
@@ -88,7 +99,7 @@ void Core::on_client_signal(ClientId client, int number, Time now) {
   // There is no job yet: a signal that ends a process ends the request, as if the job had just begun.
   if (!ends_a_process(number)) return;
   // The job has run. The core is finding out how it ended, and will tell the client.
-  if (lost_jobs_.has(client)) return;
+  if (answers_.lost_jobs.has(client)) return;
   if (queue_.find(client) != nullptr) actions_.add(Answer{client, ExitStatus::signaled(number)});
   on_client_gone(client, now);
 }
@@ -100,61 +111,52 @@ void Core::take(Container& container, const kube::ContainerStatus& status) {
   // for final, and reports nothing of this pod any more.
   const bool ended_well = status.state == kube::ContainerStatus::State::terminated && status.terminated &&
                           status.terminated->exit_code == 0 && status.terminated->signal == 0;
-  if (ended_well && !container.sidecar && stage_ != Stage::finishing)
+  if (ended_well && !container.sidecar && queue_.stage() != Stage::finishing)
     give_up(
         fmt::format("the node has lost container {}, and the kubelet reports nothing of this pod any more",
                     container.name));
 }
 
 void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
-  if (pod_.known || pod.containers.empty()) return;
-  pod_.own_container = pod.pilot()->name;
-  pod_.credentials = pod.pull_secrets ? Credentials::some : Credentials::none;
-  pulls_.begin(pod.wanted_images, pod_.credentials);
-  switches_.begin(pod_.credentials);
-  references_.set_home(pod.pilot()->image);
-  queue_told(pod);
-  const kube::ContainerStatus* own = pod.status(pod_.own_container);
-  if (own != nullptr) references_.see_home(*own);
+  if (containers_.known() || pod.containers.empty()) return;
+  const auto credentials = pod.pull_secrets ? Credentials::some : Credentials::none;
+  beside_.pulls.begin(pod.wanted_images, credentials);
+  switches_.begin(credentials);
+  births_.begin(credentials);
+  references_.begin(pod);
+  spares_.told(pod);
+  const kube::ContainerStatus* own = pod.status(pod.pilot()->name);
   const bool fresh = agents == Earlier::none && (own == nullptr || own->restart_count == 0);
-  if (!containers_.names_given()) {
-    for (const kube::ContainerSpec& spec : pod.containers)
-      if (containers_.is_payload(pod, spec) && containers_.find(spec.name) == nullptr)
-        containers_.add(spec.name);
-  }
-  pod_.known = true;
+  containers_.begin(pod);
   resizes_.begin(pod, fresh ? std::nullopt : std::optional(now + policy_.calm));
   actions_.note("event=pod containers={} restarted={}", containers_.size(), fresh ? "no" : "yes");
   for (Container& container : containers_) {
     if (const kube::ContainerSpec* spec = pod.container(container.name)) {
       container.sidecar = spec->sidecar;
-      container.told = container.admitted = spec->image;
+      container.told.reference = container.told.admitted = spec->image;
       if (!names_home(spec->image, references_.home()))
-        container.told_image = kube::full_name_of(spec->image);
+        container.told.asked = Image(kube::full_name_of(spec->image));
     }
     if (const kube::ContainerStatus* status = pod.status(container.name)) take(container, *status);
     if (fresh) {
-      expect_birth(container, now);
+      if (births_.expect(container, now)) look_at(container, now);
       continue;
     }
     container.inherited = true;
     container.unsettle(now + policy_.calm);
     if (container.kind() == State::idle || container.kind() == State::absent)
-      begin(container, {}, std::nullopt, EventKind::pod, now);
+      begin(container, Image::home(), std::nullopt, EventKind::pod, now);
   }
   leftovers_.begin(now);
   settle(now);
 }
 
 void Core::on_pod(const kube::Pod& pod, Time now) {
-  // This API server may be behind the one that answered before.
-  const std::int64_t version = kube::version_number(pod.resource_version);
-  if (version < pod_.version) return;
-  pod_.version = version;
-  if (const auto* own = pod.status(pod_.own_container)) references_.see_home(*own);
+  if (!containers_.is_news(pod)) return;
+  references_.see(pod);
   resizes_.see(pod);
-  pulls_.told(pod.pulled_images, now);
-  queue_told(pod);
+  beside_.pulls.told(pod.pulled_images, now);
+  spares_.told(pod);
   for (Container& container : containers_) {
     const kube::ContainerStatus* status = pod.status(container.name);
     if (status == nullptr) continue;
@@ -166,37 +168,43 @@ void Core::on_pod(const kube::Pod& pod, Time now) {
     const auto* step = std::get_if<Switching>(&container.state);
     if (step != nullptr && step->leg != Switching::Leg::size)
       follow(container, switches_.judge(container, now), EventKind::status, now);
-    else if (!miscarried(container, now))
+    else if (births_.miscarried(container))
+      begin(container, Image::home(), std::nullopt, EventKind::status, now);
+    else
       look_at(container, now);
   }
   check_sizing(EventKind::status, now);
-  tell_lost(lost_jobs_.take_told(pod), now);
+  answers_.tell_lost(answers_.lost_jobs.take_told(pod), now);
   settle(now);
 }
 
-void Core::on_patched(std::uint64_t attempt, const kube::Pod& pod, Time now) {
+void Core::on_patched(std::uint64_t attempt, const Result<kube::Pod>& answer, Time now) {
   Container* container = containers_.of_patch(attempt);
   if (container == nullptr) return;
-  follow(*container, switches_.patched(*container, pod, now), EventKind::answered, now);
-  on_pod(pod, now);
-}
-
-void Core::on_patched(std::uint64_t attempt, const kube::Failure& failure, Time now) {
-  Container* container = containers_.of_patch(attempt);
-  if (container == nullptr) return;
+  if (answer) {
+    follow(*container, switches_.patched(*container, *answer, now), EventKind::answered, now);
+    return on_pod(*answer, now);
+  }
+  const auto failure = kube::Failure::of(answer.error());
   follow(*container, switches_.not_patched(*container, failure, now), EventKind::refused, now);
   settle(now);
 }
 
+void Core::on_wanted(const Result<void>& answer, Time now) {
+  if (answer)
+    beside_.pulls.patched();
+  else
+    beside_.pulls.refused(kube::Failure::of(answer.error()), now);
+  settle(now);
+}
+
 void Core::drain(Time now) {
-  stage_ = std::max(stage_, Stage::draining);
-  refuse_waiting(k_everybody, std::string(k_ending));
+  queue_.close(Stage::draining);
   settle(now);
 }
 
 void Core::withdraw() {
-  stage_ = std::max(stage_, Stage::withdrawn);
-  refuse_waiting([](const Request& request) { return request.outer == 0; }, std::string(k_withdrawn));
+  queue_.close(Stage::withdrawn);
 }
 
 void Core::call_home(Time now) {
@@ -208,26 +216,17 @@ void Core::call_home(Time now) {
     const bool in_trouble = step != nullptr && container.glue == 0 && step->leg == Switching::Leg::target &&
                             step->trouble.kind != Trouble::Kind::none;
     if (in_trouble) containers_.become(container, Broken{}, EventKind::time);
-    if (unborn || in_trouble) begin(container, {}, std::nullopt, EventKind::time, now);
+    if (unborn || in_trouble) begin(container, Image::home(), std::nullopt, EventKind::time, now);
   }
 }
 
 void Core::finish(Time now) {
-  stage_ = Stage::finishing;
-  refuse_waiting(k_everybody, std::string(k_ending));
-  tell_lost(lost_jobs_.take_all(), now);
+  queue_.close(Stage::finishing);
+  answers_.tell_lost(answers_.lost_jobs.take_all(), now);
   for (Container& container : containers_) {
     if (container.job() != nullptr) signal_job(container, SIGKILL, now);
     // The kubelet would start a sidecar's glue again, and ends it when the pilot has ended.
     if (container.glue != 0 && !container.sidecar) actions_.add(FinishGlue{container.glue});
-  }
-}
-
-// Refuses waiting requests. The switches that they waited for go on.
-void Core::refuse_waiting(const std::function<bool(const Request&)>& which, const std::string& why) {
-  for (const Request& request : queue_.unbegun(which)) {
-    queue_.drop(request.client, EventKind::gone);
-    answers_.fail(request, wire::Fault::infrastructure, why);
   }
 }
 

@@ -1,33 +1,32 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "lib/kube/failure.hpp"
+#include "lib/base/result.hpp"
 #include "lib/kube/pod.hpp"
 #include "lib/registry/document.hpp"
 #include "lib/wire/messages.hpp"
 #include "pilot-agent/core/actions.hpp"
 #include "pilot-agent/core/answers.hpp"
+#include "pilot-agent/core/beside.hpp"
+#include "pilot-agent/core/births.hpp"
 #include "pilot-agent/core/containers.hpp"
 #include "pilot-agent/core/health.hpp"
+#include "pilot-agent/core/image.hpp"
 #include "pilot-agent/core/image_commands.hpp"
 #include "pilot-agent/core/leftovers.hpp"
-#include "pilot-agent/core/likely.hpp"
-#include "pilot-agent/core/lost_jobs.hpp"
 #include "pilot-agent/core/pulls.hpp"
 #include "pilot-agent/core/queue.hpp"
-#include "pilot-agent/core/readiness.hpp"
 #include "pilot-agent/core/references.hpp"
 #include "pilot-agent/core/resizes.hpp"
 #include "pilot-agent/core/snapshot.hpp"
+#include "pilot-agent/core/spares.hpp"
 #include "pilot-agent/core/state.hpp"
 #include "pilot-agent/core/switches.hpp"
 #include "pilot-agent/core/transitions.hpp"
-#include "pilot-agent/core/trouble.hpp"
 #include "pilot-agent/core/types.hpp"
 #include "pilot-agent/core/visits.hpp"
 
@@ -62,12 +61,8 @@ class Core {
   void on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time now);
 
   void on_enter(const Visit& visit);
-  // The client whose session this is; 0 if that client is gone.
-  ClientId on_session_started(GlueId glue, JobId job, SessionId session) const {
-    return visits_.client_of(glue, job, session);
-  }
-  void on_session_ended(GlueId glue, const wire::SessionEnded& ended) { visits_.ended(glue, ended); }
-  void on_session_failed(GlueId glue, const wire::SessionFailed& failed) { visits_.failed(glue, failed); }
+  // What glue tells of sessions goes here.
+  Visits& visits() { return visits_; }
 
   // on_first_pod() gets the pod as it was when the agent started. Before that the core switches no image. An
   // earlier agent of this pod may have ended in the middle of a switch. A young pod's status may still be
@@ -78,12 +73,10 @@ class Core {
   void on_earlier_users(const std::set<User>& users) { leftovers_.inherit(users); }
   void on_first_pod(const kube::Pod& pod, Earlier agents, Time now);
   void on_pod(const kube::Pod& pod, Time now);
-  void on_patched(std::uint64_t attempt, const kube::Pod& pod, Time now);
-  void on_patched(std::uint64_t attempt, const kube::Failure& failure, Time now);
-  void on_resized(std::uint64_t attempt, const kube::Pod& pod, Time now);
-  void on_resized(std::uint64_t attempt, const kube::Failure& failure, Time now);
-  void on_wanted(Time now);
-  void on_wanted(const kube::Failure& failure, Time now);
+  // The API's answers: the pod as it is now, or a kube::Failure.
+  void on_patched(std::uint64_t attempt, const Result<kube::Pod>& answer, Time now);
+  void on_resized(std::uint64_t attempt, const Result<kube::Pod>& answer, Time now);
+  void on_wanted(const Result<void>& answer, Time now);
 
   void on_time(Time now);
   // The pilot is about to end. Requests whose job has not begun are refused, now and later. Running jobs go
@@ -111,21 +104,21 @@ class Core {
   Snapshot snapshot() const;
   // The users who have a job, or who may have left something in shared places. The next agent needs them if
   // this agent is killed.
-  std::set<User> users() const;
+  std::set<User> users() const { return leftovers_.users(); }
   // For tests: the observer is told of every transition.
   void observe(Containers::Observer observer) { containers_.observe(std::move(observer)); }
-  void observe_pulls(Pulls::Observer observer) { pulls_.observe(std::move(observer)); }
+  void observe_pulls(Pulls::Observer observer) { beside_.pulls.observe(std::move(observer)); }
 
  private:
   // core.cpp
   void settle(Time now);
   void give_up(std::string why);
   void take(Container& container, const kube::ContainerStatus& status);
-  void refuse_waiting(const std::function<bool(const Request&)>& which, const std::string& why);
+  void renew(Time now);
 
   // placing.cpp: requests and their containers
   bool place(Waiting& waiting, Time now);
-  std::string goal_of(const Request& request) const;
+  bool join_renewal(Waiting& waiting, const Image& asked, Time now);
   void ready(Container& container, Waiting waiting, std::string_view how, std::chrono::microseconds before,
              EventKind event, Time now);
   void launch(Container& container, const Waiting& waiting, std::string_view how,
@@ -135,38 +128,16 @@ class Core {
   std::optional<bool> place_sized(Container& container, Waiting& waiting, const std::string& how,
                                   std::chrono::microseconds before, Time now);
   void fail_too_small(const Request& request);
-  void begin_sizing(Container& container, Time now);
   void check_sizing(EventKind event, Time now);
   void end_sizing(const Resizes::End& end, EventKind event, Time now);
-
-  // spares.cpp: containers that are made ready while nobody waits
-  void renew(Time now);
-  bool renew_one(Time now);
-  bool join_renewal(Waiting& waiting, Time now);
-  Container* least_wanted_idle(Time now);
-  void queue_told(const kube::Pod& pod);
-  Free as_free(const Container& container) const;
-
-  // beside.cpp: images that are pulled beside the pod
-  bool may_switch(const std::string& image, Time now);
-  void fail_unpulled(Time now);
-  std::string why_queued(const Request& request) const;
-  void ask_for_pulls(Time now);
 
   // glues.cpp: glues that connect and go
   void greet(Container& container, Time now);
   void part(Container& container, EventKind event, Time now);
   void look_at(Container& container, Time now);
-  bool owes_first() const;
-  void check_first(Time now);
-
-  // born.cpp: containers that the pod was made with a job's image for
-  void expect_birth(Container& container, Time now);
-  void born(Container& container, Time now);
-  bool miscarried(Container& container, Time now);
 
   // switching.cpp
-  void begin(Container& container, std::string target, std::optional<Waiting> waiting, EventKind event,
+  void begin(Container& container, const Image& asked, std::optional<Waiting> waiting, EventKind event,
              Time now);
   void check_again(Container& container, EventKind event, Time now);
   void follow(Container& container, const Switches::Outcome& outcome, EventKind event, Time now);
@@ -182,41 +153,27 @@ class Core {
   void check_job(Container& container, Time now);
   void give_up_glue(Container& container, std::string_view why, Time now);
   void lose_job(Container& container, EventKind event, Time now);
-  void tell_lost(const std::vector<LostJobs::Lost>& jobs, Time now);
 
   // inner.cpp: jobs of pilot jobs
   void end_inner(JobId outer, Time now);
   void release_outer(JobId outer, Time now);
 
-  // left.cpp: what lost jobs have left in shared places
-  void clear_left(Time now);
-
-  // What of the pod does not change, and the newest version seen of it.
-  struct OwnPod {
-    bool known = false;
-    std::string own_container = {};               // the name of the pilot's own container
-    Credentials credentials = Credentials::none;  // whether the pod has any for registries
-    std::int64_t version = 0;                     // resourceVersion
-  };
-  // How far the pilot's end is, each stage after the one before.
-  enum class Stage : std::uint8_t { open, withdrawn, draining, finishing };
+  using Stage = Queue::Stage;
 
   Policy policy_;
   Actions actions_;
-  OwnPod pod_;
-  Stage stage_ = Stage::open;
+  Containers containers_;
   Answers answers_{actions_};
   Health health_{policy_.give_up_after};
-  Pulls pulls_{policy_};
   References references_{policy_.nonce_prefix};
   ImageCommands image_commands_{policy_, references_, answers_, actions_};
-  Switches switches_{policy_, references_, pulls_, health_, actions_};
-  Readiness readiness_;
-  Containers containers_;
+  Queue queue_{policy_, containers_, answers_};
+  Beside beside_{policy_, references_, queue_, answers_, health_, actions_};
+  Switches switches_{policy_, references_, beside_.pulls, health_, actions_};
+  Births births_{policy_, switches_, beside_.pulls, actions_};
   Resizes resizes_{policy_, containers_, actions_};
-  Queue queue_{policy_, containers_};
-  LostJobs lost_jobs_;
-  Leftovers leftovers_;
+  Spares spares_{policy_, references_, containers_};
+  Leftovers leftovers_{policy_, containers_, actions_};
   Visits visits_{actions_};
 };
 

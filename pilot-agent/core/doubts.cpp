@@ -13,7 +13,7 @@ constexpr std::chrono::hours k_forgotten{2};
 constexpr std::size_t k_most = 256, k_most_names = 4;
 }  // namespace
 
-const Doubts::Doubt& Doubts::add(const std::string& image, const std::string& named, std::string message,
+const Doubts::Doubt& Doubts::add(const Image& image, const std::string& named, std::string message,
                                  bool counts, Time now) {
   std::erase_if(doubts_, [now](const Doubt& doubt) { return now >= doubt.until + k_forgotten; });
   auto found = std::ranges::find(doubts_, image, &Doubt::image);
@@ -33,11 +33,11 @@ const Doubts::Doubt& Doubts::add(const std::string& image, const std::string& na
   return *found;
 }
 
-void Doubts::drop(const std::string& image) {
+void Doubts::drop(const Image& image) {
   std::erase_if(doubts_, [&](const Doubt& doubt) { return doubt.image == image; });
 }
 
-const Doubts::Doubt* Doubts::waits(const std::string& image, Time now) const {
+const Doubts::Doubt* Doubts::waits(const Image& image, Time now) const {
   const auto found = std::ranges::find(doubts_, image, &Doubt::image);
   return found == doubts_.end() || now >= found->until ? nullptr : &*found;
 }

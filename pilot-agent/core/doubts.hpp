@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "pilot-agent/core/image.hpp"
 #include "pilot-agent/core/types.hpp"
 
 namespace glidepod::agent {
@@ -14,7 +15,7 @@ namespace glidepod::agent {
 class Doubts {
  public:
   struct Doubt {
-    std::string image;               // as written in a pod
+    Image image = Image::home();
     std::vector<std::string> names;  // the first few names that jobs use for it
     std::string message;             // the last words of a kubelet, a runtime or a registry
     int failures = 0;                // failures within a minute count as one; each makes the pause longer
@@ -26,12 +27,11 @@ class Doubts {
 
   // Notes a failure of this image. named: the job's own name for it. The reference is valid until the next
   // call.
-  const Doubt& add(const std::string& image, const std::string& named, std::string message, bool counts,
-                   Time now);
+  const Doubt& add(const Image& image, const std::string& named, std::string message, bool counts, Time now);
   // Takes the doubt back. Either this image has started, or the pilot's own image could not be had either.
-  void drop(const std::string& image);
+  void drop(const Image& image);
   // The doubt because of which this image has to wait; null if the image may be tried now.
-  const Doubt* waits(const std::string& image, Time now) const;
+  const Doubt* waits(const Image& image, Time now) const;
   // All doubts. One whose pause is over is remembered for a while.
   const std::deque<Doubt>& all() const { return doubts_; }
 

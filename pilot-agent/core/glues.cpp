@@ -5,13 +5,10 @@
 
 namespace glidepod::agent {
 
-namespace {
-constexpr std::chrono::seconds k_first_again{10};
-}
-
 void Core::on_hello(GlueId glue, const std::string& name, const std::string& instance, Time now) {
   Container* container = containers_.find(name);
-  if (container == nullptr && !containers_.names_given() && !pod_.known) container = &containers_.add(name);
+  if (container == nullptr && !containers_.names_given() && !containers_.known())
+    container = &containers_.add(name);
   if (container == nullptr) {
     actions_.warn("event=refused container={} reason=\"not a payload container of this pod\"", word(name));
     return actions_.add(DropGlue{glue});
@@ -35,10 +32,10 @@ void Core::on_hello(GlueId glue, const std::string& name, const std::string& ins
   container->stopped = false;
   container->since = now;
   container->shown_running = false;
-  container->earlier = std::exchange(container->shown, {});
+  container->shown_before = std::exchange(container->shown, {});
   actions_.note("event=hello container={} state={} id={}", container->name, name_of(container->kind()),
                 word(instance.substr(0, 12)));
-  if (stage_ == Stage::finishing) return actions_.add(FinishGlue{glue});
+  if (queue_.stage() == Stage::finishing) return actions_.add(FinishGlue{glue});
   greet(*container, now);
   settle(now);
 }
@@ -47,17 +44,18 @@ void Core::greet(Container& container, Time now) {
   if (container.calm_at) container.unsettle(now + policy_.calm);
   if (container.kind() == State::switching)
     return follow(container, switches_.hello(container, now), EventKind::hello, now);
-  if (container.inherited) return begin(container, {}, std::nullopt, EventKind::hello, now);
+  if (container.inherited) return begin(container, Image::home(), std::nullopt, EventKind::hello, now);
   if (container.kind() == State::broken) return check_again(container, EventKind::hello, now);
   // No patch is on its way, or the pod is not known yet. So the container runs the same image again, on a
   // fresh file system.
-  if (container.settled() || !pod_.known) {
+  if (container.settled() || !containers_.known()) {
     const auto* absent = std::get_if<Absent>(&container.state);
     const bool first = absent != nullptr && absent->unborn;
     container.be_fresh();
     containers_.become(container, Idle{}, EventKind::hello);
-    if (first) born(container, now);
-    return;
+    if (!first) return;
+    births_.born(container, now);
+    return look_at(container, now);
   }
   check_again(container, EventKind::hello, now);
 }
@@ -95,7 +93,7 @@ void Core::part(Container& container, EventKind event, Time now) {
   container.instance.clear();
   container.learning_until.reset();
   resizes_.glue_gone(container.name);
-  if (stage_ == Stage::finishing) return;
+  if (queue_.stage() == Stage::finishing) return;
   switch (container.kind()) {
     case State::absent:
     case State::broken:
@@ -136,24 +134,6 @@ void Core::look_at(Container& container, Time now) {
                   "the payload container runs another image than the job's");
   job->request.client = 0;
   if (container.kind() == State::running) kill_job(container, EventKind::status, now);
-}
-
-bool Core::owes_first() const {
-  return policy_.first == Policy::First::prove && !health_.proven() && pod_.known;
-}
-
-// Makes the test switch before the pilot's first job. If the agent may not switch images, or the kubelet does
-// not, no job suffers from that.
-void Core::check_first(Time now) {
-  if (!owes_first() || now < health_.no_test_before) return;
-  // A young pod's status does not name the images yet, and a made-up tag needs the digest.
-  if (references_.home().image_id.empty()) return;
-  for (const Container& container : containers_)
-    if (container.kind() == State::switching) return;
-  Container* container = containers_.for_test(now);
-  if (container == nullptr) return;
-  health_.no_test_before = now + k_first_again;
-  begin(*container, {}, std::nullopt, EventKind::pod, now);
 }
 
 }  // namespace glidepod::agent

@@ -21,19 +21,19 @@ ImageCommands::Command ImageCommands::ask(Waiting& waiting, Time now) {
   const Request& request = waiting.request;
   if (request.verb != wire::Verb::run || request.any_image || request.runscript || !waiting.argv.empty())
     return Command::known;
-  if (!waiting.asked.empty()) return Command::asked;
-  waiting.asked = references_.exact_name(request.image);
-  if (const auto* command = find(waiting.asked))
+  if (!waiting.exact_name.empty()) return Command::asked;
+  waiting.exact_name = references_.exact_name(request.asked);
+  if (const auto* command = find(waiting.exact_name))
     return give(waiting, *command) ? Command::known : Command::failed;
-  actions_.note("event=ask_image job={} image={}", word(request.job), word(waiting.asked));
+  actions_.note("event=ask_image job={} image={}", word(request.job), word(waiting.exact_name));
   const Time deadline = std::min(now + policy_.pull_patience, waiting.arrived + policy_.bind_deadline);
-  actions_.add(AskImage{request.client, waiting.asked, deadline});
+  actions_.add(AskImage{request.client, waiting.exact_name, deadline});
   return Command::asked;
 }
 
 bool ImageCommands::learn(Waiting& waiting, const registry::ImageCommand& command) {
-  std::string digest = kube::digest_of(waiting.asked);
-  if (!digest.empty() && find(waiting.asked) == nullptr) {
+  std::string digest = kube::digest_of(waiting.exact_name);
+  if (!digest.empty() && find(waiting.exact_name) == nullptr) {
     known_.emplace_back(std::move(digest), command);
     if (known_.size() > k_most_commands) known_.pop_front();
   }

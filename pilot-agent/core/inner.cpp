@@ -17,8 +17,8 @@ void Core::end_inner(JobId outer, Time now) {
                   container.name);
     kill_job(container, EventKind::gone, now);
   }
-  refuse_waiting([outer](const Request& request) { return request.outer == outer; },
-                 "the pilot job that asked has ended");
+  queue_.refuse([outer](const Request& request) { return request.outer == outer; },
+                "the pilot job that asked has ended");
 }
 
 // Called when a job of a pilot job is over. If it was the last one that the pilot job's end waited for, that

@@ -90,7 +90,7 @@ void Core::on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now) {
   visits_.job_over(job.id);
   job.end.ended_at = now;
   const Verdict verdict = verdict_on(job, now);
-  if (verdict.kind != Verdict::Kind::open || job.request.client == 0 || stage_ == Stage::finishing)
+  if (verdict.kind != Verdict::Kind::open || job.request.client == 0 || queue_.stage() == Stage::finishing)
     finish_job(*container, EventKind::ended, now);
   else  // wait until it is known whether its container goes away
     containers_.become(*container, Draining{std::move(job), true, verdict.until, false}, EventKind::ended);
@@ -100,7 +100,7 @@ void Core::on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now) {
 // Finishes a job when nothing of it is left and its verdict is known.
 void Core::finish_job(Container& container, EventKind event, Time now) {
   const bool waited = std::get<Draining>(container.state).meant;
-  if (!waited && !container.job()->goodbye() && stage_ != Stage::finishing &&
+  if (!waited && !container.job()->goodbye() && queue_.stage() != Stage::finishing &&
       containers_.has_inner(container.job()->id)) {
     // The pilot job has ended by itself. Its end is told when nothing of its own jobs is left.
     Draining draining{std::move(*container.job()), true, now + policy_.ending_patience, true};
@@ -154,7 +154,7 @@ void Core::lose_job(Container& container, EventKind event, Time now) {
   if (job.request.client != 0 && verdict_on(job, now).kind != Verdict::Kind::open) {
     answers_.tell_end(job, now);
   } else if (job.request.client != 0) {
-    lost_jobs_.add(container, job);
+    answers_.lost_jobs.add(container, job);
   }
   // This agent never stops a container that has a job, so somebody else did.
   if (event == EventKind::goodbye) {
@@ -162,13 +162,9 @@ void Core::lose_job(Container& container, EventKind event, Time now) {
     containers_.become(container, Absent{now + policy_.calm}, event);
   } else {
     // The kubelet would start the same image string again, each time after a longer pause.
-    begin(container, {}, std::nullopt, event, now);
+    begin(container, Image::home(), std::nullopt, event, now);
   }
   release_outer(job.request.outer, now);
-}
-
-void Core::tell_lost(const std::vector<LostJobs::Lost>& jobs, Time now) {
-  for (const LostJobs::Lost& lost : jobs) answers_.tell_end(lost.request, lost.end, now);
 }
 
 void Core::check_job(Container& container, Time now) {

@@ -43,6 +43,34 @@ std::optional<Left> Leftovers::take(const std::function<bool(uid_t)>& has_job) {
   return left;
 }
 
+// For a user who is about to have a job, the launch clears up.
+void Leftovers::clear(Time now) {
+  if (containers_.known() && !containers_.has_inherited()) earlier_ended();
+  const auto has_job = [this](uid_t uid) { return containers_.has_job_of(uid); };
+  for (Container& container : containers_) {
+    if (container.kind() != State::idle || container.glue == 0 || container.unclean) continue;
+    const auto left = take(has_job);
+    if (!left) return;
+    Draining draining;
+    draining.job.request = {.any_image = true, .uid = left->user.uid, .gid = left->user.gid};
+    draining.job.id = actions_.next_job();
+    draining.job.clears = left;
+    draining.job.pulse.next = now + policy_.beat;
+    draining.until = now + policy_.ending_patience;
+    containers_.become(container, std::move(draining), EventKind::left);
+    actions_.add(Clear{container.glue, container.job()->id, left->user.uid, left->user.gid});
+  }
+}
+
+std::set<User> Leftovers::users() const {
+  std::set<User> users;
+  for (const Container& container : containers_)
+    if (const Job* job = container.job())
+      users.insert({job->request.uid, job->request.gid, job->clears.has_value()});
+  for (const Left& left : left_) users.insert(left.user);
+  return users;
+}
+
 // The user counts until that glue's container has ended, or has had enough time.
 bool Leftovers::earlier_clears(uid_t uid) const {
   return earlier_cleared_at_ && std::ranges::any_of(left_, [uid](const Left& left) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "pilot-agent/core/actions.hpp"
+#include "pilot-agent/core/containers.hpp"
 #include "pilot-agent/core/state.hpp"
 #include "pilot-agent/core/types.hpp"
 
@@ -16,6 +18,9 @@ namespace glidepod::agent {
 // ended.
 class Leftovers {
  public:
+  Leftovers(const Policy& policy, Containers& containers, Actions& actions)
+      : policy_(policy), containers_(containers), actions_(actions) {}
+
   // Of earlier agents of this pod, which did not see the jobs of these users end.
   void inherit(const std::set<User>& users);
   // The pod is known. A glue that was told to clear up by an earlier agent goes on for a while.
@@ -24,21 +29,28 @@ class Leftovers {
   void add(const User& user, const std::string& container);
   // Clearing this up has failed.
   void put_back(const Left& left) { left_.push_back(left); }
-  // This container has ended; and so has every one in which an earlier agent had a job.
+  // This container has ended.
   void ended(const std::string& container);
-  void earlier_ended() { ended({}); }
   // Glue has removed what this user has left, except in containers that have not ended.
   void forget(uid_t uid);
-  // Something to clear up now, of a user who has no job that runs or is about to; it is not listed any more.
-  std::optional<Left> take(const std::function<bool(uid_t)>& has_job);
-
+  // Has idle glues clear up. A glue that failed at this is not asked again before its container is made anew.
+  void clear(Time now);
   // Whether a glue of an earlier agent's time may still clear up for this user.
   bool earlier_clears(uid_t uid) const;
   void on_time(Time now);
   std::optional<Time> next_deadline() const { return earlier_cleared_at_; }
-  const std::vector<Left>& all() const { return left_; }
+  // The users who have a job, or who may have left something.
+  std::set<User> users() const;
 
  private:
+  // Every container has ended in which an earlier agent had a job.
+  void earlier_ended() { ended({}); }
+  // Something to clear up now, of a user who has no job that runs or is about to; it is not listed any more.
+  std::optional<Left> take(const std::function<bool(uid_t)>& has_job);
+
+  const Policy& policy_;
+  Containers& containers_;
+  Actions& actions_;
   std::vector<Left> left_;
   std::optional<Time> earlier_cleared_at_;  // from then on no glue of an earlier agent's time cleans
 };

@@ -37,7 +37,7 @@ double loss(std::span<const Lately::One> lately, const std::vector<int>& counts,
 }
 
 // What one more container of this image is worth beside the others.
-double gain(std::span<const Lately::One> lately, const std::vector<int>& counts, const std::string& image) {
+double gain(std::span<const Lately::One> lately, const std::vector<int>& counts, const Image& image) {
   double result = 0;
   for (std::size_t i = 0; i < lately.size(); ++i)
     if (lately[i].image == image) result += worth(lately[i], counts[i] + 1);
@@ -46,7 +46,7 @@ double gain(std::span<const Lately::One> lately, const std::vector<int>& counts,
 
 }  // namespace
 
-void Lately::ran(const std::string& image, const std::string& owner) {
+void Lately::ran(const Image& image, const std::string& owner) {
   for (auto& one : all_) one.weight *= k_fades;
   const auto is_it = [&](const One& one) { return one.image == image && one.owner == owner; };
   if (const auto found = std::ranges::find_if(all_, is_it); found != all_.end()) {
@@ -58,7 +58,7 @@ void Lately::ran(const std::string& image, const std::string& owner) {
 }
 
 std::vector<Lately::One> with_queued(std::span<const Lately::One> lately,
-                                     std::span<const kube::LikelyImage> queued) {
+                                     std::span<const QueuedImage> queued) {
   std::vector<Lately::One> result(lately.begin(), lately.end());
   double all = 1000;
   double shares = 0;
@@ -69,7 +69,7 @@ std::vector<Lately::One> with_queued(std::span<const Lately::One> lately,
 }
 
 std::optional<Renewal> likeliest(std::span<const Lately::One> lately, std::span<const Free> free,
-                                 const std::function<bool(const std::string&)>& may_have) {
+                                 const std::function<bool(const Image&)>& may_have) {
   const auto counts = served(lately, free);
   std::vector<double> losses;
   for (const Free& one : free) losses.push_back(loss(lately, counts, one));
@@ -77,7 +77,7 @@ std::optional<Renewal> likeliest(std::span<const Lately::One> lately, std::span<
   for (const auto& wanted : lately) all += wanted.weight;
   std::optional<Renewal> best;
   double most = k_trouble * all;
-  std::vector<std::string> tried;
+  std::vector<Image> tried;
   for (const auto& candidate : lately) {
     if (std::ranges::find(tried, candidate.image) != tried.end()) continue;
     tried.push_back(candidate.image);

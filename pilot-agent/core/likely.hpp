@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/kube/pulls.hpp"
+#include "pilot-agent/core/image.hpp"
 
 namespace glidepod::agent {
 
@@ -18,24 +18,31 @@ class Lately {
   static constexpr std::size_t k_most = 128;
 
   struct One {
-    std::string image, owner;
+    Image image;
+    std::string owner;
     double weight = 0;
   };
-  void ran(const std::string& image, const std::string& owner);
+  void ran(const Image& image, const std::string& owner);
   std::span<const One> all() const { return all_; }
 
  private:
   std::vector<One> all_;
 };
 
+// An image that waiting jobs want, and the share of them that do, per thousand.
+struct QueuedImage {
+  Image image;
+  int share = 0;
+};
+
 // Lately with the images of waiting jobs added, for any owner. All added images together weigh as much as ten
 // jobs. So they decide for a pilot that has run little, and slowly turn one that has run something else.
 std::vector<Lately::One> with_queued(std::span<const Lately::One> lately,
-                                     std::span<const kube::LikelyImage> queued);
+                                     std::span<const QueuedImage> queued);
 
 // An idle container as the next job would find it.
 struct Free {
-  std::string image;
+  Image image = Image::home();
   std::string owner;   // the only owner whose jobs may use it; empty: any owner
   bool ready = false;  // it can take a job as it is
   bool stays = false;  // it is being made ready, and counts as what it will be; or is kept for a claim
@@ -44,7 +51,7 @@ struct Free {
 // The container to make ready while nobody waits, and its image.
 struct Renewal {
   std::size_t free = 0;
-  std::string image;
+  Image image;
 };
 
 // The renewal that helps most: the one after which the next job most likely finds a container of its image
@@ -52,7 +59,7 @@ struct Renewal {
 // of the one before. None if no renewal is worth the work, so that the containers come to rest. may_have:
 // whether an image may be proposed.
 std::optional<Renewal> likeliest(std::span<const Lately::One> lately, std::span<const Free> free,
-                                 const std::function<bool(const std::string&)>& may_have);
+                                 const std::function<bool(const Image&)>& may_have);
 
 // The index of the container whose loss matters least, for a job that finds no container of its image. `free`
 // must not be empty.

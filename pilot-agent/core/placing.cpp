@@ -8,17 +8,12 @@ namespace glidepod::agent {
 using std::chrono::duration_cast;
 using std::chrono::microseconds;
 
-// The image that the request's container is to have, in the form of Container::image. A job that asks for the
-// pilot's own image gets the home image.
-std::string Core::goal_of(const Request& request) const {
-  return request.any_image || references_.is_home(request.image) ? std::string() : request.image;
-}
-
 // Finds a container for the request; false if the request has to wait.
 bool Core::place(Waiting& waiting, Time now) {
   const Request& request = waiting.request;
+  const Image asked = references_.asked_by(request);
   // Until the pod is known, an earlier agent may have had somebody's job in any container.
-  if (!pod_.known) return false;
+  if (!containers_.known()) return false;
   const bool earlier_clears = containers_.has_inherited() && leftovers_.earlier_clears(request.uid);
   if (earlier_clears || containers_.is_clearing(request.uid)) return false;
   if (request.any_image) {
@@ -39,15 +34,15 @@ bool Core::place(Waiting& waiting, Time now) {
   // While a container is being resized, the idle ones are resized too.
   if (resizes_.under_way()) return false;
   if (!request.any_image) {
-    if (Container* container = containers_.warm_for(goal_of(request), request.owner)) {
+    if (Container* container = containers_.warm_for(asked, request.owner)) {
       if (const auto placed = place_sized(*container, waiting, "warm", {}, now)) return *placed;
       ready(*container, std::move(waiting), "warm", {}, EventKind::assigned, now);
       return true;
     }
-    if (join_renewal(waiting, now)) return true;
+    if (join_renewal(waiting, asked, now)) return true;
   }
   if (!request.any_image) {
-    if (const Doubts::Doubt* doubt = health_.doubts.waits(goal_of(request), now)) {
+    if (const Doubts::Doubt* doubt = health_.doubts.waits(asked, now)) {
       const auto seconds = std::chrono::ceil<std::chrono::seconds>(doubt->until - now).count();
       answers_.fail(
           request, wire::Fault::infrastructure,
@@ -56,13 +51,13 @@ bool Core::place(Waiting& waiting, Time now) {
       return true;
     }
   }
-  if (!request.any_image && !may_switch(goal_of(request), now)) {
+  if (!beside_.may_switch(asked, now)) {
     waiting.beside = true;
     return false;
   }
   // If nobody has pulled the image beside the pod, a container pulls it.
-  if (pulls_.all().contains(goal_of(request))) waiting.beside = false;
-  Container* container = least_wanted_idle(now);
+  if (beside_.pulls.find(asked) != nullptr) waiting.beside = false;
+  Container* container = spares_.least_wanted_idle(now);
   // A pilot job needs little itself, and its own jobs are to have the larger containers.
   if (request.pilot) container = containers_.smallest_idle(container, now);
   if (container == nullptr) container = containers_.coldest(State::broken, now);
@@ -73,12 +68,23 @@ bool Core::place(Waiting& waiting, Time now) {
     fail_too_small(request);
     return true;
   }
-  std::string goal = goal_of(request);
-  begin(*container, std::move(goal), std::move(waiting), EventKind::assigned, now);
+  begin(*container, asked, std::move(waiting), EventKind::assigned, now);
   return true;
 }
 
-// Gives the request its container, which has the wanted image by now.
+// Lets the request wait for a switch to its image that is already under way, if there is one.
+bool Core::join_renewal(Waiting& waiting, const Image& asked, Time now) {
+  Container* container = containers_.spare_for(asked);
+  if (container == nullptr) return false;
+  auto& step = std::get<Switching>(container->state);
+  step.spare = false;
+  step.deadline = waiting.arrived + policy_.bind_deadline;
+  step.waiting = std::move(waiting);
+  if (image_commands_.ask(*step.waiting, now) == ImageCommands::Command::failed) step.waiting.reset();
+  return true;
+}
+
+// Gives the request its container, which has the image asked for by now.
 void Core::ready(Container& container, Waiting waiting, std::string_view how, microseconds before,
                  EventKind event, Time now) {
   if (event != EventKind::known) {
@@ -104,7 +110,7 @@ void Core::ready(Container& container, Waiting waiting, std::string_view how, mi
   containers_.become(container, Reserved{request, std::string(how), bound_in, now + policy_.reservation},
                      event);
   actions_.note("event=prepared job={} owner={} image={} container={} how={} bind_ms={:.1f}",
-                word(request.job), word(request.owner), word(request.image), container.name, how,
+                word(request.job), word(request.owner), word(request.asked), container.name, how,
                 static_cast<double>(bound_in.count()) / 1000);
   actions_.add(Answer{request.client, ExitStatus::exited(0)});
 }
@@ -125,18 +131,18 @@ void Core::launch(Container& container, const Waiting& waiting, std::string_view
   if (!request.any_image) {
     answers_.bound(how, bound_in);
     container.owner = request.owner;
-    readiness_.ran(goal_of(request), request.owner);
+    spares_.ran(references_.asked_by(request), request.owner);
     if (policy_.reuse == Policy::Reuse::never) container.spoiled = true;
   }
   actions_.add(Launch{container.glue, container.job()->id, request.client, waiting.argv});
   actions_.note("event=bound job={} owner={} image={} container={} how={} bind_ms={:.1f} uid={}",
-                word(request.job), word(request.owner), word(request.image), container.name, how,
+                word(request.job), word(request.owner), word(request.asked), container.name, how,
                 static_cast<double>(bound_in.count()) / 1000, request.uid);
 }
 
 void Core::on_image_known(ClientId client, const registry::ImageCommand& command, Time now) {
   Waiting* waiting = queue_.find(client);
-  if (!waiting || waiting->asked.empty() || !waiting->argv.empty()) return;
+  if (!waiting || waiting->exact_name.empty() || !waiting->argv.empty()) return;
   if (!image_commands_.learn(*waiting, command)) {
     queue_.drop(client, EventKind::unknown);
     return settle(now);
@@ -151,7 +157,7 @@ void Core::on_image_known(ClientId client, const registry::ImageCommand& command
 
 void Core::on_image_unknown(ClientId client, wire::Fault fault, const std::string& message, Time now) {
   const Waiting* waiting = queue_.find(client);
-  if (!waiting || waiting->asked.empty() || !waiting->argv.empty()) return;
+  if (!waiting || waiting->exact_name.empty() || !waiting->argv.empty()) return;
   const Request request = waiting->request;
   queue_.drop(client, EventKind::unknown);
   answers_.fail(request, fault, message);

@@ -42,20 +42,21 @@ bool shows_home(const ContainerStatus& status, const Home& home) {
   return !home.image_id.empty() && status.image_id == home.image_id;
 }
 
-bool names_home(const std::string& image, const Home& home) {
-  if (image == home.image) return true;
-  if (kube::is_by_id(image)) return kube::is_digest(home.image_id) && home.image_id.starts_with(image);
-  const auto reference = ImageReference::parse(image);
-  return reference && !reference->digest.empty() && reference->digest == home.digest;
+bool names_home(const std::string& reference, const Home& home) {
+  if (reference == home.image) return true;
+  if (kube::is_by_id(reference))
+    return kube::is_digest(home.image_id) && home.image_id.starts_with(reference);
+  const auto image = ImageReference::parse(reference);
+  return image && !image->digest.empty() && image->digest == home.digest;
 }
 
 bool shows_image(const ContainerStatus& status, const std::string& reference) {
   if (kube::is_by_id(reference))
     return kube::is_digest(status.image_id) && status.image_id.starts_with(reference);
-  const auto wanted = ImageReference::parse(reference);
-  if (!wanted) return false;
-  if (!wanted->digest.empty()) return kube::digest_of(status.image_id) == wanted->digest;
-  return full_name(status.image) == wanted->full_name();
+  const auto image = ImageReference::parse(reference);
+  if (!image) return false;
+  if (!image->digest.empty()) return kube::digest_of(status.image_id) == image->digest;
+  return full_name(status.image) == image->full_name();
 }
 
 bool proven_by_goodbye(const Switching& step) {
@@ -67,16 +68,16 @@ Switching::Proof proof_for(const Container& container) {
 }
 
 Check check(const Container& container, const ContainerStatus& status, const Home& home) {
-  if (shows_image(status, container.admitted)) return Check::as_told;
+  if (shows_image(status, container.told.admitted)) return Check::as_told;
   // This holds whatever ran before: if somebody else ended a container, the kubelet may be one image behind.
-  if (shows_home(status, home)) return container.told_image.empty() ? Check::as_told : Check::doubtful;
-  if (container.earlier.empty()) return Check::unknown;
-  if (container.earlier != status.image_id) return Check::as_told;
+  if (shows_home(status, home)) return container.told.asked.is_home() ? Check::as_told : Check::doubtful;
+  if (container.shown_before.empty()) return Check::unknown;
+  if (container.shown_before != status.image_id) return Check::as_told;
   // A name may be another name of the content before; another digest cannot.
-  const auto wanted = ImageReference::parse(container.admitted);
-  const bool told = kube::is_by_id(container.admitted)
+  const auto admitted = ImageReference::parse(container.told.admitted);
+  const bool told = kube::is_by_id(container.told.admitted)
                         ? kube::is_digest(status.image_id)
-                        : wanted && !wanted->digest.empty() && !kube::digest_of(status.image_id).empty();
+                        : admitted && !admitted->digest.empty() && !kube::digest_of(status.image_id).empty();
   return told ? Check::doubtful : Check::unknown;
 }
 

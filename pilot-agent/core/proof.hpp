@@ -26,10 +26,10 @@ bool is_of(const kube::ContainerStatus& status, std::string_view container_id);
 bool shows_home(const kube::ContainerStatus& status, const Home& home);
 
 // Whether this name in a pod's spec means the pilot's own image.
-bool names_home(const std::string& image, const Home& home);
+bool names_home(const std::string& reference, const Home& home);
 
-// Whether the container of a status runs this image, by its digest, by the node's id of it, or by exactly
-// this name. Another name in the status proves nothing, since one content has many names.
+// Whether the container of a status runs the image of this name, by its digest, by the node's id of it, or by
+// exactly this name. Another name in the status proves nothing, since one content has many names.
 bool shows_image(const kube::ContainerStatus& status, const std::string& reference);
 
 // Whether the Hello that has just come is from the new image. It is if the container was settled, its glue

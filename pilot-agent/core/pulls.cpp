@@ -70,20 +70,28 @@ void Pulls::become(Entry entry, PullState state, PullEvent event) {
   if (observer_) observer_(image, transition);
 }
 
-bool Pulls::may_switch(const std::string& image, const std::string& name, Time now) {
-  if (!policy_.pullers || on_node_.contains(image)) return true;
-  if (const auto found = pulls_.find(image); found != pulls_.end())
-    return found->second.state == PullState::silent;
+const Pulls::Pull* Pulls::find(const Image& image) const {
+  const auto found = image.is_home() ? pulls_.end() : pulls_.find(image.name());
+  return found == pulls_.end() ? nullptr : &found->second;
+}
+
+bool Pulls::may_switch(const Image& image, const std::string& name, Time now) {
+  if (!policy_.pullers || image.is_home() || on_node_.contains(image.name())) return true;
+  if (const Pull* pull = find(image)) return pull->state == PullState::silent;
   if (now < quiet_until_ || pulls_.size() >= kube::k_most_wanted) return true;
   Pull pull;
   pull.wanted = {name, fmt::format("{}-p{}", policy_.nonce_prefix, ++last_ask_)};
   pull.until = now + answer_time(policy_);
-  become(pulls_.emplace(image, std::move(pull)).first, PullState::asked, PullEvent::wanted);
+  become(pulls_.emplace(image.name(), std::move(pull)).first, PullState::asked, PullEvent::wanted);
   return false;
 }
 
-void Pulls::seen(const std::string& image) {
-  if (policy_.pullers) on_node_.insert(image);
+void Pulls::seen(const Image& image) {
+  if (policy_.pullers && !image.is_home()) on_node_.insert(image.name());
+}
+
+void Pulls::missed(const Image& image) {
+  if (!image.is_home()) on_node_.erase(image.name());
 }
 
 void Pulls::told(std::string_view text, Time now) {
@@ -129,7 +137,7 @@ void Pulls::answered(Entry entry, const PulledImage& answer, Time now) {
 }
 
 void Pulls::give_up(Entry entry, wire::Fault fault, PullEvent event) {
-  verdicts_.push_back({entry->first, fault, entry->second.trouble, entry->second.counts});
+  verdicts_.push_back({Image(entry->first), fault, entry->second.trouble, entry->second.counts});
   become(entry, PullState::none, event);
 }
 
@@ -147,10 +155,10 @@ void Pulls::on_time(Time now) {
   }
 }
 
-void Pulls::keep_only(const std::set<std::string, std::less<>>& images) {
+void Pulls::keep_only(const std::set<std::string, std::less<>>& names) {
   for (auto next = pulls_.begin(); next != pulls_.end();) {
     const Entry entry = next++;
-    if (!images.contains(entry->first)) become(entry, PullState::none, PullEvent::unwanted);
+    if (!names.contains(entry->first)) become(entry, PullState::none, PullEvent::unwanted);
   }
 }
 

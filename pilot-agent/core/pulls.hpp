@@ -14,6 +14,7 @@
 #include "lib/kube/failure.hpp"
 #include "lib/kube/pulls.hpp"
 #include "pilot-agent/core/actions.hpp"
+#include "pilot-agent/core/image.hpp"
 #include "pilot-agent/core/trouble.hpp"
 #include "pilot-agent/core/types.hpp"
 
@@ -60,14 +61,15 @@ class Pulls {
   void begin(std::string_view wanted, Credentials credentials);
   // Whether a container may be switched to this image now. If not, the agent asks for the image. name: the
   // name to pull it by.
-  bool may_switch(const std::string& image, const std::string& name, Time now);
+  bool may_switch(const Image& image, const std::string& name, Time now);
   // seen(): a container runs this image. missed(): a container could not get it.
-  void seen(const std::string& image);
-  void missed(const std::string& image) { on_node_.erase(image); }
+  void seen(const Image& image);
+  void missed(const Image& image);
   // text: the answers, as the pod's annotation has them.
   void told(std::string_view text, Time now);
   void on_time(Time now);
-  void keep_only(const std::set<std::string, std::less<>>& images);
+  // names: of the images that requests wait for. The others are wanted no more.
+  void keep_only(const std::set<std::string, std::less<>>& names);
   void patched() { in_flight_ = false; }
   void refused(const kube::Failure& failure, Time now);
 
@@ -75,7 +77,7 @@ class Pulls {
   std::optional<Want> to_tell(Time now);
   // Images that cannot be pulled, and why. Each is returned once.
   struct Verdict {
-    std::string image;
+    Image image;
     wire::Fault fault = wire::Fault::user;
     std::string message;
     bool counts = false;  // as in Trouble
@@ -93,8 +95,10 @@ class Pulls {
     Time failing_since{};
     bool counts = false;
   };
-  // By image as jobs ask for it.
+  // By the names of jobs' images.
   const std::map<std::string, Pull, std::less<>>& all() const { return pulls_; }
+  // The one of this image; null: it is not wanted.
+  const Pull* find(const Image& image) const;
   using Observer = std::function<void(const std::string& image, const PullTransition&)>;
   void observe(Observer observer) { observer_ = std::move(observer); }
 

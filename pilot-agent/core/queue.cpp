@@ -4,6 +4,31 @@
 
 namespace glidepod::agent {
 
+namespace {
+constexpr std::string_view k_ending = "the pilot is ending";
+constexpr std::string_view k_withdrawn = "the pilot takes no more jobs: an operator has drained it";
+}  // namespace
+
+void Queue::close(Stage stage) {
+  stage_ = std::max(stage_, stage);
+  if (stage == Stage::withdrawn)
+    refuse([](const Request& request) { return request.outer == 0; }, k_withdrawn);
+  else
+    refuse([](const Request&) { return true; }, k_ending);
+}
+
+std::string_view Queue::refusal(const Request& request) const {
+  if (stage_ >= Stage::draining) return k_ending;
+  return stage_ == Stage::withdrawn && request.outer == 0 ? k_withdrawn : std::string_view();
+}
+
+void Queue::refuse(const std::function<bool(const Request&)>& which, std::string_view why) {
+  for (const Request& request : unbegun(which)) {
+    drop(request.client, EventKind::gone);
+    answers_.fail(request, wire::Fault::infrastructure, std::string(why));
+  }
+}
+
 void Queue::serve(const std::function<bool(Waiting&)>& place) {
   for (std::size_t i = 0; i < all_.size();) {
     if (place(all_[i]))

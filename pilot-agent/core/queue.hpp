@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <vector>
 
+#include "pilot-agent/core/answers.hpp"
 #include "pilot-agent/core/containers.hpp"
 #include "pilot-agent/core/state.hpp"
 #include "pilot-agent/core/transitions.hpp"
@@ -16,7 +19,23 @@ namespace glidepod::agent {
 // for the image of their container, or for what that image runs by itself.
 class Queue {
  public:
-  Queue(const Policy& policy, Containers& containers) : policy_(policy), containers_(containers) {}
+  Queue(const Policy& policy, Containers& containers, Answers& answers)
+      : policy_(policy), containers_(containers), answers_(answers) {}
+
+  // How far the pilot's end is, each stage after the one before.
+  enum class Stage : std::uint8_t {
+    open,
+    withdrawn,  // it takes no jobs of HTCondor's any more
+    draining,   // nor anybody else's
+    finishing,  // and those that it has are killed
+  };
+  Stage stage() const { return stage_; }
+  // Goes on to this stage, and refuses the requests that it does not take.
+  void close(Stage stage);
+  // Why such a request is not taken; empty: it is.
+  std::string_view refusal(const Request& request) const;
+  // Fails these requests, wherever they wait. The switches that they waited for go on.
+  void refuse(const std::function<bool(const Request&)>& which, std::string_view why);
 
   // Those in the queue.
   auto begin() const { return all_.begin(); }
@@ -42,6 +61,8 @@ class Queue {
  private:
   const Policy& policy_;
   Containers& containers_;
+  Answers& answers_;
+  Stage stage_ = Stage::open;
   std::deque<Waiting> all_;
 };
 

@@ -70,6 +70,17 @@ Resizes::Fit Resizes::fit_of(const Container& container, const Request& request)
   return too_small(container, request) ? Fit::too_small : Fit::fits;
 }
 
+void Resizes::begin_step(Container& container, Time now) {
+  auto& step = std::get<Switching>(container.state);
+  step.leg = Switching::Leg::size;
+  step.answered = false;
+  step.pull_deadline.reset();
+  step.unclear_until.reset();
+  step.mute_until.reset();
+  container.last_used = now;
+  start(container, step.waiting->request.slot_size, now);
+}
+
 void Resizes::start(const Container& container, const Amount& slot, Time now) {
   current_ = Current{container.name, slot, now + policy_.resize_patience / 3, now + policy_.resize_patience};
   // If a limit were below the memory in use, the kernel would kill processes.

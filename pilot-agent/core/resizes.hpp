@@ -41,6 +41,8 @@ class Resizes {
   // may use. The size that the pod was made with always counts as enough.
   bool too_small(const Container& container, const Request& request) const;
 
+  // The step `size` of a container that switches, whose fit for the request that waits there is `resize`.
+  void begin_step(Container& container, Time now);
   // Begins a resize for a container whose fit is `resize`: first the glues are asked for the memory in use.
   void start(const Container& container, const Amount& slot, Time now);
   bool under_way() const { return current_.has_value(); }

@@ -2,11 +2,10 @@
 // it is until the kubelet has shown the size: if an image and a size come together, the kubelet loses the
 // size (kubernetes#127356).
 
+#include "lib/kube/failure.hpp"
 #include "pilot-agent/core/core.hpp"
 
 namespace glidepod::agent {
-
-using Leg = Switching::Leg;
 
 namespace {
 constexpr std::string_view k_too_small =
@@ -30,14 +29,14 @@ std::optional<bool> Core::place_sized(Container& container, Waiting& waiting, co
   }
   Switching step;
   step.same_image = true;
-  step.target = container.image;
+  step.asked = container.proven;
   step.deadline = waiting.arrived + policy_.bind_deadline;
   step.before = container.glue;
   step.how = how;
   step.before_bound = before;
   step.waiting = std::move(waiting);
   containers_.become(container, std::move(step), EventKind::assigned);
-  begin_sizing(container, now);
+  resizes_.begin_step(container, now);
   return true;
 }
 
@@ -46,29 +45,17 @@ void Core::fail_too_small(const Request& request) {
   answers_.fail(request, wire::Fault::infrastructure, std::string(k_too_small));
 }
 
-void Core::begin_sizing(Container& container, Time now) {
-  auto& step = std::get<Switching>(container.state);
-  step.leg = Leg::size;
-  step.answered = false;
-  step.pull_deadline.reset();
-  step.unclear_until.reset();
-  step.mute_until.reset();
-  container.last_used = now;
-  resizes_.start(container, step.waiting->request.slot_size, now);
-}
-
-void Core::on_resized(std::uint64_t attempt, const kube::Pod& pod, Time now) {
-  resizes_.taken(attempt, pod);
-  on_pod(pod, now);
-  // The status may have come before the answer.
-  check_sizing(EventKind::answered, now);
-  settle(now);
-}
-
-void Core::on_resized(std::uint64_t attempt, const kube::Failure& failure, Time now) {
-  const auto end = resizes_.refused(attempt, failure, now);
-  if (!end) return;
-  end_sizing(*end, EventKind::answered, now);
+void Core::on_resized(std::uint64_t attempt, const Result<kube::Pod>& answer, Time now) {
+  if (answer) {
+    resizes_.taken(attempt, *answer);
+    on_pod(*answer, now);
+    // The status may have come before the answer.
+    check_sizing(EventKind::answered, now);
+  } else {
+    const auto end = resizes_.refused(attempt, kube::Failure::of(answer.error()), now);
+    if (!end) return;
+    end_sizing(*end, EventKind::answered, now);
+  }
   settle(now);
 }
 

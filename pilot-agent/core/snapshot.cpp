@@ -13,7 +13,7 @@ Snapshot Core::snapshot() const {
     one.name = container.name;
     one.state = container.kind();
     one.instance = container.instance;
-    one.image = container.image;
+    one.image = container.proven.name_or("");
     one.digest = kube::digest_of(container.shown);
     one.settled = container.settled();
     const auto is_for = [&one](const Request& request) {
@@ -26,7 +26,7 @@ Snapshot Core::snapshot() const {
       one.how = holder.how;
       one.bound_in = holder.bound_in;
       // The job asked for the pilot's own image.
-      if (one.image.empty() && !holder.request.any_image) one.image = holder.request.image;
+      if (one.image.empty() && !holder.request.any_image) one.image = holder.request.asked.name_or("");
     };
     if (const Job* job = container.job()) is_with(*job);
     if (const auto* reserved = std::get_if<Reserved>(&container.state)) is_with(*reserved);
@@ -34,20 +34,20 @@ Snapshot Core::snapshot() const {
     const auto* step = std::get_if<Switching>(&container.state);
     if (step == nullptr) continue;
     if (step->waiting) is_for(step->waiting->request);
-    one.wanted = step->target;
+    one.wanted = step->asked.name_or("");
     one.step = fmt::format("{} by {}", name_of(step->leg), name_of(step->proof));
     one.trouble = step->trouble.message;
   }
   for (const Waiting& waiting : queue_) {
     const Request& request = waiting.request;
     auto& queued = result.waiting.emplace_back();
-    queued = {request.job, request.owner, request.slot, request.image, false, {}};
-    const auto pull = pulls_.all().find(request.any_image ? std::string() : goal_of(request));
-    if (pull == pulls_.all().end() || pull->second.state == PullState::silent) continue;
+    queued = {request.job, request.owner, request.slot, std::string(request.asked.name_or("")), false, {}};
+    const Pulls::Pull* pull = beside_.pulls.find(references_.asked_by(request));
+    if (pull == nullptr || pull->state == PullState::silent) continue;
     queued.pulling = true;
-    queued.trouble = pull->second.trouble;
+    queued.trouble = pull->trouble;
   }
-  for (const auto& [image, pull] : pulls_.all())
+  for (const auto& [image, pull] : beside_.pulls.all())
     result.pulls.push_back({image, std::string(name_of(pull.state)), pull.trouble});
   for (const Doubts::Doubt& doubt : health_.doubts.all())
     for (const std::string& named : doubt.names) result.doubts.push_back({named, doubt.until});

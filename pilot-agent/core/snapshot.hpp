@@ -17,13 +17,13 @@ struct Snapshot {
     std::string name;
     State state = State::absent;
     std::string instance;  // the container's id, if a glue is connected and the id is known
-    std::string image;     // as jobs ask for it; empty: no job's image, or not known
+    std::string image;     // by its name as written in a pod; empty: home, or not known
     std::string digest;    // of the image that runs, once the status has told it
     bool settled = true;
     std::string job, owner, slot;  // of the job that runs or ends here, or is about to come
     std::string how;               // how the job came by its container, and bound_in: in what time
     std::optional<std::chrono::microseconds> bound_in;
-    std::string wanted;   // during a switch: the wanted image
+    std::string wanted;   // during a switch: the image that was asked for; empty: home
     std::string step;     // during a switch: leg and proof, as "target by goodbye"
     std::string trouble;  // during a switch: the last trouble with pulling or starting
   };

@@ -10,6 +10,7 @@
 
 #include "lib/kube/pod.hpp"
 #include "pilot-agent/core/ending.hpp"
+#include "pilot-agent/core/image.hpp"
 #include "pilot-agent/core/trouble.hpp"
 #include "pilot-agent/core/types.hpp"
 
@@ -34,7 +35,7 @@ struct Broken {};
 struct Switching {
   enum class Leg : std::uint8_t {
     home,    // to the pilot's own image, which is surely on the node and which the status always proves
-    target,  // to the image that is wanted
+    target,  // to the image that was asked for
     check,   // without a patch: the status must show that what started by itself is what the pod says
     calm,    // waits with the pilot's own image until the kubelet has acted on all patches
     size,    // keeps its image while it gets its job's size
@@ -43,7 +44,7 @@ struct Switching {
     goodbye,  // glue said goodbye after the patch, so the next Hello is of the new image
     status,   // the pod's status must show what the connected glue's container runs
   };
-  std::string target;  // empty: the pilot's own image is the goal
+  Image asked = Image::home();
   std::optional<Waiting> waiting;
   bool spare = false;       // no request waits: jobs are likely to ask for the image
   bool same_image = false;  // the container had this image, for another owner
@@ -51,7 +52,7 @@ struct Switching {
   // The present step.
   Leg leg = Leg::home;
   Proof proof = Proof::status;
-  std::string reference;      // the image name in the patch
+  std::string reference;      // the name in the patch
   std::uint64_t attempt = 0;  // the number of the patch; 0: none
   bool answered = false;      // the API has taken the patch
   Time answered_at{};         // when it did
@@ -60,16 +61,20 @@ struct Switching {
   GlueId before = 0;  // the glue that was connected when the patch was sent, if its content was proven
   std::optional<Time> pull_deadline, trouble_since;
   std::optional<Time> unclear_until;
-  std::optional<Time> mute_until;  // by the status the wanted image runs; its glue has to connect by then
-  std::string accused;             // the switch home tells whether this image or the pilot is at fault
-  bool goodbye_needed = false;     // the status cannot prove the target
+  std::optional<Time> mute_until;  // by the status the image runs; its glue has to connect by then
+  std::optional<Image> accused;    // the switch home tells whether this image or the pilot is at fault
+  bool goodbye_needed = false;     // the status cannot prove the image that was asked for
   bool by_id = false;              // the image's plain name would have to wait
   bool left_id = false;            // a name by id was not taken; the status may still tell of that
-  bool alike = false;  // the status shows the pilot's own content, and the target may be another name of it
-  // For leg size, when the container has the target's image: how it got it. Empty: the image comes next.
+  bool alike = false;  // the status shows the pilot's own content, and `asked` may be another name of it
+  // For leg size, when the container has the image that was asked for: how it got it. Empty: the image comes
+  // next.
   std::string how = {};
   std::chrono::microseconds before_bound{};
   Trouble trouble;  // the last trouble with pulling or starting
+
+  // The image that the present step leads to: the one that was asked for, or home on the way to it.
+  Image leads_to() const { return leg == Leg::home ? Image::home() : asked; }
 };
 
 // Ready, and kept for the slot whose `apptainer test` it passed.
@@ -153,11 +158,14 @@ struct Container {
   std::string instance;       // the id of its container; empty: not known
   std::string last_instance;  // the id of the last container whose glue was connected
   Time since{};               // when it said Hello
-  // The image that runs. It is certain in every state but absent, switching and broken.
-  std::string image;  // as jobs ask for it; empty: no job's image
-  // What the kubelet was told last: the name in the patch, the image as jobs ask for it, and the name that
-  // admission made of it, which may lead to a mirror.
-  std::string told, told_image, admitted;
+  // The image that is proven to run. It is certain in every state but absent, switching and broken.
+  Image proven = Image::home();
+  // What the kubelet was told last.
+  struct Told {
+    Image asked = Image::home();  // as jobs ask for it
+    std::string reference;        // the name in the patch
+    std::string admitted;         // the name in the pod: admission may have led to a mirror
+  } told;
   std::string owner;     // the owner of the last job since it started; empty: it had no job
   bool spoiled = false;  // it must be made anew before its next use
   bool unclean = false;  // spoiled, and its glue is not asked to clear anything any more
@@ -166,7 +174,7 @@ struct Container {
   // its next use.
   bool inherited = false;
   std::string shown;           // its imageID, once the status has told it
-  std::string earlier;         // the imageID of the container before it, if the two should differ
+  std::string shown_before;    // the imageID of the container before it, if the two should differ
   bool shown_running = false;  // the status has shown this very container running
   // The container is unsettled until then: the kubelet may still act on an earlier patch.
   std::optional<Time> calm_at;
@@ -177,7 +185,9 @@ struct Container {
   std::map<std::string, unsigned, std::less<>> named_by_id;  // how often it got a name by this id
   // The container before this one, if it was told to end before the status had told of it.
   struct Earlier {
-    std::string instance, image, admitted;
+    std::string instance;
+    Image proven;
+    std::string admitted;
   };
   std::optional<Earlier> unlearnt;
   Time last_used{};

@@ -16,6 +16,8 @@ using Proof = Switching::Proof;
 namespace {
 using Outcome = Switches::Outcome;
 
+constexpr std::chrono::seconds k_test_again{10};
+
 Outcome failed(wire::Fault fault, std::string message, State next = State::broken) {
   return {Outcome::Kind::failed, fault, std::move(message), next};
 }
@@ -26,7 +28,7 @@ bool is_plain(const std::string& reference) {
 }
 
 // Whether the container of the connected glue started after the patch was sent. An older container may show
-// the wanted content too, but the kubelet is going to stop it, and it may have had a job.
+// the content asked for too, but the kubelet is going to stop it, and it may have had a job.
 bool came_after(const Container& container, const Switching& step) {
   if (step.leg == Leg::check) return true;
   if (container.glue == step.connected) return false;
@@ -50,14 +52,25 @@ bool is_of_last_start(const std::string& words, const ContainerStatus& status, c
          !status.image_id.empty() && shows_image(status, reference);
 }
 
-// Whether the wanted image runs in a container whose glue has never connected. An image can cause that: if
+// Whether the image asked for runs in a container whose glue has never connected. An image can cause that: if
 // its /etc/resolv.conf is a link, the runtime may mount that file over the agent's socket.
 bool is_mute(const Container& container, const Switching& step, const ContainerStatus& status) {
   return container.glue == 0 && step.answered && step.leg == Leg::target &&
          !container.last_instance.empty() && status.state == ContainerStatus::State::running &&
-         !is_of(status, container.last_instance) && shows_image(status, container.admitted);
+         !is_of(status, container.last_instance) && shows_image(status, container.told.admitted);
 }
 }  // namespace
+
+Container* Switches::for_test(Containers& containers, Time now) {
+  if (!owes_test() || now < health_.no_test_before) return nullptr;
+  // A young pod's status does not name the images yet, and a made-up tag needs the digest.
+  if (references_.home().image_id.empty()) return nullptr;
+  for (const Container& container : containers)
+    if (container.kind() == State::switching) return nullptr;
+  Container* container = containers.for_test(now);
+  if (container != nullptr) health_.no_test_before = now + k_test_again;
+  return container;
+}
 
 void Switches::next_step(Container& container, Time now) {
   auto& step = std::get<Switching>(container.state);
@@ -65,12 +78,12 @@ void Switches::next_step(Container& container, Time now) {
   std::optional<References::Reference> reference;
   const bool provable = step.proof == Proof::goodbye || !step.goodbye_needed;
   auto* by_id = references_.ids_work() || step.by_id ? &container.named_by_id : nullptr;
-  if (!step.target.empty() && provable)
-    reference = references_.reference_for(step.target, container.told, by_id);
+  if (!step.asked.is_home() && provable)
+    reference = references_.reference_for(step.asked, container.told.reference, by_id);
   step.leg = reference ? Leg::target : Leg::home;
   if (!reference) reference = references_.home_reference(by_id);
   step.reference = reference->name;
-  if (step.leg == Leg::target && !step.goodbye_needed && references_.may_be_home(step.target))
+  if (step.leg == Leg::target && !step.goodbye_needed && references_.may_be_home(step.asked))
     step.proof = Proof::status;
   step.answered = step.alike = false;
   step.pull_deadline.reset();
@@ -85,14 +98,14 @@ void Switches::next_step(Container& container, Time now) {
     container.shown = container.status->image_id;
   // After a short job the status shows this container only while the kubelet ends it.
   if (container.learning_until && !container.instance.empty())
-    container.unlearnt = {container.instance, container.image, container.admitted};
+    container.unlearnt = {container.instance, container.proven, container.told.admitted};
   container.learning_until.reset();
   container.last_used = now;
   actions_.note("event=switch container={} image={} job={} proof={}", container.name, word(step.reference),
                 word(step.waiting ? step.waiting->request.job : ""), name_of(step.proof));
   if (kube::is_by_id(step.reference))
     actions_.note("event=by_id container={} image={} name={}", container.name,
-                  word(step.leg == Leg::home ? references_.home().image : step.target), word(step.reference));
+                  word(references_.name_of(step.leads_to())), word(step.reference));
   if (container.ran.contains(step.reference))
     actions_.note(
         "event=name_again container={} image={} reason=\"no digest of this image is known, so its name comes "
@@ -104,10 +117,10 @@ void Switches::next_step(Container& container, Time now) {
 Switches::Outcome Switches::patched(Container& container, const kube::Pod& pod, Time now) {
   auto& step = std::get<Switching>(container.state);
   const kube::ContainerSpec* spec = pod.container(container.name);
-  const std::string admitted = spec != nullptr ? spec->image : step.reference;
+  const std::string& admitted = spec != nullptr ? spec->image : step.reference;
   // The pilot's own image has its plain name here, since no other name is known. The pod had that name
   // before, so nothing is started.
-  const bool unchanged = container.admitted == admitted && container.glue != 0;
+  const bool unchanged = container.told.admitted == admitted && container.glue != 0;
   if (references_.see_admitted(step.reference, admitted))
     actions_.warn(
         "event=tags_dropped container={} asked={} got={} reason=\"admission changes the tag of an image that "
@@ -115,9 +128,7 @@ Switches::Outcome Switches::patched(Container& container, const kube::Pod& pod, 
         container.name, word(step.reference), word(admitted));
   step.answered = true;
   step.answered_at = now;
-  container.told = step.reference;
-  container.told_image = step.leg == Leg::home ? std::string() : step.target;
-  container.admitted = admitted;
+  container.told = {step.leads_to(), step.reference, admitted};
   if (unchanged) {
     // It must be fresh, which only a new container is.
     if (container.spoiled || container.inherited || !container.owner.empty())
@@ -142,7 +153,7 @@ void Switches::leave_id(Container& container, const std::string& why, Time now) 
   auto& step = std::get<Switching>(container.state);
   actions_.warn("event=not_by_id container={} name={} reason={}", container.name, word(step.reference),
                 quoted(why));
-  references_.id_refused(step.leg == Leg::home ? std::string() : step.target);
+  references_.id_refused(step.leads_to());
   step.by_id = false;
   step.left_id = true;
   next_step(container, now);
@@ -196,9 +207,9 @@ bool Switches::shows_instance(const Container& container, const ContainerStatus&
          now >= container.calm_at.value_or(now);
 }
 
-bool Switches::shows_wanted(const Container& container, const ContainerStatus& status) const {
-  if (container.told_image.empty() && shows_home(status, references_.home())) return true;
-  return shows_image(status, container.admitted);
+bool Switches::shows_told(const Container& container, const ContainerStatus& status) const {
+  if (container.told.asked.is_home() && shows_home(status, references_.home())) return true;
+  return shows_image(status, container.told.admitted);
 }
 
 Switches::Outcome Switches::judge(Container& container, Time now) {
@@ -225,14 +236,14 @@ Switches::Outcome Switches::judge(Container& container, Time now) {
       if (!step.unclear_until) step.unclear_until = now + policy_.calm;
       return {};
     }
-    if (shows_wanted(container, status)) return {.kind = Outcome::Kind::done};
+    if (shows_told(container, status)) return {.kind = Outcome::Kind::done};
     // The kubelet may be one image behind. If it leaves the container alone, the image is another name of the
     // pilot's own content.
     step.alike = step.leg == Leg::target && shows_home(status, references_.home()) &&
-                 references_.may_be_home(step.target);
+                 references_.may_be_home(step.asked);
     if (step.alike && !container.settled()) return {};
     if (step.alike) {
-      references_.proved_home(step.target);
+      references_.proved_home(step.asked);
       return {.kind = Outcome::Kind::done};
     }
     if (step.leg != Leg::home && !step.unclear_until) step.unclear_until = now + policy_.status_patience;
@@ -250,15 +261,16 @@ Switches::Outcome Switches::judge(Container& container, Time now) {
   if (says_why) step.trouble = trouble;
   const auto waits_for = kube::wait_reason_of(status.reason);
   const bool alone = step.proof == Proof::goodbye && container.glue == 0;
-  if (kube::is_by_id(step.reference) && (alone || is_about(trouble.message, container.admitted)) &&
+  if (kube::is_by_id(step.reference) && (alone || is_about(trouble.message, container.told.admitted)) &&
       (waits_for == kube::WaitReason::pull || waits_for == kube::WaitReason::never)) {
     leave_id(container, trouble.message, now);
     return {};
   }
-  if (step.leg == Leg::target && waits_for == kube::WaitReason::pull) pulls_.missed(step.target);
+  if (step.leg == Leg::target && waits_for == kube::WaitReason::pull) pulls_.missed(step.asked);
   if (trouble.kind == Trouble::Kind::user && step.leg == Leg::target) {
     const std::string& words = trouble.message;
-    if (alone || is_about(words, container.admitted) || is_of_last_start(words, status, container.admitted))
+    if (alone || is_about(words, container.told.admitted) ||
+        is_of_last_start(words, status, container.told.admitted))
       return failed(wire::Fault::user, trouble.message);
     if (step.proof == Proof::goodbye) return {};  // the goodbye will come soon
     // The trouble may be that of an earlier image. The kubelet names the image when it says that it waits
@@ -268,8 +280,7 @@ Switches::Outcome Switches::judge(Container& container, Time now) {
   const bool comes_again = references_.tags_dropped() || container.ran.contains(step.reference);
   const bool same_name = comes_again && trouble.back_off && (step.trouble.back_off || step.left_id) &&
                          waits_for == kube::WaitReason::back_off;
-  const std::string& image = step.leg == Leg::home ? std::string() : step.target;
-  if (same_name && container.glue == 0 && references_.may_try_id(image)) {
+  if (same_name && container.glue == 0 && references_.may_try_id(step.leads_to())) {
     step.by_id = true;
     next_step(container, now);
     return {};
@@ -338,8 +349,8 @@ Switches::Outcome Switches::check(Container& container, Time now) {
     // pilot's own container proves the pilot's own image. From that image the next step can be proven by
     // goodbye.
     step.goodbye_needed = true;
-    // No job waits for this image, so the target is dropped.
-    if (step.leg == Leg::check && !step.waiting) step.target.clear();
+    // No job waits for this image, so it is asked for no more.
+    if (step.leg == Leg::check && !step.waiting) step.asked = Image::home();
     next_step(container, now);
   }
   return {};
@@ -363,13 +374,13 @@ bool Switches::arrived(Container& container, Time now) {
   container.be_fresh();
   if (step.leg != Leg::check && is_plain(step.reference)) container.ran.insert(step.reference);
   if (kube::is_by_id(step.reference)) references_.id_worked();
-  container.image = container.told_image;
+  container.proven = container.told.asked;
   if (step.attempt != 0) health_.switched(now);
-  if (!container.image.empty()) pulls_.seen(container.image);
-  if (!container.image.empty()) health_.doubts.drop(container.image);
-  if (step.same_image || step.leg == Leg::check) container.earlier.clear();
+  pulls_.seen(container.proven);
+  health_.doubts.drop(container.proven);
+  if (step.same_image || step.leg == Leg::check) container.shown_before.clear();
   if (step.leg == Leg::home) actions_.note("event=home container={}", container.name);
-  if (container.image == step.target) {
+  if (container.proven == step.asked) {
     await_digest(container, now);
     return true;
   }
@@ -393,19 +404,19 @@ Check Switches::look_at(Container& container, Time now) {
   if (!shows_instance(container, status, now)) return Check::unknown;
   container.learning_until.reset();
   container.shown = status.image_id;
-  if (references_.fits(container.image, status)) return Check::as_told;
+  if (references_.fits(container.proven, status)) return Check::as_told;
   const Check found = agent::check(container, status, references_.home());
-  if (found == Check::as_told) learn(container.image, container.admitted, status);
+  if (found == Check::as_told) learn(container.proven, container.told.admitted, status);
   if (found != Check::doubtful) return found;
-  actions_.warn("event=doubtful container={} image={} shown={}", container.name, word(container.image),
+  actions_.warn("event=doubtful container={} image={} shown={}", container.name, word(container.proven),
                 word(status.image_id));
-  if (shows_home(status, references_.home())) references_.looked_like_home(container.image);
+  if (shows_home(status, references_.home())) references_.looked_like_home(container.proven);
   container.spoiled = true;
   container.unsettle(now + policy_.calm);
   return found;
 }
 
-void Switches::learn(const std::string& image, const std::string& admitted, const ContainerStatus& status) {
+void Switches::learn(const Image& image, const std::string& admitted, const ContainerStatus& status) {
   const std::string digest = references_.learn(image, admitted, status);
   if (!digest.empty()) actions_.note("event=digest image={} digest={}", word(image), digest);
 }
@@ -414,7 +425,7 @@ void Switches::learn_earlier(Container& container) {
   if (!container.unlearnt || !is_of(*container.status, container.unlearnt->instance)) return;
   const auto earlier = *std::exchange(container.unlearnt, std::nullopt);
   if (shows_image(*container.status, earlier.admitted))
-    learn(earlier.image, earlier.admitted, *container.status);
+    learn(earlier.proven, earlier.admitted, *container.status);
 }
 
 }  // namespace glidepod::agent

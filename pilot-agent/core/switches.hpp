@@ -7,6 +7,7 @@
 #include "lib/kube/pod.hpp"
 #include "lib/wire/messages.hpp"
 #include "pilot-agent/core/actions.hpp"
+#include "pilot-agent/core/containers.hpp"
 #include "pilot-agent/core/health.hpp"
 #include "pilot-agent/core/proof.hpp"
 #include "pilot-agent/core/pulls.hpp"
@@ -26,8 +27,17 @@ class Switches {
   Switches(const Policy& policy, References& references, Pulls& pulls, Health& health, Actions& actions)
       : policy_(policy), references_(references), pulls_(pulls), health_(health), actions_(actions) {}
 
-  // credentials: whether the pod has any for registries.
-  void begin(Credentials credentials) { credentials_ = credentials; }
+  // The pod is known. credentials: whether it has any for registries.
+  void begin(Credentials credentials) {
+    known_ = true;
+    credentials_ = credentials;
+  }
+
+  // Whether the test switch is due that a pilot makes before its first job: if the agent may not switch
+  // images, or the kubelet does not, no job suffers from that.
+  bool owes_test() const { return policy_.first == Policy::First::prove && !health_.proven() && known_; }
+  // The container for it, which is to go home now; null: none, or not now.
+  Container* for_test(Containers& containers, Time now);
 
   struct Outcome {
     enum class Kind : std::uint8_t {
@@ -41,7 +51,7 @@ class Switches {
     std::string message = {};
     State next = State::broken;
   };
-  // Patches the container's image: the next step to its target.
+  // Patches the container's image: the next step to the image that was asked for.
   void next_step(Container& container, Time now);
   // The API's answers. After a stale one, and what was done about it, go_on() has the rest.
   Outcome patched(Container& container, const kube::Pod& pod, Time now);
@@ -55,7 +65,7 @@ class Switches {
   Outcome check(Container& container, Time now);
   // When check() has to be called at the latest.
   static Time next_deadline(const Container& container);
-  // After `done`: true if the container has its target's image; false if another step has begun.
+  // After `done`: true if the container has the image that was asked for; false if another step has begun.
   bool arrived(Container& container, Time now);
 
   // From now on the status is awaited that tells the digest of the image that runs.
@@ -68,15 +78,16 @@ class Switches {
 
  private:
   void leave_id(Container& container, const std::string& why, Time now);
-  void learn(const std::string& image, const std::string& admitted, const kube::ContainerStatus& status);
+  void learn(const Image& image, const std::string& admitted, const kube::ContainerStatus& status);
   bool shows_instance(const Container& container, const kube::ContainerStatus& status, Time now) const;
-  bool shows_wanted(const Container& container, const kube::ContainerStatus& status) const;
+  bool shows_told(const Container& container, const kube::ContainerStatus& status) const;
 
   const Policy& policy_;
   References& references_;
   Pulls& pulls_;
   Health& health_;
   Actions& actions_;
+  bool known_ = false;
   Credentials credentials_ = Credentials::none;
 };
 

@@ -7,11 +7,11 @@ namespace glidepod::agent {
 
 using Leg = Switching::Leg;
 
-void Core::begin(Container& container, std::string target, std::optional<Waiting> waiting, EventKind event,
+void Core::begin(Container& container, const Image& asked, std::optional<Waiting> waiting, EventKind event,
                  Time now) {
   Switching step;
-  step.same_image = container.image == target && container.kind() == State::idle;
-  step.target = std::move(target);
+  step.same_image = container.proven == asked && container.kind() == State::idle;
+  step.asked = asked;
   step.deadline = (waiting ? waiting->arrived : now) + policy_.bind_deadline;
   step.waiting = std::move(waiting);
   if (container.kind() == State::idle) step.before = container.glue;
@@ -19,7 +19,7 @@ void Core::begin(Container& container, std::string target, std::optional<Waiting
   auto& own = std::get<Switching>(container.state);
   if (own.waiting && own.before != 0 &&
       resizes_.fit_of(container, own.waiting->request) == Resizes::Fit::resize)
-    begin_sizing(container, now);
+    resizes_.begin_step(container, now);
   else
     switches_.next_step(container, now);
   // Asks the registry while the node is busy. If the request fails here, the switch goes on, since another
@@ -33,7 +33,7 @@ void Core::begin(Container& container, std::string target, std::optional<Waiting
 void Core::check_again(Container& container, EventKind event, Time now) {
   Switching step;
   step.leg = Leg::check;
-  step.target = container.told_image;
+  step.asked = container.told.asked;
   step.deadline = now + policy_.bind_deadline;
   containers_.become(container, std::move(step), event);
   follow(container, switches_.judge(container, now), event, now);
@@ -64,7 +64,7 @@ void Core::step_done(Container& container, EventKind event, Time now) {
     const Request& request = step.waiting->request;
     if (container.size.limit != request.slot_size &&
         resizes_.fit_of(container, request) == Resizes::Fit::resize)
-      return begin_sizing(container, now);
+      return resizes_.begin_step(container, now);
   }
   Switching done = std::move(step);
   if (done.waiting) {
@@ -86,17 +86,17 @@ void Core::fail_switch(Container& container, wire::Fault fault, const std::strin
   const bool in_doubt = fault == wire::Fault::infrastructure && step.leg == Leg::target &&
                         next == State::broken && step.trouble.kind != Trouble::Kind::none;
   if (step.spare) {
-    readiness_.failed(step.target, now + policy_.renewal_pause);
+    spares_.failed(step.asked, now);
   } else if (fault == wire::Fault::infrastructure && !in_doubt) {
     health_.failed(message);
   }
   // The pilot's own image did not start either.
-  if (!step.accused.empty()) health_.doubts.drop(step.accused);
+  if (step.accused) health_.doubts.drop(*step.accused);
   const bool accused = in_doubt && !step.spare && step.trouble.kind != Trouble::Kind::busy;
   if (step.waiting && accused)
     answers_.fail_in_doubt(
         step.waiting->request,
-        health_.doubts.add(step.target, step.waiting->request.named, message, step.trouble.counts, now),
+        health_.doubts.add(step.asked, step.waiting->request.named, message, step.trouble.counts, now),
         message, step.trouble.counts, now);
   else if (step.waiting)
     answers_.fail(step.waiting->request, fault, message);
@@ -106,9 +106,9 @@ void Core::fail_switch(Container& container, wire::Fault fault, const std::strin
   // The container goes home at once, so that the kubelet stops trying and the next job finds the container
   // ready.
   if (next != State::broken || step.leg != Leg::target) return;
-  begin(container, {}, std::nullopt, event, now);
+  begin(container, Image::home(), std::nullopt, event, now);
   if (auto* home = std::get_if<Switching>(&container.state); accused && home != nullptr)
-    home->accused = step.target;
+    home->accused = step.asked;
 }
 
 }  // namespace glidepod::agent

@@ -7,17 +7,19 @@
 namespace glidepod::agent {
 
 void Core::on_time(Time now) {
-  if (stage_ == Stage::finishing) return;
-  pulls_.on_time(now);
-  fail_unpulled(now);
+  if (queue_.stage() == Stage::finishing) return;
+  beside_.pulls.on_time(now);
+  beside_.fail_unpulled(now);
   for (const Request& request : queue_.take_due(now))
-    answers_.fail(request, wire::Fault::infrastructure, why_queued(request));
+    answers_.fail(request, wire::Fault::infrastructure,
+                  containers_.known() ? beside_.why_queued(request)
+                                      : "the pilot has not reached the Kubernetes API yet");
   for (Container& container : containers_) {
     // The container's glue does not connect: the kubelet waits before it starts the same image string again,
     // or the image cannot start. So the container is sent home.
     if (const auto* absent = std::get_if<Absent>(&container.state);
-        absent && pod_.known && absent->until && now >= *absent->until)
-      begin(container, {}, std::nullopt, EventKind::time, now);
+        absent && containers_.known() && absent->until && now >= *absent->until)
+      begin(container, Image::home(), std::nullopt, EventKind::time, now);
     if (const auto* reserved = std::get_if<Reserved>(&container.state); reserved && now >= reserved->until)
       containers_.become(container, Idle{}, EventKind::time);
     if (const auto* asking = std::get_if<Asking>(&container.state);
@@ -40,15 +42,16 @@ void Core::on_time(Time now) {
   }
   leftovers_.on_time(now);
   check_sizing(EventKind::time, now);
-  tell_lost(lost_jobs_.take_due(now), now);
-  readiness_.on_time(now);
+  answers_.tell_lost(answers_.lost_jobs.take_due(now), now);
+  spares_.on_time(now);
   settle(now);
 }
 
 bool Core::watching() const {
-  if ((owes_first() && references_.home().image_id.empty()) || pulls_.waiting()) return true;
+  if (switches_.owes_test() && references_.home().image_id.empty()) return true;
+  if (beside_.pulls.waiting()) return true;
   if (resizes_.awaits_status()) return true;
-  return !lost_jobs_.empty() || std::ranges::any_of(containers_, [](const Container& container) {
+  return !answers_.lost_jobs.empty() || std::ranges::any_of(containers_, [](const Container& container) {
     // Only the status tells why a container is absent, and whether it will come.
     if (container.learning_until || container.kind() == State::absent) return true;
     const auto* step = std::get_if<Switching>(&container.state);
@@ -58,7 +61,7 @@ bool Core::watching() const {
 
 bool Core::usable() const {
   const auto connected = [](const Container& container) { return container.glue != 0; };
-  return pod_.known && std::ranges::any_of(containers_, connected) &&
+  return containers_.known() && std::ranges::any_of(containers_, connected) &&
          (health_.proven() || policy_.first == Policy::First::use);
 }
 
@@ -67,11 +70,11 @@ std::optional<Time> Core::next_deadline() const {
   const auto consider = [&first](std::optional<Time> time) {
     if (time) first = std::min(first.value_or(*time), *time);
   };
-  if (stage_ == Stage::finishing) return first;
+  if (queue_.stage() == Stage::finishing) return first;
   consider(queue_.next_deadline());
-  consider(lost_jobs_.next_deadline());
-  consider(pulls_.next_deadline());
-  consider(readiness_.next_deadline());
+  consider(answers_.lost_jobs.next_deadline());
+  consider(beside_.pulls.next_deadline());
+  consider(spares_.next_deadline());
   consider(resizes_.next_deadline());
   consider(leftovers_.next_deadline());
   const bool switching = std::ranges::any_of(
@@ -79,10 +82,10 @@ std::optional<Time> Core::next_deadline() const {
   const bool resting = std::ranges::any_of(containers_, [](const Container& container) {
     return container.kind() == State::idle || container.kind() == State::broken;
   });
-  if (owes_first() && !references_.home().image_id.empty() && resting && !switching)
+  if (switches_.owes_test() && !references_.home().image_id.empty() && resting && !switching)
     consider(health_.no_test_before);
   for (const Container& container : containers_) {
-    if (const auto* absent = std::get_if<Absent>(&container.state); absent && pod_.known)
+    if (const auto* absent = std::get_if<Absent>(&container.state); absent && containers_.known())
       consider(absent->until);
     if (const auto* reserved = std::get_if<Reserved>(&container.state)) consider(reserved->until);
     if (const auto* asking = std::get_if<Asking>(&container.state))

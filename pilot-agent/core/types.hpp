@@ -10,6 +10,7 @@
 #include "lib/base/loop.hpp"
 #include "lib/kube/pod.hpp"
 #include "lib/wire/messages.hpp"
+#include "pilot-agent/core/image.hpp"
 
 namespace glidepod::agent {
 
@@ -57,8 +58,8 @@ struct User {
 struct Request {
   ClientId client = 0;
   wire::Verb verb = wire::Verb::exec;
-  bool any_image = false;  // HTCondor's probe: any free container that no owner has
-  std::string image;       // as written in a pod
+  bool any_image = false;       // HTCondor's probe: any free container that no owner has
+  Image asked = Image::home();  // by the name that it would have in a pod
   std::string owner;
   std::string job;  // HTCondor's number, for the log
   uid_t uid = 0;
@@ -82,7 +83,7 @@ struct Waiting {
   Request request;
   Time arrived;
   bool beside = false;            // its image is or was to be pulled beside the pod
-  std::string asked;              // of `run`: the name that the registry was asked for; empty: not yet
+  std::string exact_name;         // of `run`: the name that the registry was asked about; empty: not yet
   std::vector<std::string> argv;  // of `run`: the command line, once it is known
 };
 

@@ -80,6 +80,18 @@ TEST_CASE("prepare: the slot's ad is beneath the job's and its TARGET") {
   CHECK(matched_ad("A = 1\n", "") == "TARGET = [  ]\nA = 1\n");
 }
 
+TEST_CASE(
+    "prepare: what is tested is what the starter's command line says, and an image is never an option") {
+  const std::string sandbox = "/scratch/dir_1", image = "docker://a:1";
+  const auto starters = parse_command_line(
+      {"test", "-W", sandbox, "--pwd", sandbox, "-B", sandbox, "--home", sandbox, "-C", image});
+  CHECK(test_line(image, sandbox) == starters.value());
+  CHECK(test_line(image, "") ==
+        parse_command_line({"test", "-W", "", "--pwd", "", "-B", "", "--home", "", "-C", image}).value());
+  CHECK(test_line("--help", sandbox).image == "--help");
+  CHECK(test_line("--help", sandbox).action == CommandLine::Action::run_verb);
+}
+
 TEST_CASE("prepare: an answer is a ClassAd of two lines, whatever is in the message") {
   CHECK(hook_answer(1, "a \"b\" \\c\nd\r") ==
         "HookStatusCode = 1\nHookStatusMessage = \"a \\\"b\\\" \\\\c\"\n");

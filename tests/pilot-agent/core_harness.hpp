@@ -107,7 +107,7 @@ struct Harness {
     Request request;
     request.client = ++last_id;
     request.verb = verb;
-    request.image = image;
+    if (!image.empty()) request.asked = Image(image);
     request.named = "docker://" + image;
     request.owner = owner;
     request.uid = uid;
@@ -143,7 +143,7 @@ struct Harness {
     failure.kind = status == 0 ? kube::Failure::Kind::transport : kube::Failure::Kind::status;
     failure.status = status;
     failure.message = message;
-    core.on_patched(last<Patch>().attempt, failure, now);
+    core.on_patched(last<Patch>().attempt, failure.to_error(), now);
     take();
   }
   // The kubelet says that container i now runs this.

@@ -70,7 +70,7 @@ struct Sized : Harness {
     failure.kind = status == 0 ? kube::Failure::Kind::transport : kube::Failure::Kind::status;
     failure.status = status;
     failure.message = "no";
-    core.on_resized(last<Resize>().attempt, failure, now);
+    core.on_resized(last<Resize>().attempt, failure.to_error(), now);
     take();
   }
   Size size_asked(int i) const {

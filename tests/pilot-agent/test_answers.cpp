@@ -106,3 +106,21 @@ TEST_CASE("answers: a job's end is told with what it ran in, and a shortage is r
   answers.tell_end(asked_by(0), facts, k_told_at);
   CHECK(actions.take().empty());
 }
+
+TEST_CASE("answers: a job whose glue is gone is told of once it is known how it ended, or will not be") {
+  Actions actions;
+  Answers answers(actions);
+  Job job;
+  job.request = asked_by(7);
+  job.end.gone_at = k_told_at;
+  job.end.container_by = k_told_at + 10s;
+  answers.lost_jobs.add(Container{}, job);
+  answers.tell_lost(answers.lost_jobs.take_due(k_told_at + 9s), k_told_at + 9s);
+  CHECK(actions.take().empty());
+  answers.tell_lost(answers.lost_jobs.take_due(k_told_at + 10s), k_told_at + 10s);
+  const auto all = actions.take();
+  REQUIRE(only<Fail>(all) != nullptr);
+  CHECK(only<Fail>(all)->client == 7);
+  CHECK(only<Fail>(all)->fault == wire::Fault::infrastructure);
+  CHECK(answers.lost_jobs.empty());
+}

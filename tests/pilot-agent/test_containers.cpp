@@ -34,7 +34,7 @@ Request request_from(ClientId client, uid_t uid = 20001, const std::string& imag
   Request request;
   request.client = client;
   request.uid = uid;
-  request.image = image;
+  request.asked = Image(image);
   return request;
 }
 
@@ -119,16 +119,16 @@ TEST_CASE("containers: what was tested is reserved until its slot asks for somet
 
 TEST_CASE("containers: warm is for the same owner alone, and a settled one is better") {
   SomeContainers some(3);
-  for (Container& container : some.all) container.image = k_some_image;
+  for (Container& container : some.all) container.proven = Image(k_some_image);
   some[0].owner = "bob";
   some[1].unsettle(Time(10s));
-  CHECK(some.all.warm_for(k_some_image, "alice") == &some[2]);
+  CHECK(some.all.warm_for(Image(k_some_image), "alice") == &some[2]);
   some[2].spoiled = true;
-  CHECK(some.all.warm_for(k_some_image, "alice") == &some[1]);
+  CHECK(some.all.warm_for(Image(k_some_image), "alice") == &some[1]);
   some[1].inherited = true;
-  CHECK(some.all.warm_for(k_some_image, "alice") == nullptr);
-  CHECK(some.all.warm_for(k_some_image, "bob") == &some[0]);
-  CHECK(some.all.warm_for("reg.example/other:1", "bob") == nullptr);
+  CHECK(some.all.warm_for(Image(k_some_image), "alice") == nullptr);
+  CHECK(some.all.warm_for(Image(k_some_image), "bob") == &some[0]);
+  CHECK(some.all.warm_for(Image("reg.example/other:1"), "bob") == nullptr);
 }
 
 TEST_CASE("containers: the coldest one is taken, one that is kept for a claim last") {
@@ -150,11 +150,11 @@ TEST_CASE("containers: the coldest one is taken, one that is kept for a claim la
 TEST_CASE("containers: a probe runs where no job was, and the test switch where no job's image is") {
   SomeContainers some(3);
   some[0].owner = "alice";
-  some[1].image = k_some_image;
+  some[1].proven = Image(k_some_image);
   some[2].last_used = Time(5s);
   CHECK(some.all.for_probe() == &some[1]);
   CHECK(some.all.for_test(Time(9s)) == &some[0]);
-  some[0].image = k_some_image;
+  some[0].proven = Image(k_some_image);
   CHECK(some.all.for_test(Time(9s)) == &some[2]);
   for (Container& container : some.all) container.state = Broken{};
   CHECK(some.all.for_probe() == nullptr);
@@ -229,6 +229,28 @@ TEST_CASE(
   CHECK_FALSE(some.all.ending());
   CHECK(some.all.unended().empty());
   CHECK(some.all.has_sidecars());
+}
+
+TEST_CASE("containers: the pod names them once it is known, and no older word of it is news") {
+  kube::Pod pod;
+  pod.containers = {{"pilot", "p", {"/usr/bin/pilot-agent"}},
+                    {"payload-0", "p", {"/glidepod/bin/glue"}},
+                    {"payload-1", "p", {"/glidepod/bin/glue"}},
+                    {"proxy", "x", {"/proxy"}}};
+  SomeContainers some(1);  // whose glue has come before
+  CHECK_FALSE(some.all.known());
+  some.all.begin(pod);
+  CHECK(some.all.known());
+  CHECK(some.all.size() == 2);
+  Containers named(some.actions, {"payload-1"});
+  named.begin(pod);
+  CHECK(named.known());
+  CHECK(named.size() == 1);
+  pod.resource_version = "10";
+  CHECK(some.all.is_news(pod));
+  CHECK(some.all.is_news(pod));
+  pod.resource_version = "9";
+  CHECK_FALSE(some.all.is_news(pod));
 }
 
 TEST_CASE("containers: those of a pod are the named ones or, without names, those that start glue") {

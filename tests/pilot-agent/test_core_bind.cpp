@@ -213,7 +213,7 @@ TEST_CASE("core: before the pod is known probes and jobs wait") {
   core.on_hello(1, "payload-0", "", h.now);
   Request job;
   job.client = 2;
-  job.image = k_image_a;
+  job.asked = Image(k_image_a);
   core.on_bind(job, h.now);
   Request probe;
   probe.client = 3;

@@ -39,7 +39,7 @@ TEST_CASE("born: a Hello that comes before the pod is known is as good") {
   core.on_hello(1, "payload-0", "id", now);
   core.on_first_pod(pod, Core::Earlier::none, now);
   // The pod need not name it in full.
-  core.on_bind({.client = 2, .image = k_image_a, .owner = "alice"}, now);
+  core.on_bind({.client = 2, .asked = Image(k_image_a), .owner = "alice"}, now);
   CHECK(std::ranges::any_of(core.take_actions(),
                             [](const Action& action) { return std::holds_alternative<Launch>(action); }));
 }

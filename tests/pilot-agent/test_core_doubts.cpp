@@ -207,7 +207,7 @@ TEST_CASE("doubts: an image that no puller could get touches no container, and i
   Harness h(1, policy);
   h.ask(k_doubted, wire::Verb::test);
   const auto wanted = kube::read_wanted(h.last<Want>().text);
-  h.core.on_wanted(h.now);
+  h.core.on_wanted({}, h.now);
   h.pod.pulled_images =
       kube::pulled_text({{wanted.at(0), kube::PulledImage::State::failed, "ErrImagePull", k_words}});
   h.tell();
@@ -392,29 +392,29 @@ TEST_CASE("doubts: what is kept of images in doubt is bounded") {
   Doubts doubts;
   const Time start{1000s};
   const auto name = [](int i) { return fmt::format("reg.example/x:{}", i); };
-  for (int i = 0; i < 256; ++i) doubts.add(name(i), "docker://x", "no", true, start);
+  for (int i = 0; i < 256; ++i) doubts.add(Image(name(i)), "docker://x", "no", true, start);
   CHECK(doubts.all().size() == 256);
-  CHECK(doubts.waits(name(0), start) != nullptr);
-  doubts.add(name(256), "docker://x", "no", true, start);
+  CHECK(doubts.waits(Image(name(0)), start) != nullptr);
+  doubts.add(Image(name(256)), "docker://x", "no", true, start);
   CHECK(doubts.all().size() == 256);
-  CHECK(doubts.waits(name(0), start) == nullptr);
-  CHECK(doubts.waits(name(1), start) != nullptr);
-  for (int i = 0; i < 9; ++i) doubts.add(name(1), fmt::format("docker://{}", i), "no", true, start);
-  CHECK(doubts.waits(name(1), start)->names.size() == 4);
+  CHECK(doubts.waits(Image(name(0)), start) == nullptr);
+  CHECK(doubts.waits(Image(name(1)), start) != nullptr);
+  for (int i = 0; i < 9; ++i) doubts.add(Image(name(1)), fmt::format("docker://{}", i), "no", true, start);
+  CHECK(doubts.waits(Image(name(1)), start)->names.size() == 4);
 }
 
 TEST_CASE("doubts: failures a minute apart count each, and two hours after the last pause none does") {
   Doubts doubts;
   const Time start{};  // the clock's own beginning is a time as any other
-  CHECK(doubts.add(k_doubted, {}, "no", true, start).failures == 1);
-  CHECK(doubts.add(k_doubted, {}, "no", true, start + 59s).failures == 1);
-  CHECK(doubts.add(k_doubted, {}, "no", true, start + 60s).failures == 2);
-  CHECK(doubts.waits(k_doubted, start + 179s) != nullptr);
-  CHECK(doubts.waits(k_doubted, start + 180s) == nullptr);
+  CHECK(doubts.add(Image(k_doubted), {}, "no", true, start).failures == 1);
+  CHECK(doubts.add(Image(k_doubted), {}, "no", true, start + 59s).failures == 1);
+  CHECK(doubts.add(Image(k_doubted), {}, "no", true, start + 60s).failures == 2);
+  CHECK(doubts.waits(Image(k_doubted), start + 179s) != nullptr);
+  CHECK(doubts.waits(Image(k_doubted), start + 180s) == nullptr);
   SUBCASE("just before") {
-    CHECK(doubts.add(k_doubted, {}, "no", true, start + 180s + 2h - 1s).failures == 3);
+    CHECK(doubts.add(Image(k_doubted), {}, "no", true, start + 180s + 2h - 1s).failures == 3);
   }
   SUBCASE("then") {
-    CHECK(doubts.add(k_doubted, {}, "no", true, start + 180s + 2h).failures == 1);
+    CHECK(doubts.add(Image(k_doubted), {}, "no", true, start + 180s + 2h).failures == 1);
   }
 }

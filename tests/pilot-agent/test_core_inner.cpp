@@ -12,7 +12,7 @@ ClientId ask_with(Harness& h, const std::function<void(Request&)>& more, const s
   Request request;
   request.client = ++h.last_id;
   request.verb = verb;
-  request.image = image;
+  request.asked = Image(image);
   request.owner = "alice";
   request.uid = k_slot;
   request.job = "1.0";

@@ -15,8 +15,8 @@ Policy beside() {
   return policy;
 }
 
-struct Beside : Harness {
-  explicit Beside(
+struct BesidePod : Harness {
+  explicit BesidePod(
       int count = 1, const Policy& policy = beside(),
       const std::function<void(kube::Pod&)>& more = [](kube::Pod&) {})
       : Harness(count, policy, 0, Core::Earlier::none, more) {}
@@ -28,7 +28,7 @@ struct Beside : Harness {
   }
   // The newest question is taken, and answered so.
   void taken() {
-    core.on_wanted(now);
+    core.on_wanted({}, now);
     take();
   }
   void told(Told state, const std::string& reason = {}, const std::string& message = {}) {
@@ -43,7 +43,7 @@ struct Beside : Harness {
 }  // namespace
 
 TEST_CASE("pulls: an image that is not known to be there is asked for, and switched to when it is") {
-  Beside h;
+  BesidePod h;
   const ClientId client = h.ask(k_image_a);
   CHECK(h.images() == std::vector{k_image_a});
   CHECK(h.count<Patch>() == 0);
@@ -69,11 +69,11 @@ TEST_CASE("pulls: an image that is not known to be there is asked for, and switc
 
 TEST_CASE(
     "pulls: nobody is asked where there are no pullers, nor for the pilot's own image, nor by a probe") {
-  Beside off(1, Policy{});
+  BesidePod off(1, Policy{});
   off.ask(k_image_a);
   CHECK(off.count<Want>() == 0);
   CHECK(off.count<Patch>() == 1);
-  Beside h(2);
+  BesidePod h(2);
   h.ask("reg.example/pilot:1");
   h.ask("");
   CHECK(h.count<Want>() == 0);
@@ -81,7 +81,7 @@ TEST_CASE(
 }
 
 TEST_CASE("pulls: an image that does not exist costs its job, with the registry's words, and no container") {
-  Beside h;
+  BesidePod h;
   h.ask(k_image_a);
   h.ask(k_image_a, wire::Verb::test);
   h.taken();
@@ -102,7 +102,7 @@ TEST_CASE("pulls: an image that does not exist costs its job, with the registry'
 }
 
 TEST_CASE("pulls: trouble that may pass is waited for, and then judged as a container's own") {
-  Beside h;
+  BesidePod h;
   h.ask(k_image_a);
   h.taken();
   h.failing("dial tcp: i/o timeout");
@@ -115,7 +115,7 @@ TEST_CASE("pulls: trouble that may pass is waited for, and then judged as a cont
   CHECK(h.count<Patch>() == 0);
   CHECK(h.core.snapshot().failures == 0);  // no container was touched
 
-  Beside passes;
+  BesidePod passes;
   passes.ask(k_image_a);
   passes.taken();
   passes.failing("dial tcp: i/o timeout");
@@ -125,7 +125,7 @@ TEST_CASE("pulls: trouble that may pass is waited for, and then judged as a cont
 }
 
 TEST_CASE("pulls: without an answer a container pulls, and for a while nobody is asked again") {
-  Beside h(2);
+  BesidePod h(2);
   h.ask(k_image_a);
   h.pass(19s);
   CHECK(h.count<Patch>() == 0);
@@ -138,7 +138,7 @@ TEST_CASE("pulls: without an answer a container pulls, and for a while nobody is
 }
 
 TEST_CASE("pulls: help that is refused or lost is not waited for") {
-  Beside lost;
+  BesidePod lost;
   lost.ask(k_image_a);
   lost.taken();
   lost.told(Told::pulling);
@@ -148,19 +148,19 @@ TEST_CASE("pulls: help that is refused or lost is not waited for") {
   lost.switch_to(0, k_image_a, k_digest_a);
   CHECK(lost.noted("how=switched"));
 
-  Beside refused;
+  BesidePod refused;
   refused.ask(k_image_a);
   kube::Failure failure;
   failure.kind = kube::Failure::Kind::status;
   failure.status = 403;
-  refused.core.on_wanted(failure, refused.now);
+  refused.core.on_wanted(failure.to_error(), refused.now);
   refused.take();
   CHECK(refused.count<Patch>() == 1);
   CHECK(refused.count<Want>() == 1);  // and not again at once
 }
 
 TEST_CASE("pulls: one that is stuck leaves time for a container to do it") {
-  Beside h;
+  BesidePod h;
   h.ask(k_image_a);
   h.taken();
   h.told(Told::pulling);
@@ -173,7 +173,7 @@ TEST_CASE("pulls: one that is stuck leaves time for a container to do it") {
 }
 
 TEST_CASE("pulls: an answer to another question, or of another image, is none") {
-  Beside h;
+  BesidePod h;
   h.ask(k_image_a);
   h.taken();
   const WantedImage own = h.wanted().back();
@@ -185,7 +185,7 @@ TEST_CASE("pulls: an answer to another question, or of another image, is none") 
 }
 
 TEST_CASE("pulls: what nobody waits for any more is taken back") {
-  Beside h;
+  BesidePod h;
   const ClientId client = h.ask(k_image_a);
   h.taken();
   h.told(Told::pulling);
@@ -196,7 +196,7 @@ TEST_CASE("pulls: what nobody waits for any more is taken back") {
 }
 
 TEST_CASE("pulls: a neighbour's switch does not wait") {
-  Beside h(1);
+  BesidePod h(1);
   h.ask(k_image_b);
   h.taken();
   h.told(Told::ready);
@@ -209,7 +209,7 @@ TEST_CASE("pulls: a neighbour's switch does not wait") {
 }
 
 TEST_CASE("pulls: an error says that an image is not there any more") {
-  Beside h;
+  BesidePod h;
   h.ask(k_image_a);
   h.taken();
   h.told(Told::ready);
@@ -222,13 +222,13 @@ TEST_CASE("pulls: an error says that an image is not there any more") {
 }
 
 TEST_CASE("pulls: a content is asked for without the tag beside it") {
-  Beside h;
+  BesidePod h;
   h.ask("docker.io/library/a:1@" + k_digest_a);
   CHECK(h.images() == std::vector{"docker.io/library/a@" + k_digest_a});
 }
 
 TEST_CASE("pulls: one question at a time is written, and no more than so many images") {
-  Beside h;
+  BesidePod h;
   h.ask(k_image_a);
   h.ask(k_image_b);
   CHECK(h.count<Want>() == 1);
@@ -260,7 +260,7 @@ TEST_CASE("pulls: what an earlier agent wanted is taken back") {
 TEST_CASE("pulls: a request whose time is over says what its image had") {
   Policy policy = beside();
   policy.pull_patience = 700s;
-  Beside h(1, policy);
+  BesidePod h(1, policy);
   h.ask(k_image_a);
   h.taken();
   h.failing("dial tcp: i/o timeout");
@@ -278,7 +278,7 @@ TEST_CASE("pulls: a request whose time is over says what its image had") {
 }
 
 TEST_CASE("pulls: a pilot that is to end takes its questions back") {
-  Beside h;
+  BesidePod h;
   h.ask(k_image_a);
   h.taken();
   CHECK(h.noted("event=pull image=" + k_image_a + " by=wanted state=asked"));
@@ -291,7 +291,7 @@ TEST_CASE("pulls: the kubelet's own limit on pulls, and what is no trouble, are 
   for (const auto& said :
        {std::pair{"ErrImagePull", "pull QPS exceeded"}, std::pair{"ContainerCreating", ""}}) {
     CAPTURE(said.first);
-    Beside h;
+    BesidePod h;
     h.ask(k_image_a);
     h.taken();
     h.told(Told::failed, said.first, said.second);
@@ -304,7 +304,7 @@ TEST_CASE("pulls: the kubelet's own limit on pulls, and what is no trouble, are 
 }
 
 TEST_CASE("pulls: while the kubelet waits before its next try, the words of the last one count") {
-  Beside h;
+  BesidePod h;
   h.ask(k_image_a);
   h.taken();
   h.failing("something that nobody has seen yet");
@@ -314,7 +314,7 @@ TEST_CASE("pulls: while the kubelet waits before its next try, the words of the 
   CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
   CHECK(h.count<Patch>() == 0);
 
-  Beside pause;  // where nothing else was told before, it is all that is known
+  BesidePod pause;  // where nothing else was told before, it is all that is known
   pause.ask(k_image_a);
   pause.taken();
   pause.told(Told::failed, "ImagePullBackOff", "Back-off pulling image");
@@ -322,18 +322,18 @@ TEST_CASE("pulls: while the kubelet waits before its next try, the words of the 
 }
 
 namespace {
-void refuse(Beside& h, int status) {
+void refuse(BesidePod& h, int status) {
   kube::Failure failure;
   failure.kind = status == 0 ? kube::Failure::Kind::transport : kube::Failure::Kind::status;
   failure.status = status;
   failure.message = "no";
-  h.core.on_wanted(failure, h.now);
+  h.core.on_wanted(failure.to_error(), h.now);
   h.take();
 }
 }  // namespace
 
 TEST_CASE("pulls: after a refusal the annotation says what it said before, and is not written again") {
-  Beside h(2);
+  BesidePod h(2);
   h.ask(k_image_b);
   h.taken();
   h.told(Told::pulling);
@@ -347,7 +347,7 @@ TEST_CASE("pulls: after a refusal the annotation says what it said before, and i
 }
 
 TEST_CASE("pulls: where nobody has answered, either text may stand there, and it is written again") {
-  Beside h;
+  BesidePod h;
   const ClientId client = h.ask(k_image_a);
   h.taken();
   h.told(Told::pulling);
@@ -365,7 +365,7 @@ TEST_CASE("pulls: where nobody has answered, either text may stand there, and it
 }
 
 TEST_CASE("pulls: who waits for a container, not for an image, is not said to wait for a pull") {
-  Beside h;
+  BesidePod h;
   h.ask(k_image_a);
   h.pass(20s);  // nobody has answered: the only container pulls
   h.ask(k_image_a, wire::Verb::exec, "bob", 20002);
@@ -378,7 +378,7 @@ TEST_CASE("pulls: who waits for a container, not for an image, is not said to wa
 TEST_CASE("pulls: a pull that has failed just when its request's time is over is what that is told") {
   Policy policy = beside();
   policy.pull_patience = policy.bind_deadline;
-  Beside h(1, policy);
+  BesidePod h(1, policy);
   h.ask(k_image_a);
   h.taken();
   h.failing("dial tcp: i/o timeout");
@@ -389,7 +389,7 @@ TEST_CASE("pulls: a pull that has failed just when its request's time is over is
 
 TEST_CASE("pulls: with credentials a bare refusal is not the image's fault") {
   for (const bool credentials : {false, true}) {
-    Beside h(1, beside(), [&](kube::Pod& pod) { pod.pull_secrets = credentials; });
+    BesidePod h(1, beside(), [&](kube::Pod& pod) { pod.pull_secrets = credentials; });
     h.ask(k_image_a);
     h.taken();
     h.failing("unexpected status: 401 Unauthorized");
@@ -398,7 +398,7 @@ TEST_CASE("pulls: with credentials a bare refusal is not the image's fault") {
 }
 
 TEST_CASE("pulls: for a minute after silence nobody is asked, and then again") {
-  Beside h(3);
+  BesidePod h(3);
   h.ask(k_image_a);
   h.taken();
   h.pass(20s);
@@ -412,7 +412,7 @@ TEST_CASE("pulls: for a minute after silence nobody is asked, and then again") {
 }
 
 TEST_CASE("pulls: who is at it is believed, whatever is said beside") {
-  Beside h;
+  BesidePod h;
   h.ask(k_image_a);
   h.taken();
   h.told(Told::pulling, "ErrImagePull", "manifest unknown");
@@ -422,7 +422,7 @@ TEST_CASE("pulls: who is at it is believed, whatever is said beside") {
 TEST_CASE("pulls: what becomes of each is told to whoever observes, and silence as a warning") {
   Policy policy = beside();
   policy.pull_patience = 60s;
-  Beside h(1, policy);
+  BesidePod h(1, policy);
   std::vector<std::string> seen;
   h.core.observe_pulls([&seen](const std::string& image, const PullTransition& transition) {
     CHECK(image == k_image_a);
@@ -447,7 +447,7 @@ TEST_CASE("pulls: what becomes of each is told to whoever observes, and silence 
 }
 
 TEST_CASE("pulls: the one that is due first is looked at in time") {
-  Beside h(2);
+  BesidePod h(2);
   const Time begun = h.now;
   h.ask(k_image_b);
   h.now += 5s;
@@ -456,7 +456,7 @@ TEST_CASE("pulls: the one that is due first is looked at in time") {
 }
 
 TEST_CASE("pulls: what a container was seen to run is there, whoever has pulled it") {
-  Beside h;
+  BesidePod h;
   h.ask(k_image_a);
   h.pass(20s);
   h.switch_to(0, k_image_a, k_digest_a);

@@ -354,7 +354,7 @@ TEST_CASE("core: a snapshot in words") {
 
 TEST_CASE("core: a snapshot names no image for HTCondor's probe") {
   Harness h;
-  h.core.on_bind({.client = 1, .any_image = true, .image = "/var/lib/condor/exit_37"}, h.now);
+  h.core.on_bind({.client = 1, .any_image = true, .asked = Image("/var/lib/condor/exit_37")}, h.now);
   REQUIRE(h.state() == State::running);
   CHECK(h.core.snapshot().containers[0].image.empty());
 }

@@ -76,7 +76,7 @@ TEST_CASE("core: an answer belongs to its question") {
   kube::Failure refused;
   refused.kind = kube::Failure::Kind::status;
   refused.status = 404;
-  h.core.on_resized(first.attempt, refused, h.now);
+  h.core.on_resized(first.attempt, refused.to_error(), h.now);
   h.pod.generation = 5;
   h.pod.pending_resize = {"Deferred", 5};
   h.core.on_resized(first.attempt, h.pod, h.now);

@@ -12,7 +12,7 @@ ClientId run(Harness& h, const std::string& image, Words arguments = {}, const s
   Request request;
   request.client = ++h.last_id;
   request.verb = wire::Verb::run;
-  request.image = image;
+  request.asked = Image(image);
   request.owner = owner;
   request.uid = 20001;
   request.job = "1.0";

@@ -13,7 +13,7 @@ struct Sessions : Harness {
   ClientId run_job(int i = 0, uid_t uid = 20001, const std::string& sandbox = k_sandbox) {
     Request request;
     request.client = ++last_id;
-    request.image = k_image_a;
+    request.asked = Image(k_image_a);
     request.owner = "alice";
     request.uid = uid;
     request.job = "1.0";
@@ -30,7 +30,7 @@ struct Sessions : Harness {
     return last_id;
   }
   void session_ended(SessionId session, ExitStatus status, int i = 0) {
-    core.on_session_ended(glue[i], {last<agent::Launch>().job, session, status});
+    core.visits().ended(glue[i], {last<agent::Launch>().job, session, status});
     take();
   }
 };
@@ -45,7 +45,7 @@ TEST_CASE("sessions: the job's own user is let in, and told how it ended") {
   CHECK(open.client == visitor);
   CHECK(open.glue == h.glue[0]);
   CHECK(open.job == h.last<agent::Launch>().job);
-  CHECK(h.core.on_session_started(h.glue[0], open.job, open.session) == visitor);
+  CHECK(h.core.visits().client_of(h.glue[0], open.job, open.session) == visitor);
   h.session_ended(open.session, ExitStatus::signaled(11));
   CHECK(h.last<Answer>().client == visitor);
   CHECK(h.last<Answer>().status == ExitStatus::signaled(11));
@@ -163,7 +163,7 @@ TEST_CASE("sessions: whoever leaves ends theirs and no other") {
   CHECK(h.count<CloseSession>() == 1);
   CHECK(h.count<SignalJob>() == 0);
   CHECK(h.state() == State::running);
-  CHECK(h.core.on_session_started(h.glue[0], h.last<agent::Launch>().job, left) == 0);
+  CHECK(h.core.visits().client_of(h.glue[0], h.last<agent::Launch>().job, left) == 0);
   h.session_ended(left, ExitStatus::signaled(9));
   CHECK(h.count<Answer>() == 0);
   h.core.on_client_gone(stayer, h.now);
@@ -183,16 +183,16 @@ TEST_CASE("sessions: what glue cannot start is told, and the job goes on") {
   h.run_job();
   const ClientId visitor = h.enter();
   const auto open = h.last<OpenSession>();
-  h.core.on_session_failed(h.glue[0], {open.job, open.session, wire::Fault::user, "no shell"});
+  h.core.visits().failed(h.glue[0], {open.job, open.session, wire::Fault::user, "no shell"});
   h.take();
   CHECK(h.last<Refuse>().client == visitor);
   CHECK(h.last<Refuse>().message == "no shell");
   CHECK(h.state() == State::running);
   // Of a session, a job or a glue that nobody knows: nothing.
-  h.core.on_session_ended(h.glue[0], {open.job, open.session, ExitStatus::exited(0)});
-  h.core.on_session_ended(h.glue[0], {open.job + 1, open.session, ExitStatus::exited(0)});
-  h.core.on_session_ended(77, {open.job, open.session, ExitStatus::exited(0)});
-  h.core.on_session_failed(h.glue[0], {open.job, open.session, wire::Fault::user, "no shell"});
+  h.core.visits().ended(h.glue[0], {open.job, open.session, ExitStatus::exited(0)});
+  h.core.visits().ended(h.glue[0], {open.job + 1, open.session, ExitStatus::exited(0)});
+  h.core.visits().ended(77, {open.job, open.session, ExitStatus::exited(0)});
+  h.core.visits().failed(h.glue[0], {open.job, open.session, wire::Fault::user, "no shell"});
   h.take();
   CHECK(h.count<Refuse>() == 1);
   CHECK(h.count<Answer>() == 0);

@@ -22,7 +22,7 @@ struct Registries {
     Waiting waiting;
     waiting.request.client = 7;
     waiting.request.verb = wire::Verb::run;
-    waiting.request.image = image;
+    waiting.request.asked = Image(image);
     waiting.request.arguments = {"-v"};
     waiting.arrived = now;
     return waiting;
@@ -98,7 +98,7 @@ TEST_CASE("image commands: what an image runs is known by its digest, for the la
   const auto name = [](int n) { return "reg.example/job@sha256:" + std::to_string(n); };
   const auto learn = [&](const std::string& image, const std::string& command) {
     Waiting waiting = registries.run(image);
-    waiting.asked = image;
+    waiting.exact_name = image;
     CHECK(registries.commands.learn(waiting, {{command}, {}}));
   };
   const auto known = [&](const std::string& image) {

@@ -38,7 +38,7 @@ struct Files {
     settings.scratch = settings.image_spool = folder.path;
     if (with_store) settings.image_store = folder.path + "/store";
     files = ImageFiles::create(loop, settings, registry, [this](const Request& of, const Result<void>& done) {
-              brought.emplace_back(of.image, done);
+              brought.emplace_back(std::string(of.asked.name_or("")), done);
             }).value();
   }
   ~Files() { loop.forget(listener.get()); }
@@ -83,7 +83,7 @@ TEST_CASE(
     "image files: an image of a registry has its name at once, and the store's own are nobody's to name") {
   Files files;
   REQUIRE(files.name("docker://alpine:3.19"));
-  CHECK(files.request.image == "docker.io/library/alpine:3.19");
+  CHECK(files.request.asked.name() == "docker.io/library/alpine:3.19");
   CHECK_FALSE(files.files->brings(files.request.client));
   CHECK_FALSE(files.name("docker://" + k_made));
   CHECK_FALSE(files.files->registry_image("docker://" + k_made));
@@ -101,7 +101,7 @@ TEST_CASE("image files: what was tested starts without another question, once") 
   REQUIRE(files.files->brings(files.request.client));
   CHECK(files.bring() == k_made);
   REQUIRE(files.name("./app.sif"));
-  CHECK(files.request.image == k_made);
+  CHECK(files.request.asked.name() == k_made);
   CHECK_FALSE(files.files->brings(files.request.client));
   REQUIRE(files.name("./app.sif"));
   CHECK(files.files->brings(files.request.client));

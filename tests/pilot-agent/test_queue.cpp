@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "pilot-agent/core/queue.hpp"
+#include "tests/pilot-agent/taken.hpp"
 
 using namespace glidepod;
 using namespace glidepod::agent;
@@ -38,7 +39,8 @@ struct Queued {
   Policy policy;
   Actions actions;
   Containers containers{actions, {}};
-  Queue queue{policy, containers};
+  Answers answers{actions};
+  Queue queue{policy, containers, answers};
 };
 
 }  // namespace
@@ -72,6 +74,31 @@ TEST_CASE("queue: who waits for a container's image is found and dropped as who 
   queued.queue.drop(3, EventKind::gone);
   CHECK(queued.queue.find(3) == nullptr);
   CHECK(queued.in_queue() == std::vector<ClientId>{2});
+}
+
+TEST_CASE("queue: it is closed step by step, and refuses whom a step does not take, wherever they wait") {
+  Queued queued;
+  const auto refused = [&queued] {
+    std::vector<ClientId> clients;
+    for (const auto& fail : taken<Fail>(queued.actions)) clients.push_back(fail.client);
+    return clients;
+  };
+  Request inner = queued_request(4);
+  inner.outer = 7;
+  CHECK(queued.queue.stage() == Queue::Stage::open);
+  CHECK(queued.queue.refusal(queued_request(5)).empty());
+  queued.queue.add(inner, k_queued_at);
+  queued.queue.close(Queue::Stage::withdrawn);
+  CHECK(refused() == std::vector<ClientId>{1, 2, 3});
+  CHECK(queued.queue.refusal(queued_request(5)) ==
+        "the pilot takes no more jobs: an operator has drained it");
+  CHECK(queued.queue.refusal(inner).empty());
+  queued.queue.close(Queue::Stage::draining);
+  CHECK(refused() == std::vector<ClientId>{4});
+  CHECK(queued.queue.empty());
+  CHECK(queued.queue.refusal(inner) == "the pilot is ending");
+  queued.queue.close(Queue::Stage::withdrawn);
+  CHECK(queued.queue.stage() == Queue::Stage::draining);
 }
 
 TEST_CASE("queue: a request waits as long as a bind may take") {

@@ -18,7 +18,8 @@ using ShownState = kube::ContainerStatus::State;
 
 const std::string k_pilot_image = "reg.example/pilot:1";
 const std::string k_pilot_id = "reg.example/pilot@sha256:" + std::string(64, '0');
-const std::string k_wanted = "reg.example/wanted:1";
+const std::string k_wanted_name = "reg.example/wanted:1";
+const Image k_wanted{k_wanted_name};
 const std::string k_wanted_id = "reg.example/wanted@sha256:" + std::string(64, 'a');
 
 // One container at home, whose glue is connected and which is to get another image.
@@ -29,11 +30,11 @@ struct OneSwitch {
     own.image_id = k_pilot_id;
     references.see_home(own);
     container.name = "payload-0";
-    container.told = container.admitted = k_pilot_image;
+    container.told = {Image::home(), k_pilot_image, k_pilot_image};
     container.glue = 1;
     container.instance = container.last_instance = "one";
     Switching step;
-    step.target = k_wanted;
+    step.asked = k_wanted;
     step.deadline = now + 600s;
     step.before = container.glue;
     container.state = step;
@@ -93,7 +94,7 @@ struct OneSwitch {
 TEST_CASE("switches: a goodbye after the patch proves the next Hello, and no other does") {
   OneSwitch one;
   const Patch patch = one.next_step();
-  CHECK(patch.image == k_wanted);
+  CHECK(patch.image == k_wanted_name);
   CHECK(patch.attempt == one.step().attempt);
   CHECK(one.step().leg == Switching::Leg::target);
   CHECK(one.step().proof == Switching::Proof::goodbye);
@@ -102,7 +103,7 @@ TEST_CASE("switches: a goodbye after the patch proves the next Hello, and no oth
     one.goodbye();
     CHECK(one.hello().kind == SwitchKind::done);
     CHECK(one.switches.arrived(one.container, one.now));
-    CHECK(one.container.image == k_wanted);
+    CHECK(one.container.proven == k_wanted);
     CHECK(one.container.learning_until == one.now + 3 * one.policy.status_patience);
     CHECK(one.health.proven());
   }
@@ -124,7 +125,7 @@ TEST_CASE("switches: by its status a container is proven that came after the pat
   one.container.unsettle(one.now + 90s);
   one.next_step();
   CHECK(one.step().proof == Switching::Proof::status);
-  CHECK(one.shows(ShownState::running, k_wanted, k_wanted_id, "two").kind == SwitchKind::under_way);
+  CHECK(one.shows(ShownState::running, k_wanted_name, k_wanted_id, "two").kind == SwitchKind::under_way);
   CHECK(one.taken().kind == SwitchKind::under_way);
   SUBCASE("another container's status") {
     one.goodbye();
@@ -134,7 +135,7 @@ TEST_CASE("switches: by its status a container is proven that came after the pat
   }
   SUBCASE("the container of before") {
     one.container.instance = "one";
-    CHECK(one.shows(ShownState::running, k_wanted, k_wanted_id, "one").kind == SwitchKind::under_way);
+    CHECK(one.shows(ShownState::running, k_wanted_name, k_wanted_id, "one").kind == SwitchKind::under_way);
     CHECK(one.step().unclear_until == one.now + one.policy.calm);
   }
   SUBCASE("another name, which is not waited for for long") {
@@ -230,12 +231,12 @@ TEST_CASE("switches: an id that is refused is left, and with the pilot's own all
   one.references = References("n");
   one.references.set_home(k_pilot_image);
   one.references.see_home(with_id('0'));
-  one.references.learn(k_wanted, k_wanted, with_id('a'));
+  one.references.learn(k_wanted, k_wanted_name, with_id('a'));
   one.references.id_worked();
   bool others_work = true;
   SUBCASE("a job's") {}
   SUBCASE("the pilot's own") {
-    one.step().target = {};
+    one.step().asked = Image::home();
     others_work = false;
   }
   CHECK(kube::is_by_id(one.next_step().image));
@@ -274,7 +275,7 @@ TEST_CASE("switches: an id is left for what the node says of it, not of the cont
 
 TEST_CASE("switches: a patch that changes nothing is done, unless somebody has used the container") {
   OneSwitch one;
-  one.step().target = {};
+  one.step().asked = Image::home();
   SwitchKind kind = SwitchKind::done;
   SUBCASE("nobody has") {}
   SUBCASE("a job has") {
@@ -282,8 +283,35 @@ TEST_CASE("switches: a patch that changes nothing is done, unless somebody has u
     kind = SwitchKind::stale;
   }
   one.next_step();
-  one.container.admitted = one.step().reference;
+  one.container.told.admitted = one.step().reference;
   CHECK(one.taken().kind == kind);
+}
+
+TEST_CASE("switches: a pilot that has to prove itself makes one test switch, where nothing else is changed") {
+  OneSwitch one;
+  Containers containers(one.actions, {"payload-0", "payload-1"});
+  for (Container& container : containers) container.state = Idle{};
+  CHECK(one.switches.for_test(containers, one.now) == nullptr);
+  one.policy.first = Policy::First::prove;
+  CHECK_FALSE(one.switches.owes_test());  // the pod is not known
+  CHECK(one.switches.for_test(containers, one.now) == nullptr);
+  one.switches.begin(Credentials::none);
+  CHECK(one.switches.owes_test());
+  containers[1].state = Switching{};
+  CHECK(one.switches.for_test(containers, one.now) == nullptr);
+  containers[1].state = Absent{};
+  CHECK(one.switches.for_test(containers, one.now) == &containers[0]);
+  CHECK(one.switches.for_test(containers, one.now + 9s) == nullptr);
+  CHECK(one.switches.for_test(containers, one.now + 10s) == &containers[0]);
+  SUBCASE("home's digest is not known yet") {
+    one.references = References("n");
+    CHECK(one.switches.for_test(containers, one.now + 20s) == nullptr);
+  }
+  SUBCASE("a switch has worked") {
+    one.health.switched(one.now);
+    CHECK_FALSE(one.switches.owes_test());
+    CHECK(one.switches.for_test(containers, one.now + 20s) == nullptr);
+  }
 }
 
 TEST_CASE("switches: what a status says later of a proven image is learnt, or is in doubt") {
@@ -295,7 +323,7 @@ TEST_CASE("switches: what a status says later of a proven image is learnt, or is
   REQUIRE(one.switches.arrived(one.container, one.now));
   CHECK(one.switches.look_at(one.container, one.now) == Check::unknown);
   SUBCASE("it is as told") {
-    one.shows(ShownState::running, k_wanted, k_wanted_id, "two");
+    one.shows(ShownState::running, k_wanted_name, k_wanted_id, "two");
     CHECK(one.switches.look_at(one.container, one.now) == Check::as_told);
     CHECK(one.references.knows(k_wanted));
     CHECK(one.switches.look_at(one.container, one.now) == Check::unknown);
@@ -309,7 +337,7 @@ TEST_CASE("switches: what a status says later of a proven image is learnt, or is
   }
   SUBCASE("the next switch has begun by then") {
     one.next_step();
-    one.shows(ShownState::running, k_wanted, k_wanted_id, "two");
+    one.shows(ShownState::running, k_wanted_name, k_wanted_id, "two");
     one.switches.learn_earlier(one.container);
     CHECK(one.references.knows(k_wanted));
     CHECK_FALSE(one.container.unlearnt);

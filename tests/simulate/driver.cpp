@@ -96,9 +96,10 @@ void Driver::check_free() {
   const auto is_idle = [](const Snapshot::One& one) { return one.state == State::idle; };
   if (snapshot.waiting.empty() || std::ranges::none_of(snapshot.containers, is_idle)) return;
   for (const ClientId id : world_.starters.waiting()) {
-    const Request& request = world_.starters.client(id).request;
+    const Client& client = world_.starters.client(id);
+    const Request& request = client.request;
     const auto is_it = [&](const Snapshot::Queued& queued) {
-      return !queued.pulling && queued.job == request.job && queued.image == request.image &&
+      return !queued.pulling && queued.job == request.job && queued.image == client.image() &&
              queued.owner == request.owner;
     };
     if (request.any_image || !serves(id) || std::ranges::none_of(snapshot.waiting, is_it)) continue;
@@ -210,7 +211,7 @@ void Driver::bind(Request request) {
              request.verb == wire::Verb::test  ? "test"
              : request.verb == wire::Verb::run ? "run"
                                                : "exec",
-             request.any_image ? "(any image)" : request.image, request.owner, request.uid);
+             request.any_image ? "(any image)" : request.asked.name(), request.owner, request.uid);
   tell([request](Core& core, Time now) { core.on_bind(request, now); });
 }
 
@@ -277,9 +278,9 @@ void Driver::run(const Want& action) {
     world_.say("agent: the answer to Want: {}", failure ? failure->to_string() : "taken");
     tell([&](Core& core, Time now) {
       if (failure)
-        core.on_wanted(*failure, now);
+        core.on_wanted(failure->to_error(), now);
       else
-        core.on_wanted(now);
+        core.on_wanted({}, now);
     });
   });
 }

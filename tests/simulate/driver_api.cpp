@@ -90,7 +90,7 @@ void Driver::changed(const ImageChange& change, const Api::Answer& answer) {
     Failure failure = std::get<Failure>(answer);
     if (change.unclear) failure.earlier = Failure::Effect::unknown;
     world_.say("agent: the answer to Patch {}: {}", attempt, failure.to_string());
-    return tell([&](Core& core, Time now) { core.on_patched(attempt, failure, now); });
+    return tell([&](Core& core, Time now) { core.on_patched(attempt, failure.to_error(), now); });
   }
   saw(*pod);
   const std::string& admitted = (*pod)->container(change.wanted.container)->image;
@@ -135,7 +135,7 @@ void Driver::resized(const SizeChange& change, const Api::Answer& answer) {
     Failure failure = std::get<Failure>(answer);
     if (change.unclear) failure.earlier = Failure::Effect::unknown;
     world_.say("agent: the answer to Resize {}: {}", attempt, failure.to_string());
-    return tell([&](Core& core, Time now) { core.on_resized(attempt, failure, now); });
+    return tell([&](Core& core, Time now) { core.on_resized(attempt, failure.to_error(), now); });
   }
   world_.say("agent: the answer to Resize {}: taken", attempt);
   saw(*pod);

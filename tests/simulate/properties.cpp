@@ -117,14 +117,14 @@ void Properties::launched(const Box& box, ClientId id) {
       has != request.slot_size)
     broken("where nothing goes wrong, a job has its slot's size",
            fmt::format("client {} in {}", id, box.name));
-  const bool means = world_.images.means(request.image, box.now->content);
+  const bool means = world_.images.means(client.image(), box.now->content);
   const auto alike = alike_.find(box.now->id);
   client.astray = !means;
   if (!means && alike != alike_.end())
     alike->second.clients[id] = world_.now();
   else if (!means)
     broken("a job runs only in what its image names",
-           fmt::format("client {} asked for {} and got content {} ({}) in {}", id, request.image,
+           fmt::format("client {} asked for {} and got content {} ({}) in {}", id, client.image(),
                        box.now->content, box.now->image, box.name));
   if (same && last.owner != request.owner)
     broken("a warm container is never another owner's",
@@ -232,15 +232,14 @@ void Properties::failed(ClientId id, Fault fault, std::string_view message) {
   };
   if (client.answered) return wrong("nobody is answered twice");
   if (message.starts_with("no payload container had the image within "))
-    if (const auto image = kube::ImageReference::parse(client.request.image))
-      late_.insert(image->full_name());
+    if (const auto image = kube::ImageReference::parse(client.image())) late_.insert(image->full_name());
   if (message.find("back-off") != std::string_view::npos) backed_off_.insert(id);
   const bool ran_nothing =
-      client.request.verb == wire::Verb::run && world_.images.may_run_nothing(client.request.image);
+      client.request.verb == wire::Verb::run && world_.images.may_run_nothing(client.image());
   // A kubelet that is one image behind tells of the trouble of the image before.
   const bool behind = std::ranges::any_of(world_.kubelet.boxes(), &Box::behind);
   if (fault == Fault::user && !client.blamed && !refused && !ran_nothing && !behind &&
-      !world_.images.can_be_at_fault(client.request.image))
+      !world_.images.can_be_at_fault(client.image()))
     wrong("the user is at fault only for what the user can mend");
   const bool asks = client.request.verb == wire::Verb::run;  // a registry, which may be silent
   // There may be more jobs here than containers, which HTCondor never has. How long anybody waits while one
@@ -248,7 +247,7 @@ void Properties::failed(ClientId id, Fault fault, std::string_view message) {
   const bool full = message.starts_with("no payload container became free");
   if (fault != Fault::user && !client.gone && client.outer == 0 && !asks && !full &&
       !world_.weather.home_names && nothing_else_wrong() && !had_to_wait(id) && !world_.driver.given_up() &&
-      !client.request.image.empty() && !world_.images.can_be_at_fault(client.request.image))
+      !client.image().empty() && !world_.images.can_be_at_fault(client.image()))
     wrong("one image's failures change nothing for others");
   // A job that ended by SIGTERM or SIGKILL may as well have been stopped from outside: that is documented.
   const bool doubtful = client.end && client.end->how == ExitStatus::How::signaled &&

@@ -56,7 +56,7 @@ ClientId Starters::ask(int slot, wire::Verb verb, const std::string& image, cons
   client.request = {id,
                     verb,
                     probe,
-                    image,
+                    probe ? agent::Image::home() : agent::Image(image),
                     owner,
                     "1." + std::to_string(slot),
                     static_cast<uid_t>(probe ? 100 : 20001 + slot)};
@@ -113,7 +113,7 @@ void Starters::ask_inner(ClientId outer, agent::JobId job, const std::string& im
   const agent::Request& by = clients_.at(outer).request;
   const uid_t uid = verb == wire::Verb::test ? by.uid : static_cast<uid_t>(100'000 + id);
   const std::string owner = by.owner + (chance.chance(500) ? "+x" : "+y");
-  client.request = {id, verb, false, image, owner, by.job + "+1", uid};
+  client.request = {id, verb, false, agent::Image(image), owner, by.job + "+1", uid};
   client.request.outer = job;
   client.request.pilot = chance.chance(200);
   client.slot = k_no_slot;
@@ -154,8 +154,9 @@ void Starters::answered(ClientId id, ExitStatus status) {
   if (client.slot == k_no_slot) {
     if (client.request.verb != wire::Verb::test || !status.success()) return;
     world_.clock.after(world_.random.aside(id + 44).delay(5, 3000),
-                       [this, outer = client.outer, job = client.request.outer,
-                        image = client.request.image] { ask_inner(outer, job, image, wire::Verb::exec); });
+                       [this, outer = client.outer, job = client.request.outer, image = client.image()] {
+                         ask_inner(outer, job, image, wire::Verb::exec);
+                       });
     return;
   }
   Slot& slot = slots_[static_cast<std::size_t>(client.slot)];

@@ -35,6 +35,9 @@ struct Client {
 
   agent::ClientId outer = 0;           // the pilot job that asks
   std::vector<agent::ClientId> inner;  // of a pilot job: who asked for it
+
+  // The name of the image that it asks for; empty: any image will do.
+  std::string image() const { return std::string(request.asked.name_or("")); }
 };
 
 // HTCondor's side: slots that run one job after another, each a test (mostly) and then the job itself.

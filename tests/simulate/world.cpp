@@ -268,7 +268,7 @@ void World::finals(std::uint64_t most_steps) {
     for (const ClientId id : asked) {
       const Client& client = starters.client(id);
       if (!client.answered) return properties.broken("nobody waits for ever", fmt::format("client {}", id));
-      if (round > 0 && client.ran && client.cause != "itself" && killed[client.request.image]++ > 0)
+      if (round > 0 && client.ran && client.cause != "itself" && killed[client.image()]++ > 0)
         return properties.broken("when the world is calm, a job that began ends by itself",
                                  fmt::format("client {}: {}", id, client.cause));
     }
