@@ -32,8 +32,8 @@ AgentLink::AgentLink(Loop& loop, std::string run_directory, std::string containe
       container_(std::move(container)),
       handlers_(std::move(handlers)) {}
 
-Result<void> AgentLink::start() {
-  return connect();
+void AgentLink::start() {
+  reconnect();
 }
 
 void AgentLink::leave() {

@@ -22,14 +22,14 @@ class AgentLink {
     std::function<void(wire::Frame)> frame;
     // Called when the connection was lost. False: the next connection waits for resume().
     std::function<bool()> lost;
-    std::function<void(Error)> failed;  // called when even waiting is impossible
+    // Called when even waiting is impossible, for instance because there is no run directory.
+    std::function<void(Error)> failed;
   };
   AgentLink(Loop& loop, std::string run_directory, std::string container, Handlers handlers);
   AgentLink(const AgentLink&) = delete;
   AgentLink& operator=(const AgentLink&) = delete;
 
-  // Fails if waiting is impossible, for instance because there is no run directory.
-  Result<void> start();
+  void start();
 
   // Looks for the next connection, after lost() has returned false.
   void resume();

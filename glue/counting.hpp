@@ -1,9 +1,12 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <vector>
 
 #include "glue/privileges.hpp"
+#include "glue/timer.hpp"
 #include "glue/worker.hpp"
 #include "lib/base/loop.hpp"
 
@@ -14,8 +17,7 @@ namespace glidepod::glue {
 inline const std::vector<std::string> k_disk_folders = {"/tmp", "/var/tmp"};
 
 // Counts what a user has on disk below the folders, in a child. There is one count at a time, and none soon
-// after a recent or long one. The caller reaps the child, and kills it when it takes longer than
-// limits().hung.
+// after a recent or long one. A count that hangs is killed. The caller reaps the child.
 class Counting {
  public:
   struct Limits {
@@ -23,22 +25,22 @@ class Counting {
     Milliseconds walk = std::chrono::seconds(20);  // after this time the child tells what it has found so far
     Milliseconds hung = std::chrono::seconds(30);
   };
-  Counting(User user, Limits limits, std::vector<std::string> folders = k_disk_folders);
+  Counting(Loop& loop, User user, Limits limits, std::vector<std::string> folders = k_disk_folders);
 
-  const Limits& limits() const { return limits_; }
   // The result of the last count.
   const Counted& result() const { return result_; }
-  // Begins a count if it is time for one. True: a child counts from now on.
-  bool begin(SteadyTime now);
+  // Begins a count if it is time for one.
+  void begin();
   // To be called when a child of this process was reaped. True if it was this one.
-  bool ended(pid_t pid, SteadyTime now);
-  pid_t pid() const { return worker_.pid(); }  // -1: nothing is counted now
-  void kill() const { worker_.kill(); }
+  bool ended(pid_t pid);
+  // From now on the caller ends the child. Returns its pid, or -1 if there is none.
+  pid_t hand_over();
 
  private:
   User user_;
   Limits limits_;
   std::vector<std::string> folders_;
+  Timer timer_;
   Worker worker_;
   SteadyTime begun_{}, next_{};
   Counted result_;

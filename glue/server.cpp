@@ -2,13 +2,12 @@
 
 #include <malloc.h>
 #include <signal.h>
-#include <time.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "glue/events.hpp"
-#include "glue/reports.hpp"
+#include "glue/launch.hpp"
+#include "glue/session.hpp"
 #include "glue/stop_signal.hpp"
 #include "lib/base/text.hpp"
 
@@ -16,29 +15,21 @@ namespace glidepod::glue {
 
 namespace {
 
-// How long a suspended job's processes are looked for.
-constexpr Milliseconds k_signal_limit = std::chrono::seconds(2);
 // How long the agent is waited for, which has HTCondor send the job's own signal when its container is
 // stopped.
 constexpr Milliseconds k_agent_limit = std::chrono::seconds(2);
 constexpr int k_exit_terminated = 143;
 
-std::int64_t microseconds(const timeval& time) {
-  return time.tv_sec * 1'000'000L + time.tv_usec;
+std::string name_of(std::uint64_t job) {
+  return fmt::format("job={}", job);
+}
+
+// A job as the log names it, in HTCondor's words, which come from the agent.
+std::string name_of(const wire::Launch& launch) {
+  return launch.about.empty() ? name_of(launch.job) : one_line(launch.about, 1000);
 }
 
 }  // namespace
-
-std::int64_t now_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return now.tv_sec * 1'000'000'000L + now.tv_nsec;
-}
-
-std::string name_of(const wire::Launch& launch) {
-  if (launch.about.empty()) return fmt::format("job={}", launch.job);
-  return one_line(launch.about, 1000);
-}
 
 Server::Server(Loop& loop, ServerOptions options)
     : loop_(loop),
@@ -48,13 +39,17 @@ Server::Server(Loop& loop, ServerOptions options)
              [this](const Error& error) {
                failure_ = error;
                loop_.stop();
-             }}) {}
+             }}),
+      shm_clearing_(loop, [this] { link_.start(); }),
+      reap_timer_(loop) {}
 
 Result<int> Server::run() {
   auto signals = stop_signals();
   signals.push_back(SIGCHLD);
   TRY(loop_.on_signals(signals, [this](const signalfd_siginfo& info) { on_process_signal(info); }));
-  TRY(clear_own_shm());
+  // Before the agent hears of this container.
+  options_.own_shm ? shm_clearing_.begin() : link_.start();
+  if (failure_) return *failure_;
   // Built after Hello was sent: meanwhile the agent has enough to do.
   filter_ = TRY(Filter::build());
   control_group_.emplace();
@@ -73,21 +68,10 @@ void Server::on_frame(wire::Frame frame) {
     case wire::Type::launch: {
       auto launch = frame.decode<wire::Launch>();
       if (!launch) return link_.drop(launch.error().message());
-      if (const auto fit = check_launch(launch.value(), frame.fds.size()); !fit)
-        return refuse(launch.value(), fault_of(fit.error()), fit.error().message());
-      if (const auto fit = check_streams(frame.fds, options_.scratch_directory); !fit)
-        return refuse(launch.value(), fault_of(fit.error()), fit.error().message());
-      return take_on(std::move(launch).value(), std::move(frame.fds));
+      return on_launch(std::move(launch).value(), std::move(frame.fds));
     }
-    case wire::Type::clear: {
-      const auto clear = frame.decode<wire::Clear>();
-      if (!clear) return link_.drop(clear.error().message());
-      wire::Launch nothing;
-      nothing.job = clear->job;
-      nothing.uid = clear->uid;
-      nothing.gid = clear->gid;
-      return take_on(std::move(nothing), {});
-    }
+    case wire::Type::clear:
+      return handle(&Server::on_clear);
     case wire::Type::open_session: {
       const auto message = frame.decode<wire::OpenSession>();
       if (!message) return link_.drop(message.error().message());
@@ -107,129 +91,122 @@ void Server::on_frame(wire::Frame frame) {
   }
 }
 
-void Server::refuse(const wire::Launch& launch, wire::Fault fault, const std::string& message) {
-  say("event=launch_refused {} reason={}", name_of(launch), value(message));
-  link_.send(wire::LaunchFailed{launch.job, fault, message});
+void Server::on_launch(wire::Launch launch, std::vector<Fd> fds) {
+  auto fit = check_launch(launch, fds.size());
+  if (fit) fit = check_streams(fds, options_.scratch_directory);
+  if (fit) fit = check_free();
+  if (!fit) return refuse(launch.job, name_of(launch), fit.error());
+  const std::uint64_t number = launch.job;
+  const User user = user_of(launch);
+  std::string name = name_of(launch);
+  take_on(number, std::move(name), user, Start{std::move(launch), std::move(fds), {}});
 }
 
-void Server::take_on(wire::Launch launch, std::vector<Fd> fds) {
-  const auto refused = [&](const std::string& why) { refuse(launch, wire::Fault::infrastructure, why); };
-  if (leaving_) return refused("the container is about to end");
-  if (job_) return refused("another job, or what it has left, is in this container");
-  if (unclean_) return refused("what an earlier job left in this container cannot be removed");
-  job_.emplace();
-  job_->launch = std::move(launch);
-  job_->account.job = job_->launch.job;
-  job_->fds = std::move(fds);
+void Server::on_clear(const wire::Clear& clear) {
+  if (const auto free = check_free(); !free) return refuse(clear.job, name_of(clear.job), free.error());
+  take_on(clear.job, name_of(clear.job), {.uid = clear.uid, .gid = clear.gid, .groups = {}}, std::nullopt);
+}
+
+Result<void> Server::check_free() const {
+  if (leaving_) return error("the container is about to end");
+  if (job_) return error("another job, or what it has left, is in this container");
+  if (unclean_) return error("what an earlier job left in this container cannot be removed");
+  return {};
+}
+
+void Server::refuse(std::uint64_t job, const std::string& name, const Error& why) {
+  say("event=launch_refused {} reason={}", name, value(why.message()));
+  link_.send(wire::LaunchFailed{job, fault_of(why), why.message()});
+}
+
+void Server::take_on(std::uint64_t number, std::string name, const User& user, std::optional<Start> start) {
   // A glue that was killed, with its container, has cleaned up after nobody; and the next job of that user,
   // in any container of the pod, may be another owner's. What is in /tmp here is the image's.
-  job_->cleaning.emplace(user_of(job_->launch), options_.cleaning, k_folders_of_pod);
-  if (!job_->cleaning->done()) say("event=clearing {} uid={}", name_of(job_->launch), job_->launch.uid);
+  job_.emplace(loop_, Clearing{Cleaning(user, options_.cleaning, k_folders_of_pod), std::move(start)});
+  job_->number = number;
+  job_->name = std::move(name);
+  job_->user = user;
+  if (!job_->cleaning()->done()) say("event=clearing {} uid={}", job_->name, job_->user.uid);
   clean_some();
 }
 
 // Nothing of another job is left.
-void Server::begin() {
-  if (job_->launch.argv.empty()) {  // that was all
-    job_->status = ExitStatus::exited(0);
-    return finish_job();
-  }
-  job_->stage = Job::Stage::launching;
-  if (const auto forked = fork_main(); !forked) {
-    job_->failure = forked.error();
-    return finish_job();
-  }
-  set_timer(options_.launch_limit, &Server::on_launch_overdue);
-  for (const int number : std::exchange(job_->early_signals, {})) act_on(number);
-}
-
-Result<void> Server::fork_main() {
-  const auto fds = std::exchange(job_->fds, {});
-  image_.prepare(job_->launch);
-  TRY(job_->links.make(job_->launch.links, options_.scratch_directory));
-  job_->memory = control_group_->read();
-  job_->account.started_ns = now_ns();
-  // Watched before there is a child: one that could not be watched would run unseen.
-  auto pipe = TRY(report_pipe());
-  TRY(loop_.watch(pipe.read.get(), EPOLLIN, [this](std::uint32_t) { on_report(); }));
-  job_->report = std::move(pipe.read);
-  auto started = start(image_.by_its_scripts(job_->launch), fds, *filter_, pipe.write);
-  if (!started) {
-    close_report();
-    return started.error();
-  }
-  job_->main = *std::move(started);
-  return {};
+void Server::begin(Start start) {
+  job_->stage.emplace<Launching>();
+  auto& main =
+      job_->main.emplace(loop_, std::move(start.launch), options_.counting, options_.scratch_directory,
+                         [this](const JobSessions::Message& message, const std::vector<int>& fds) {
+                           std::visit([&](const auto& told) { link_.send(told, fds); }, message);
+                         });
+  const auto started =
+      main.start(image_, std::exchange(start.fds, {}), *filter_, *control_group_, [this] { on_report(); });
+  if (!started) return launch_failed(started.error());
+  job_->timer.set(options_.launch_limit, [this] {
+    job_->failure = error("the job's process did not start its program within {} s",
+                          options_.launch_limit.count() / 1000);
+    begin_end();
+  });
+  for (const int number : start.signals) main.signal(number);
 }
 
 void Server::on_report() {
-  ChildReport report;
-  const Record told = read_record(job_->report, &report);
-  if (told == Record::none) return;
-  close_report();
-  if (told == Record::whole) {
-    job_->failure = explain(report, job_->launch, job_->main.candidates, options_.scratch_directory);
+  const auto report = job_->main->read_report();
+  if (!report) return;
+  if (!*report) {
+    job_->failure = report->error();
     return begin_end();  // the child is at its _exit
   }
-  if (job_->stage == Job::Stage::launching) {
-    loop_.cancel(job_->timer);
-    job_->stage = Job::Stage::running;
+  if (job_->is<Launching>()) {
+    job_->timer.stop();
+    job_->stage.emplace<Running>();
   }
-  link_.send(wire::Started{job_->launch.job, job_->main.pid});
-  say("event=job_started {} pid={} uid={} program={}", name_of(job_->launch), job_->main.pid,
-      job_->launch.uid, value(job_->launch.argv[0]));
-}
-
-void Server::on_launch_overdue() {
-  job_->failure =
-      error("the job's process did not start its program within {} s", options_.launch_limit.count() / 1000);
-  begin_end();
-}
-
-void Server::close_report() {
-  loop_.forget(job_->report.get());
-  job_->report.reset();
+  const pid_t pid = job_->main->pid();
+  link_.send(wire::Started{job_->number, pid});
+  say("event=job_started {} pid={} uid={} program={}", job_->name, pid, job_->user.uid,
+      value(job_->main->launch().argv[0]));
 }
 
 void Server::on_signal(const wire::Signal& signal) {
   // The signal is for a job that has just ended, or is being ended anyway.
-  if (!job_ || job_->launch.job != signal.job || job_->stage >= Job::Stage::ending) return;
+  if (!job_ || job_->number != signal.job || job_->ends()) return;
   if (signal.number <= 0 || signal.number >= NSIG) return;
-  say("event=signal {} number={}", name_of(job_->launch), signal.number);
+  say("event=signal {} number={}", job_->name, signal.number);
   if (signal.number == SIGKILL) return begin_end();
-  if (job_->stage == Job::Stage::clearing) return job_->early_signals.push_back(signal.number);
-  act_on(signal.number);
+  if (job_->main) return job_->main->signal(signal.number);
+  if (auto& start = std::get<Clearing>(job_->stage).start) start->signals.push_back(signal.number);
 }
 
-void Server::act_on(int number) {
-  switch (number) {
-    case SIGSTOP:
-    case SIGTSTP:
-    case SIGCONT:
-      job_->suspended = number != SIGCONT;
-      return pursue(number);
-    default:
-      job_->told = true;
-      signal_main(number);
+// The answer does not wait for a count, but has what the last one found.
+void Server::on_beat(const wire::Beat& beat) {
+  wire::Beat answer{.number = beat.number, .memory_kib = control_group_->used_kib()};
+  if (job_ && job_->main) {
+    const Counted& counted = job_->main->counting().result();
+    answer.disk_kib = counted.kib;
+    answer.disk_complete = counted.complete;
   }
+  link_.send(answer);
+  if (job_ && job_->is<Running>() && !job_->main->suspended()) job_->main->counting().begin();
 }
 
-// Never kill(-1).
-void Server::signal_main(int number) {
-  if (job_->main.pid != -1) signal_child(job_->main.pid, number);
+void Server::on_open_session(const wire::OpenSession& message, const std::vector<Fd>& fds) {
+  const auto opened = open_session(message, fds);
+  if (opened) return;
+  const std::string why = opened.error().message();
+  say("event=session_refused session={} reason={}", message.session, value(why));
+  link_.send(wire::SessionFailed{message.job, message.session, wire::Fault::infrastructure, why});
 }
 
-// The first pass at once, for the sake of order; then again until it finds nothing new.
-void Server::pursue(int number) {
-  job_->pursuit.emplace(number);
-  job_->pursuit_until = Loop::now() + k_signal_limit;
-  pursue_on();
+Result<void> Server::open_session(const wire::OpenSession& message, const std::vector<Fd>& fds) {
+  TRY(check_session(message, fds.size()));
+  TRY(check_streams(fds, options_.scratch_directory));
+  if (!job_ || job_->number != message.job || job_->ends()) return error("the job has ended");
+  if (job_->is<Clearing>() || job_->is<Launching>()) return error("the job has not started yet");
+  if (leaving_) return error("the container is about to end");
+  return job_->main->sessions().open(job_->main->launch(), message, fds, *filter_);
 }
 
-void Server::pursue_on() {
-  loop_.cancel(job_->pursuit_timer);
-  if (job_->pursuit->pass() || Loop::now() >= job_->pursuit_until) return job_->pursuit.reset();
-  job_->pursuit_timer = loop_.after(job_->pursuit->pause(), [this] { pursue_on(); });
+void Server::on_close_session(const wire::CloseSession& message) {
+  if (job_ && job_->main && job_->number == message.job) job_->main->sessions().close(message.session);
 }
 
 void Server::on_finish() {
@@ -241,7 +218,7 @@ void Server::on_finish() {
 // The next agent finds glue ready: it is looked for when nothing of the job is left.
 bool Server::on_agent_lost() {
   if (!job_) return true;
-  say("event=job_without_agent {}", name_of(job_->launch));
+  say("event=job_without_agent {}", job_->name);
   begin_end();
   return !job_;
 }
@@ -263,49 +240,29 @@ void Server::on_terminate(int number) {
   // The goodbye makes the agent have the job vacated: by its own kill_sig, and in its own time. SIGTERM
   // beside that would end one that waits for another signal before it has saved anything.
   loop_.after(k_agent_limit, [this] {
-    if (!job_ || job_->told || job_->stage >= Job::Stage::ending) return;
-    signal_main(SIGTERM);
-    if (job_->suspended) pursue(SIGCONT);
+    if (job_ && job_->main && !job_->ends()) job_->main->terminate();
   });
 }
 
 void Server::reap_some() {
-  loop_.cancel(reap_timer_);
-  const bool had_ended = job_ && job_->status;
-  children_ = reap(k_reaped_at_once,
-                   [this](pid_t pid, int status, const rusage& usage) { account_for(pid, status, usage); });
+  reap_timer_.stop();
+  const bool had_exited = job_ && job_->has_exited();
+  bool cleaning_moved = false;
+  children_ = reap(k_reaped_at_once, [&](pid_t pid, int status, const rusage& usage) {
+    if (shm_clearing_.ended(pid) || !job_) return;
+    if (Cleaning* cleaning = job_->cleaning(); cleaning && cleaning->ended(pid))
+      cleaning_moved = true;
+    else if (job_->main && job_->main->reaped(pid, status, usage) && job_->is<Ending>())
+      std::get<Ending>(job_->stage).reaped(pid, status);
+  });
   // The others after whatever else waits.
-  if (children_ == Children::unknown) reap_timer_ = loop_.after(Milliseconds(0), [this] { reap_some(); });
+  if (children_ == Children::unknown) reap_timer_.set(Milliseconds(0), [this] { reap_some(); });
   if (!job_) return;
-  if (job_->status && !had_ended)
+  if (job_->has_exited() && !had_exited)
     main_ended();  // also while it is cleaned after, where the kernel had held it
-  else if (job_->stage == Job::Stage::ending && children_ == Children::none)
+  else if (job_->is<Ending>() && children_ == Children::none)
     end_some();
-  if (job_ && std::exchange(job_->cleaning_moved, false)) clean_some();
-}
-
-void Server::account_for(pid_t pid, int status, const rusage& usage) {
-  if (was_shm_cleaner(pid) || !job_) return;
-  if (was_count(pid)) return;
-  if (job_->cleaning && job_->cleaning->ended(pid)) {
-    job_->cleaning_moved = true;
-    return;
-  }
-  if (job_->ending) job_->ending->reaped(pid, status);
-  auto& account = job_->account;
-  account.user_microseconds += microseconds(usage.ru_utime);
-  account.system_microseconds += microseconds(usage.ru_stime);
-  account.max_rss_kib = std::max<std::int64_t>(account.max_rss_kib, usage.ru_maxrss);
-  for (auto& [id, session] : job_->sessions)
-    if (session.supervisor == pid) session.supervisor = -1;
-  if (pid != job_->main.pid || job_->status) return;  // one that was given its pid since
-  account.ended_ns = now_ns();
-  job_->status = ExitStatus::from_wait(status);
-}
-
-void Server::set_timer(Milliseconds delay, void (Server::*handler)()) {
-  loop_.cancel(job_->timer);
-  job_->timer = loop_.after(delay, [this, handler] { (this->*handler)(); });
+  if (cleaning_moved) clean_some();
 }
 
 void Server::leave(int exit_code) {

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "glue/events.hpp"
+#include "glue/links.hpp"
 #include "glue/server.hpp"
 
 namespace glidepod::glue {
@@ -21,114 +22,109 @@ constexpr Cleaning::Limits k_hurried = {.as_user = std::chrono::seconds(2),
 // job, the look that finds so is all there is, and JobEnded goes with it: an agent woken in between would
 // take the processor for a while, on a busy machine for milliseconds.
 void Server::main_ended() {
-  if (job_->report) on_report();  // it came to its end before that was looked at
+  if (job_->main->is_starting()) on_report();  // it came to its end before that was looked at
   if (!job_) return;
   link_.hold();
-  if (!job_->failure) {
-    const MemoryUse memory = use_between(job_->memory, control_group_->read());
-    link_.send(wire::Exited{.job = job_->launch.job,
-                            .status = *job_->status,
-                            .ended_ns = job_->account.ended_ns,
-                            .oom_kills = memory.oom_kills,
-                            .memory_limit_kib = memory.limit_kib,
-                            .memory_peak_kib = memory.peak_kib,
-                            .max_rss_kib = job_->account.max_rss_kib});
-  }
-  if (job_->stage < Job::Stage::ending)
+  if (!job_->failure) link_.send(job_->main->exited(control_group_->read()));
+  if (!job_->ends())
     begin_end();
-  else if (job_->stage == Job::Stage::ending && children_ == Children::none)
+  else if (job_->is<Ending>() && children_ == Children::none)
     end_some();
   link_.release();
 }
 
 void Server::begin_end() {
-  if (job_->stage >= Job::Stage::ending) return;
-  loop_.cancel(job_->pursuit_timer);
-  if (job_->failure) close_report();
-  if (job_->stage == Job::Stage::clearing) {
+  if (job_->ends()) return;
+  if (job_->is<Clearing>())  // its child is ended with the rest
     job_->failure = error("the job was ended before it was started");
-    job_->cleaning.reset();  // its child is ended with the rest
-  }
-  forget_sessions();
-  loop_.cancel(job_->counting_timer);
-  job_->stage = Job::Stage::ending;
-  job_->ending.emplace(Loop::now(), options_.end_limit, job_->counting ? job_->counting->pid() : -1);
+  if (job_->main && job_->failure) job_->main->close_report();
+  const pid_t counter = job_->main ? job_->main->hand_over() : -1;
+  job_->stage.emplace<Ending>(Loop::now(), options_.end_limit, counter);
   reap_some();
-  if (job_ && job_->stage == Job::Stage::ending) end_some();
+  if (job_ && job_->is<Ending>()) end_some();
 }
 
+// Cleans also after a launch that failed: one that was given up may have come to its program just then.
 void Server::end_some() {
+  Ending& ending = std::get<Ending>(job_->stage);
   if (children_ != Children::none) {
     link_.release();
-    if (const auto pause = job_->ending->step(Loop::now())) return set_timer(*pause, &Server::end_some);
+    if (const auto pause = ending.step(Loop::now())) return job_->timer.set(*pause, [this] { end_some(); });
   }
-  job_->account.processes_killed = job_->ending->killed();
-  job_->account.clean = children_ == Children::none;
-  if (job_->report) {  // it hangs in the kernel, before its program
-    close_report();
-    job_->failure = Error("the job's process hangs in the kernel: it neither starts its program nor ends");
+  unclean_ = children_ != Children::none;
+  if (job_->main) {
+    job_->main->account().processes_killed = ending.killed();
+    if (job_->main->is_starting()) job_->failure = job_->main->give_up();
   }
-  begin_cleaning();
-}
-
-// Also after a launch that failed: one that was given up may have come to its program just then.
-void Server::begin_cleaning() {
-  job_->stage = Job::Stage::cleaning;
-  job_->cleaning.emplace(user_of(job_->launch), hurry_ ? k_hurried : options_.cleaning);
+  job_->stage.emplace<Cleaning>(job_->user, hurry_ ? k_hurried : options_.cleaning);
   clean_some();
 }
 
 void Server::clean_some() {
-  if (!job_->cleaning->done()) return set_timer(job_->cleaning->limit(), &Server::cleaning_overdue);
-  loop_.cancel(job_->timer);
-  if (job_->stage == Job::Stage::cleaning) return finish_job();
-  if (leaving_) return begin_end();
-  if (job_->cleaning->result().complete) return begin();
-  job_->failure =
-      error("what an earlier job of user {} has left in shared folders cannot be removed", job_->launch.uid);
-  finish_job();
+  const Cleaning& cleaning = *job_->cleaning();
+  if (!cleaning.done()) return job_->timer.set(cleaning.limit(), [this] { cleaning_overdue(); });
+  job_->is<Clearing>() ? cleared() : finish_job();
 }
 
 void Server::cleaning_overdue() {
-  say("event=cleaning_overdue {}", name_of(job_->launch));
-  job_->cleaning->overdue();
+  say("event=cleaning_overdue {}", job_->name);
+  job_->cleaning()->overdue();
   clean_some();
+}
+
+void Server::cleared() {
+  if (leaving_) return begin_end();
+  auto& [cleaning, start] = std::get<Clearing>(job_->stage);
+  if (!cleaning.result().complete) {
+    unclean_ = true;
+    return launch_failed(
+        error("what an earlier job of user {} has left in shared folders cannot be removed", job_->user.uid));
+  }
+  if (start) return begin(std::move(*start));
+  const auto removed = cleaning.result().removed;
+  link_.send(wire::JobEnded{.job = job_->number, .ended_ns = now_ns(), .files_removed = removed});
+  say("event=cleared {} uid={} removed={}", job_->name, job_->user.uid, removed);
+  forget_job();
 }
 
 // The time of grace after an order to end is over.
 void Server::hurry() {
   hurry_ = true;
   if (!job_) return;
-  if (job_->stage != Job::Stage::cleaning) return begin_end();
-  job_->cleaning->limit_to(k_hurried);
+  auto* cleaning = std::get_if<Cleaning>(&job_->stage);
+  if (!cleaning) return begin_end();
+  cleaning->limit_to(k_hurried);
   cleaning_overdue();
 }
 
 void Server::finish_job() {
-  job_->links.undo();
-  auto& account = job_->account;
-  account.clean = account.clean && job_->cleaning->result().complete;
-  if (job_->failure) {
-    const auto fault = fault_of(*job_->failure);
-    const auto message = job_->failure->message();
-    // A launch that fails before its clearing is over fails for what is left.
-    const bool left = job_->stage == Job::Stage::clearing;
-    link_.send(wire::LaunchFailed{job_->launch.job, fault, message, left});
-    say("event=launch_failed {} fault={} reason={}", name_of(job_->launch),
-        fault == wire::Fault::user ? "user" : "infrastructure", value(message));
-  } else {
-    account.status = job_->status.value_or(ExitStatus::signaled(SIGKILL));
-    if (account.ended_ns == 0) account.ended_ns = now_ns();
-    account.files_removed = job_->cleaning->result().removed;
-    link_.send(account);
-    if (job_->launch.argv.empty())
-      say("event=cleared {} uid={} removed={}", name_of(job_->launch), job_->launch.uid,
-          account.files_removed);
-    else
-      say("event=job_ended {} status={} killed={} removed={} clean={}", name_of(job_->launch),
-          value(account.status.to_string()), account.processes_killed, account.files_removed, account.clean);
-  }
-  unclean_ |= !account.clean;
+  const Cleaned cleaned = job_->cleaning()->result();
+  unclean_ |= !cleaned.complete;
+  if (job_->failure) return launch_failed(*job_->failure);
+  wire::JobEnded ended = job_->main->account();
+  ended.status = job_->main->status().value_or(ExitStatus::signaled(SIGKILL));
+  if (ended.ended_ns == 0) ended.ended_ns = now_ns();
+  ended.files_removed = cleaned.removed;
+  ended.clean = !unclean_;
+  job_->main.reset();  // undoes its links before its end is told
+  link_.send(ended);
+  say("event=job_ended {} status={} killed={} removed={} clean={}", job_->name,
+      value(ended.status.to_string()), ended.processes_killed, ended.files_removed, ended.clean);
+  forget_job();
+}
+
+void Server::launch_failed(const Error& why) {
+  const auto fault = fault_of(why);
+  // A launch that fails before its clearing is over fails for what is left.
+  const bool left = job_->is<Clearing>();
+  job_->main.reset();
+  link_.send(wire::LaunchFailed{job_->number, fault, why.message(), left});
+  say("event=launch_failed {} fault={} reason={}", job_->name,
+      fault == wire::Fault::user ? "user" : "infrastructure", value(why.message()));
+  forget_job();
+}
+
+void Server::forget_job() {
   job_.reset();
   ::malloc_trim(0);
   if (leaving_) return leave(*leaving_);

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -317,7 +318,7 @@ TEST_CASE("serve: the agent's signals reach the main process, KILL and STOP ever
   CHECK(processes_with("deaf") == 0);
 }
 
-TEST_CASE("serve: a second launch is refused while a job runs") {
+TEST_CASE("serve: a second launch is refused while a job runs, also where glue is to end") {
   Session session;
   auto& agent = session.agent;
   const auto first = launch_of({"/job", "polite"});
@@ -328,8 +329,32 @@ TEST_CASE("serve: a second launch is refused while a job runs") {
   const auto refused = agent.fail(launch_of({"/job", "exit", "0"}));
   CHECK(refused.fault == wire::Fault::infrastructure);
   CHECK(refused.message == "another job, or what it has left, is in this container");
+  REQUIRE(session.glue.signal(SIGTERM).ok());
+  agent.expect<wire::Goodbye>();
+  CHECK(agent.fail(launch_of({"/job", "exit", "0"})).message == "the container is about to end");
   agent.send(wire::Signal{first.job, SIGTERM});
   CHECK(agent.expect<wire::JobEnded>().job == first.job);
+}
+
+TEST_CASE("serve: the log calls a job as the agent does, whether it runs or is refused") {
+  const Fd log(::memfd_create("log", MFD_CLOEXEC));
+  Session session({.stderr_fd = log.get()});
+  auto launch = launch_of({"/job", "exit", "0"});
+  launch.about = "job=12.0 owner=alice";
+  CHECK(session.agent.run(launch).clean);
+  launch.uid = 0;
+  session.agent.fail(launch);
+  launch = launch_of({"/job", "exit", "0"});
+  CHECK(session.agent.run(launch).clean);
+  session.end(SIGTERM);
+  ::lseek(log.get(), 0, SEEK_SET);
+  const std::string shown = read_all(log, "log", 1 << 20).value();
+  CAPTURE(shown);
+  for (const auto& line : {std::string("event=job_started job=12.0 owner=alice pid="),
+                           std::string("event=job_ended job=12.0 owner=alice status="),
+                           std::string("event=launch_refused job=12.0 owner=alice reason="),
+                           fmt::format("event=job_started job={} pid=", launch.job)})
+    CHECK(shown.find(line) != std::string::npos);
 }
 
 TEST_CASE("serve: glue works with closed descriptors of its own, and keeps little memory") {

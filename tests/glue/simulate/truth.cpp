@@ -106,6 +106,7 @@ void Truth::handles(const wire::Frame& frame) {
 
 void Truth::handled(bool connected) const {
   world_.check(!malformed_ || !connected, "an agent that sends what is no message is dropped");
+  world_.check(open_ || idle(), "what is asked for is begun or answered at once");
 }
 
 void Truth::handles_signal(const wire::Signal& signal) {
