@@ -183,10 +183,12 @@ void Core::on_patched(std::uint64_t attempt, const Result<kube::Pod>& answer, Ti
   if (container == nullptr) return;
   if (answer) {
     follow(*container, switches_.patched(*container, *answer, now), EventKind::answered, now);
-    return on_pod(*answer, now);
+    on_pod(*answer, now);
+  } else {
+    const auto failure = kube::Failure::of(answer.error());
+    follow(*container, switches_.not_patched(*container, failure, now), EventKind::refused, now);
   }
-  const auto failure = kube::Failure::of(answer.error());
-  follow(*container, switches_.not_patched(*container, failure, now), EventKind::refused, now);
+  // Where the status came before the answer, on_pod() takes no notice of it; it may have freed the container.
   settle(now);
 }
 

@@ -32,6 +32,7 @@ constexpr std::array k_pull_faults = {
     // The image is for other machines, or in a format that runtimes no longer support.
     Row{"no match for platform"}, Row{"no matching manifest"}, Row{"no image found in manifest list"},
     Row{"no image found in image index"}, Row{"no longer supported since containerd"},
+    Row{"schema 1 image manifests are no longer supported"},
     // The artifact is no container image, but a SIF, a chart or an attestation.
     Row{"unsupported image-specific operation on artifact"}, Row{"unsupported docker v2s2 media type"},
     Row{"mismatched image rootfs and manifest layers"}};

@@ -13,10 +13,6 @@ using Json = nlohmann::json;
 
 namespace {
 
-std::int64_t seconds_of(Time time) {
-  return time.time_since_epoch().count();
-}
-
 void put(Json& object, const char* key, const std::string& text) {
   if (!text.empty()) object[key] = text;
 }
@@ -32,7 +28,7 @@ Json job_json(const Slot& slot, const OwnerNaming& naming) {
   put(result, "digest", job.digest);
   put(result, "how", job.how);
   put(result, "waits_for", job.waits_for);
-  if (job.since != Time{}) result["since"] = seconds_of(job.since);
+  if (job.since != Time{}) result["since"] = job.since.time_since_epoch().count();
   if (job.bind_s) result["bind_s"] = *job.bind_s;
   return result;
 }
@@ -76,7 +72,7 @@ Json pod_json(const Pod& pod, const std::vector<const Slot*>* slots, const Owner
   const auto state = shown_state(pod, slots);
   entry["state"] = to_string(state);
   if (!slots) {
-    entry["since"] = seconds_of(pod.since);
+    entry["since"] = pod.since.time_since_epoch().count();
     put(entry, "waits_for",
         state == PodState::unregistered && pod.message.empty() ? joins(pod.name) : pod.message.str());
     return entry;

@@ -119,6 +119,20 @@ TEST_CASE("switch: an answer from an API server that is behind does not delay wh
   CHECK(h.count<Launch>() == 1);
 }
 
+TEST_CASE(
+    "switch: an answer that the status has overtaken leaves nobody waiting for the container that it frees") {
+  Harness h(1, {}, 1);
+  h.goodbye();
+  h.hello();
+  h.pod.resource_version = "9";
+  h.runs_home(0);
+  h.ask(k_image_a);
+  CHECK(h.count<Patch>() == 1);
+  h.pod.resource_version = "8";
+  h.patched();
+  CHECK(h.last<Patch>().image == k_image_a);
+}
+
 TEST_CASE("switch: trouble that is over limits nothing, and trouble anew begins anew") {
   Harness h;
   const ClientId client = h.ask(k_image_a);

@@ -252,7 +252,7 @@ TEST_CASE("switches: an id is left for what the node says of it, not of the cont
   OneSwitch one;
   kube::ContainerStatus earlier;
   earlier.image_id = "sha256:" + std::string(64, 'a');
-  one.references.learn(k_wanted, k_wanted, earlier);
+  one.references.learn(k_wanted, k_wanted_name, earlier);
   one.references.id_worked();
   REQUIRE(kube::is_by_id(one.next_step().image));
   REQUIRE(one.step().proof == Switching::Proof::goodbye);
@@ -266,7 +266,7 @@ TEST_CASE("switches: an id is left for what the node says of it, not of the cont
     left = true;
   }
   SUBCASE("the words name the id") {
-    words += " of " + one.container.admitted;
+    words += " of " + one.container.told.admitted;
     left = true;
   }
   CHECK(one.waits("ErrImagePull", words).kind == SwitchKind::under_way);
