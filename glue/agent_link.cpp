@@ -26,10 +26,10 @@ bool is_shortage(int code) {
 }
 }  // namespace
 
-AgentLink::AgentLink(Loop& loop, std::string run_directory, std::string container, Handlers handlers)
+AgentLink::AgentLink(Loop& loop, std::string run_directory, wire::Hello hello, Handlers handlers)
     : loop_(loop),
       run_directory_(std::move(run_directory)),
-      container_(std::move(container)),
+      hello_(std::move(hello)),
       handlers_(std::move(handlers)) {}
 
 void AgentLink::start() {
@@ -89,7 +89,7 @@ Result<bool> AgentLink::try_connect() {
   waiting_ = false;
   connected_at_ = Loop::now();
   say("event=agent_connected");
-  send(wire::Hello{.container = container_});
+  send(hello_);
   return true;
 }
 

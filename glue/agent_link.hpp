@@ -25,7 +25,7 @@ class AgentLink {
     // Called when even waiting is impossible, for instance because there is no run directory.
     std::function<void(Error)> failed;
   };
-  AgentLink(Loop& loop, std::string run_directory, std::string container, Handlers handlers);
+  AgentLink(Loop& loop, std::string run_directory, wire::Hello hello, Handlers handlers);
   AgentLink(const AgentLink&) = delete;
   AgentLink& operator=(const AgentLink&) = delete;
 
@@ -62,7 +62,7 @@ class AgentLink {
 
   Loop& loop_;
   std::string run_directory_;
-  std::string container_;
+  wire::Hello hello_;
   Handlers handlers_;
   std::unique_ptr<wire::Channel> channel_;
   Fd inotify_;

@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "glue/no_files.hpp"
 #include "glue/shm.hpp"
 
 namespace glidepod::glue {
@@ -23,6 +24,7 @@ Result<int> serve(ServerOptions options, bool unprivileged) {
     return error("glue runs as root here, and --unprivileged is for other users: leave it out");
   if (!unprivileged && ::geteuid() != 0)
     return error("glue must run as root, with CAP_SETUID, CAP_SETGID and CAP_KILL; or see --unprivileged");
+  options.empty = image_has_no_file();
   // A process of the same user id elsewhere in the pod must not look into this one.
   if (::prctl(PR_SET_DUMPABLE, 0) != 0) return Error::system("become non-dumpable");
   // What a job leaves behind comes to this process, also where it is not PID 1.

@@ -34,7 +34,7 @@ std::string name_of(const wire::Launch& launch) {
 Server::Server(Loop& loop, ServerOptions options)
     : loop_(loop),
       options_(std::move(options)),
-      link_(loop, options_.run_directory, options_.container,
+      link_(loop, options_.run_directory, {.container = options_.container, .empty = options_.empty},
             {[this](wire::Frame frame) { on_frame(std::move(frame)); }, [this] { return on_agent_lost(); },
              [this](const Error& error) {
                failure_ = error;

@@ -27,6 +27,7 @@ struct ServerOptions {
   std::string scratch_directory = "/glidepod/scratch";
   std::string programs_directory = "/glidepod/bin";  // where install() has put this program
   bool own_shm = false;                              // /dev/shm belongs to this container only
+  bool empty = false;                                // the image has no file
   // The time from SIGTERM to SIGKILL for a job. HTCondor, and then the kubelet, usually end a job sooner.
   std::chrono::seconds grace{600};
   // The limits of glue's own waits; every wait has one.

@@ -194,7 +194,7 @@ Result<void> Agent::take_glue_frame(GlueId glue, const wire::Frame& frame) {
     const auto hello = TRY(frame.decode<wire::Hello>());
     TRY(check_protocol(hello.protocol));
     link->second.said_hello = true;
-    core_.on_hello(glue, hello.container, link->second.instance, Loop::now());
+    core_.on_hello(glue, hello.container, link->second.instance, Loop::now(), hello.empty);
     return {};
   }
   if (frame.type == wire::Type::goodbye) {

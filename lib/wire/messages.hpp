@@ -14,7 +14,7 @@ namespace glidepod::wire {
 
 // The version of the protocols. Raise it with every change of a message. Hello, Bind and Enter carry it, and
 // a peer with another number is refused.
-constexpr std::uint32_t k_protocol = 12;
+constexpr std::uint32_t k_protocol = 13;
 
 enum class Type : std::uint32_t {
   // glue -> agent
@@ -71,6 +71,7 @@ struct Hello {
   static constexpr Type k_type = Type::hello;
   std::uint32_t protocol = k_protocol;
   std::string container;  // the payload container's name in the pod
+  bool empty = false;     // its image has no file: the name is that of an artifact, say
 };
 
 // Starts a job's main process. The message carries the process's stdin, stdout and stderr, then the program
@@ -315,7 +316,7 @@ void fields(auto& io, Is<Link> auto& m) {
   io(m.path, m.target);
 }
 void fields(auto& io, Is<Hello> auto& m) {
-  io(m.protocol, m.container);
+  io(m.protocol, m.container, m.empty);
 }
 void fields(auto& io, Is<Launch> auto& m) {
   io(m.job, m.argv, m.environment, m.cwd, m.home, m.user_name, m.uid, m.gid, m.groups, m.umask, m.limits,

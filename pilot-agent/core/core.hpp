@@ -51,7 +51,9 @@ class Core {
   void on_image_unknown(ClientId client, wire::Fault fault, const std::string& message, Time now);
 
   // instance: the id of the container that this glue is in; empty: it is not known.
-  void on_hello(GlueId glue, const std::string& container, const std::string& instance, Time now);
+  // empty: the image has no file.
+  void on_hello(GlueId glue, const std::string& container, const std::string& instance, Time now,
+                bool empty = false);
   void on_goodbye(GlueId glue, Time now);
   void on_glue_lost(GlueId glue, Time now);
   void on_beat(GlueId glue, const wire::Beat& beat, Time now);

@@ -5,7 +5,7 @@
 
 namespace glidepod::agent {
 
-void Core::on_hello(GlueId glue, const std::string& name, const std::string& instance, Time now) {
+void Core::on_hello(GlueId glue, const std::string& name, const std::string& instance, Time now, bool empty) {
   Container* container = containers_.find(name);
   if (container == nullptr && !containers_.names_given() && !containers_.known())
     container = &containers_.add(name);
@@ -30,6 +30,7 @@ void Core::on_hello(GlueId glue, const std::string& name, const std::string& ins
   container->glue = glue;
   container->instance = container->last_instance = instance;
   container->stopped = false;
+  container->empty = empty;
   container->since = now;
   container->shown_running = false;
   container->shown_before = std::exchange(container->shown, {});

@@ -8,6 +8,13 @@ namespace glidepod::agent {
 using std::chrono::duration_cast;
 using std::chrono::microseconds;
 
+namespace {
+constexpr std::string_view k_no_files =
+    "the image has no file: what has this name in the registry is no container image (a SIF or a chart, "
+    "say), "
+    "or it is empty";
+}
+
 // Finds a container for the request; false if the request has to wait.
 bool Core::place(Waiting& waiting, Time now) {
   const Request& request = waiting.request;
@@ -88,6 +95,11 @@ bool Core::join_renewal(Waiting& waiting, const Image& asked, Time now) {
 void Core::ready(Container& container, Waiting waiting, std::string_view how, microseconds before,
                  EventKind event, Time now) {
   if (event != EventKind::known) {
+    // The glue of the pilot's own image would not have started.
+    if (container.empty && !waiting.request.any_image) {
+      containers_.become(container, Idle{}, event);
+      return answers_.fail(waiting.request, wire::Fault::user, std::string(k_no_files));
+    }
     // If another container is being resized, this one has to wait for its size.
     const bool small = resizes_.too_small(container, waiting.request);
     const bool unlike = small || container.size.limit != waiting.request.slot_size;

@@ -170,6 +170,7 @@ struct Container {
   bool spoiled = false;  // it must be made anew before its next use
   bool unclean = false;  // spoiled, and its glue is not asked to clear anything any more
   bool stopped = false;  // its glue was told to end, and no other glue has connected since
+  bool empty = false;    // by its glue the image has no file
   // An earlier agent may have had jobs in it, and nobody knows their owners any more. It is patched before
   // its next use.
   bool inherited = false;

@@ -84,9 +84,9 @@ struct Harness {
     if (std::exchange(over[i], false)) ++instances[i];
     return instances[i] == 0 ? name(i) : fmt::format("{}.{}", name(i), instances[i]);
   }
-  GlueId hello(int i = 0) {
+  GlueId hello(int i = 0, bool empty = false) {
     glue[i] = ++last_id;
-    core.on_hello(glue[i], name(i), ids_known ? id(i) : std::string(), now);
+    core.on_hello(glue[i], name(i), ids_known ? id(i) : std::string(), now, empty);
     take();
     return glue[i];
   }

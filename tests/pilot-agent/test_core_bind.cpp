@@ -207,6 +207,28 @@ TEST_CASE("core: a probe runs where nobody's job has been, and leaves no trace")
   CHECK(h.last<Launch>().client == late);
 }
 
+TEST_CASE("core: an image without a file is its user's fault, whoever asks for it") {
+  Harness h;
+  const auto refused = [&h](ClientId client) {
+    const Fail fail = h.last<Fail>();
+    return fail.client == client && fail.fault == wire::Fault::user &&
+           fail.message.starts_with("the image has no file");
+  };
+  const ClientId first = h.ask(k_image_a, wire::Verb::test);
+  h.patched();
+  h.goodbye();
+  h.hello(0, true);
+  CHECK(refused(first));
+  CHECK(h.state() == State::idle);
+  CHECK(refused(h.ask(k_image_a)));
+  CHECK(refused(h.ask(k_image_a, wire::Verb::exec, "bob", 20002)));
+  CHECK(h.count<Launch>() == 0);
+  // The container has another image then.
+  const ClientId good = h.ask(k_image_b);
+  h.switch_to(0, k_image_b, k_digest_b);
+  CHECK(h.last<Launch>().client == good);
+}
+
 TEST_CASE("core: before the pod is known probes and jobs wait") {
   Harness h(0);
   Core core{Policy{}};

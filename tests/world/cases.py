@@ -12,12 +12,13 @@ GOT has queue.json, history.json, clusters (lines NAME CLUSTER, or NAME refused)
 """
 
 import json
+import os
 import pathlib
 import shutil
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-KEYS = ("source", "expect", "expect podhost", "expect kubelet", "output", "error", "file", "processes", "where", "since", "mode", "push", "judge", "expect apptainer", "not yet", "slow",
+KEYS = ("source", "expect", "expect podhost", "expect kubelet", "expect containerd 2", "output", "error", "file", "processes", "where", "since", "mode", "push", "judge", "expect apptainer", "not yet", "slow",
         "reference", "called", "tag", "command", "send", "shell", "own", "arguments",
         "kubernetes", "manifest", "webhook", "deleter", "containerd", "says", "loaded", "collected", "image", "hook", "ends")
 ENDS = ("exit", "signal", "held", "idle", "told", "fails", "runs", "refused", "pilot ends")
@@ -48,7 +49,8 @@ class Case:
         return self.keys.get(key, [])
 
     def expected(self, where):
-        return self.get(f"expect {where}") or self.get("expect")
+        newer = self.get("expect containerd 2") if where == "kubelet" and os.environ.get("WORLD_CONTAINERD", "").startswith("2.") else ""
+        return newer or self.get(f"expect {where}") or self.get("expect")
 
     def applies(self, where, condor):
         since = self.get("since")
