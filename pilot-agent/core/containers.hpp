@@ -117,6 +117,7 @@ class Containers {
   bool needs_restarts(const kube::Pod& pod) const;
 
  private:
+  friend struct Inside;  // as in core.hpp
   Actions& actions_;
   bool names_given_, known_ = false;
   std::int64_t version_ = 0;  // the newest resourceVersion seen

@@ -112,6 +112,7 @@ class Core {
   void observe_pulls(Pulls::Observer observer) { beside_.pulls.observe(std::move(observer)); }
 
  private:
+  friend struct Inside;  // tests/explore tells states from each other
   // core.cpp
   void settle(Time now);
   void give_up(std::string why);

@@ -43,6 +43,7 @@ class Leftovers {
   std::set<User> users() const;
 
  private:
+  friend struct Inside;  // as in core.hpp
   // Every container has ended in which an earlier agent had a job.
   void earlier_ended() { ended({}); }
   // Something to clear up now, of a user who has no job that runs or is about to; it is not listed any more.

@@ -37,6 +37,7 @@ class LostJobs {
   std::optional<Time> next_deadline() const;
 
  private:
+  friend struct Inside;  // as in core.hpp
   std::vector<Lost> lost_;
 };
 

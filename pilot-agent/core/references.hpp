@@ -82,6 +82,7 @@ class References {
   bool see_admitted(const std::string& reference, const std::string& admitted);
 
  private:
+  friend struct Inside;  // as in core.hpp
   struct Known {
     std::string repository, digest;
   };
