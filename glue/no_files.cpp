@@ -1,10 +1,12 @@
 #include "glue/no_files.hpp"
 
 #include <dirent.h>
+#include <fcntl.h>
 
 #include <algorithm>
 #include <memory>
 
+#include "lib/base/beneath.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
 
@@ -27,24 +29,25 @@ std::string without_escapes(std::string_view text) {
   return result;
 }
 
-bool has_none_below(const std::string& root, const std::string& folder,
-                    const std::vector<std::string>& mounts) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir((root + folder + '/').c_str()), &::closedir);
+bool has_none_below(const Fd& folder, const std::string& path, const std::vector<std::string>& mounts) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(::fcntl(folder.get(), F_DUPFD_CLOEXEC, 0)),
+                                                    ::closedir);
   while (const dirent* entry = entries ? ::readdir(entries.get()) : nullptr) {
-    const std::string_view name = entry->d_name;
+    const std::string name = entry->d_name;
     if (name == "." || name == "..") continue;
-    const std::string path = folder + '/' + std::string(name);
-    if (std::ranges::find(mounts, path) != mounts.end()) continue;
-    if (path == "/etc/mtab") continue;  // a link that podman and CRI-O make
-    const auto leads_to = [&](const std::string& mount) { return mount.starts_with(path + '/'); };
-    if (!std::ranges::any_of(mounts, leads_to) || !has_none_below(root, path, mounts)) return false;
+    const std::string below = path + '/' + name;
+    if (std::ranges::find(mounts, below) != mounts.end()) continue;
+    if (below == "/etc/mtab") continue;  // a link that podman and CRI-O make
+    const auto leads_to = [&](const std::string& mount) { return mount.starts_with(below + '/'); };
+    if (!std::ranges::any_of(mounts, leads_to)) return false;
+    if (!has_none_below(open_beneath(folder, name, O_RDONLY | O_DIRECTORY), below, mounts)) return false;
   }
   return entries != nullptr;
 }
 
 }  // namespace
 
-bool has_no_file(const std::string& root, const std::vector<std::string>& mounts) {
+bool has_no_file(const Fd& root, const std::vector<std::string>& mounts) {
   return has_none_below(root, "", mounts);
 }
 
@@ -58,7 +61,7 @@ std::vector<std::string> mount_points(std::string_view mountinfo) {
 
 bool image_has_no_file() {
   const auto mountinfo = read_file("/proc/self/mountinfo");
-  return mountinfo && has_no_file("", mount_points(*mountinfo));
+  return mountinfo && has_no_file(open_tree("/", O_RDONLY), mount_points(*mountinfo));
 }
 
 }  // namespace glidepod::glue

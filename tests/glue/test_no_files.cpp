@@ -1,10 +1,12 @@
 #include "glue/no_files.hpp"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "lib/base/beneath.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace glidepod;
@@ -35,13 +37,13 @@ TEST_CASE("no files: what the runtime makes for its mounts is no file of an imag
   SUBCASE("a link that leads nowhere") {
     fs::create_symlink("nowhere", fs::path(root.path) / "run/link");
   }
-  CHECK(has_no_file(root.path, mounts) == none);
+  CHECK(has_no_file(open_tree(root.path, O_RDONLY), mounts) == none);
 }
 
 TEST_CASE("no files: an image that cannot be read may have some") {
   const TemporaryFolder root;
-  CHECK(has_no_file(root.path, {}));
-  CHECK_FALSE(has_no_file(root.path + "/none", {}));
+  CHECK(has_no_file(open_tree(root.path, O_RDONLY), {}));
+  CHECK_FALSE(has_no_file(Fd(), {}));
   CHECK_FALSE(image_has_no_file());
 }
 
