@@ -27,7 +27,7 @@ void Births::born(Container& container, Time now) {
 bool Births::miscarried(const Container& container) {
   const auto* absent = std::get_if<Absent>(&container.state);
   if (absent == nullptr || !absent->unborn || !container.status) return false;
-  const Trouble trouble = trouble_of(*container.status, credentials_);
+  const Trouble trouble = trouble_of(*container.status);
   if (trouble.kind == Trouble::Kind::none) return false;
   actions_.warn("event=not_born container={} image={} reason={}", container.name, word(container.told.asked),
                 quoted(trouble.message));

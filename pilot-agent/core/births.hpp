@@ -16,8 +16,6 @@ class Births {
   Births(const Policy& policy, Switches& switches, Pulls& pulls, Actions& actions)
       : policy_(policy), switches_(switches), pulls_(pulls), actions_(actions) {}
 
-  // credentials: whether the pod has any for registries.
-  void begin(Credentials credentials) { credentials_ = credentials; }
   // For a container of a pod that had no agent before this one. True: it has been born already.
   bool expect(Container& container, Time now);
   // The first Hello of a container that was expected. Its status may have come before.
@@ -31,7 +29,6 @@ class Births {
   Switches& switches_;
   Pulls& pulls_;
   Actions& actions_;
-  Credentials credentials_ = Credentials::none;
 };
 
 }  // namespace glidepod::agent

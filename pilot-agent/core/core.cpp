@@ -40,9 +40,7 @@ void Core::renew(Time now) {
   while (const auto next = spares_.next(now)) {
     actions_.note("event=renew container={} image={}", next->container->name, word(next->image));
     begin(*next->container, next->image, std::nullopt, EventKind::likely, now);
-    auto* step = std::get_if<Switching>(&next->container->state);
-    if (step == nullptr) return;
-    step->spare = true;
+    std::get<Switching>(next->container->state).spare = true;
   }
 }
 
@@ -54,8 +52,7 @@ void Core::give_up(std::string why) {
 }
 
 void Core::on_bind(Request request, Time now) {
-  const bool given_up = health_.given_up() && queue_.stage() < Stage::draining;
-  if (const auto why = given_up ? k_given_up : queue_.refusal(request); !why.empty())
+  if (const auto why = health_.given_up() ? k_given_up : queue_.refusal(request); !why.empty())
     return answers_.fail(request, wire::Fault::infrastructure, std::string(why));
   if (request.outer != 0)
     if (const auto room = containers_.check_inner(request, queue_.size()); !room)
@@ -122,7 +119,6 @@ void Core::on_first_pod(const kube::Pod& pod, Earlier agents, Time now) {
   const auto credentials = pod.pull_secrets ? Credentials::some : Credentials::none;
   beside_.pulls.begin(pod.wanted_images, credentials);
   switches_.begin(credentials);
-  births_.begin(credentials);
   references_.begin(pod);
   spares_.told(pod);
   const kube::ContainerStatus* own = pod.status(pod.pilot()->name);

@@ -19,7 +19,6 @@ struct OneBirth {
   OneBirth() {
     container.name = "payload-0";
     container.told.asked = k_made_with;
-    births.begin(Credentials::none);
   }
   bool unborn() const {
     const auto* absent = std::get_if<Absent>(&container.state);

@@ -56,6 +56,17 @@ TEST_CASE("spares: the next one is for what ran lately, if its digest is known")
   CHECK_FALSE(some.spares.next(some.now));
 }
 
+TEST_CASE("spares: what waits in the queue is what was told last") {
+  SpareContainers some(2);
+  kube::Pod pod;
+  pod.likely_images = kube::likely_text({{k_first.name(), 1000}});
+  some.spares.told(pod);
+  REQUIRE(some.spares.next(some.now));
+  pod.likely_images = kube::likely_text({{k_second.name(), 1000}});
+  some.spares.told(pod);
+  CHECK_FALSE(some.spares.next(some.now));
+}
+
 TEST_CASE("spares: none is made ready while the registry is asked, or a switch is under way for a job") {
   SpareContainers some(3);
   some.spares.ran(k_first, "alice");
