@@ -71,6 +71,9 @@ TEST_CASE("main process: its report tells whether its program runs") {
   SUBCASE("nobody wants to know any more") {
     job.main.close_report();
   }
+  SUBCASE("it hangs, and is given up") {
+    CHECK(job.main.give_up().message().starts_with("the job's process hangs in the kernel"));
+  }
   CHECK_FALSE(job.main.is_starting());
   const int reports = job.reports;
   scene.last().end();
