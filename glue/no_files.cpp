@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
@@ -35,7 +36,7 @@ bool has_none_below(const Fd& folder, const std::string& path, const std::vector
   while (const dirent* entry = entries ? ::readdir(entries.get()) : nullptr) {
     const std::string name = entry->d_name;
     if (name == "." || name == "..") continue;
-    const std::string below = path + '/' + name;
+    const std::string below = fmt::format("{}/{}", path, name);
     if (std::ranges::find(mounts, below) != mounts.end()) continue;
     if (below == "/etc/mtab") continue;  // a link that podman and CRI-O make
     const auto leads_to = [&](const std::string& mount) { return mount.starts_with(below + '/'); };
