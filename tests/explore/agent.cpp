@@ -323,7 +323,7 @@ void Model::launched(Box& box, Client& about) {
 
 void Model::read(std::size_t number) {
   Link& link = links_[number];
-  const Message said = std::move(link.said.front());
+  const Message said = link.said.front();
   link.said.pop_front();
   const GlueId id = link.id;
   const int box = link.box;

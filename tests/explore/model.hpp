@@ -233,7 +233,7 @@ class Model {
   void cleaned(int index);
   void terminate(int index);
   void killed(int index, kube::Termination how);
-  void glue_says(int index, Message message);
+  void glue_says(int index, const Message& message);
   void agent_gone(int index);
   int box_of(GlueId glue) const;
 

@@ -210,10 +210,10 @@ void Model::look(int index) {
   sync();
 }
 
-void Model::glue_says(int index, Message message) {
+void Model::glue_says(int index, const Message& message) {
   const GlueId id = boxes_[index].glue.link;
   const auto link = std::ranges::find(links_, id, &Link::id);
-  if (id != 0 && link != links_.end()) link->said.push_back(std::move(message));
+  if (id != 0 && link != links_.end()) link->said.push_back(message);
 }
 
 void Model::connect(int index) {
@@ -240,6 +240,7 @@ void Model::take_launch(int index, JobId job, ClientId id) {
   if (!box.glue.alive) return;
   if (box.glue.leaving) return glue_says(index, {Message::What::launch_failed, job});
   if (box.glue.job) return broken("a job is launched only in a container that has none", box.name);
+  if (about == nullptr) return broken("a job is launched for a client that is known", box.name);
   launched(box, *about);
   left_.erase(about->request.uid);
   for (const Box& other : boxes_)
