@@ -207,6 +207,14 @@ Result<Status> status_of(const Json& json) {
   return status;
 }
 
+// Where the digest's "@" is; npos without one.
+std::size_t at_of_digest(std::string_view image_id) {
+  const auto at = image_id.rfind('@');
+  return at != std::string_view::npos && image_id.substr(at + 1).starts_with("sha256:")
+             ? at
+             : std::string_view::npos;
+}
+
 }  // namespace
 
 const ContainerStatus* Pod::status(std::string_view container) const {
@@ -290,12 +298,12 @@ std::string annotation_patch(std::string_view key, std::string_view value) {
 }
 
 std::string digest_of(std::string_view image_id) {
-  const auto at = image_id.rfind("@sha256:");
+  const auto at = at_of_digest(image_id);
   return at == std::string_view::npos ? std::string() : std::string(image_id.substr(at + 1));
 }
 
 std::string repository_of(std::string_view image_id) {
-  const auto at = image_id.rfind("@sha256:");
+  const auto at = at_of_digest(image_id);
   if (at == std::string_view::npos) return {};
   const auto scheme = image_id.find("://");  // "docker-pullable://" of old kubelets
   const auto begin = scheme == std::string_view::npos ? 0 : scheme + 3;

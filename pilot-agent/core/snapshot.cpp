@@ -8,6 +8,7 @@ namespace glidepod::agent {
 
 Snapshot Core::snapshot() const {
   Snapshot result;
+  result.containers.reserve(containers_.size());
   for (const Container& container : containers_) {
     auto& one = result.containers.emplace_back();
     one.name = container.name;

@@ -239,8 +239,9 @@ void Driver::pump() {
 // Who waits for a size, and for how long.
 void Driver::check_sizing() {
   const auto before = std::exchange(sizing_since_, {});
-  for (const auto& one : core_->snapshot().containers) {
-    if (!one.step.starts_with("size")) continue;
+  for (const agent::Container& one : core_->containers()) {
+    const auto* step = std::get_if<agent::Switching>(&one.state);
+    if (step == nullptr || step->leg != agent::Switching::Leg::size) continue;
     const auto found = before.find(one.name);
     const Time since = found == before.end() ? world_.now() : found->second;
     sizing_since_[one.name] = since;
