@@ -146,6 +146,18 @@ END
     env_say "pool at $env_pool_address"
 }
 
+# For this shell's pods a namespace of their own, as manifests/base makes it, with the pool's token in it.
+env_begin_namespace() {  # NAME
+    local from=$env_namespace
+    env_kubectl kustomize "$env_manifests/base" | sed "s/\(namespace: \|^  name: \)$from\$/\1$1/" | env_kubectl --namespace "$1" apply -f - >/dev/null &&
+        env_kubectl get secret glidepod-pool-token -o json | jq '{apiVersion, kind, type, data, metadata: {name: .metadata.name}}' |
+        env_kubectl --namespace "$1" apply -f - >/dev/null || return
+    env_namespace=$1
+    wait_until 30 "the service account of namespace $1" env_kubectl get serviceaccount default >/dev/null
+}
+# Pods that are left in it end soon, and nobody waits for that.
+env_end_namespace() { env_kubectl delete namespace "$env_namespace" --wait=false >/dev/null; }
+
 # Processes of a pod by their name, as the node numbers them.
 env_processes_of() {  # POD_UID NAME
     in_env sh -c 'for process in $(pgrep -x "$2"); do
@@ -161,7 +173,7 @@ env_pilot_pod() {  # [FILTER]
     [[ -s $json ]] || env_kubectl create --dry-run=client -f "$env_manifests/$env_pilot_manifest" -o json >"$json" || return
     jq --arg image "$env_registry/$env_pilot_image" "
             (.spec.initContainers[], .spec.containers[]).image = \$image
-            | del(.spec.containers[].resources) | .metadata.name = \"$env_pilot\"
+            | del(.spec.containers[].resources, .metadata.namespace) | .metadata.name = \"$env_pilot\"
             | $(env_setting CONDOR_HOST "$env_pool_address") | $(env_setting _CONDOR_STARTER_UPDATE_INTERVAL 5)
             ${env_cluster:+| $(env_setting GLIDEPOD_INSECURE_REGISTRIES "$env_registry")}
             | ${1:-.}" "$json"

@@ -107,16 +107,27 @@ is_older() {  # POD SECONDS
 # One container where it is to be seen what each next image costs.
 containers_of() { if [[ -n $(cases has "clusters/$1" loaded)$(cases has "clusters/$1" manifest)$(cases has "clusters/$1" collected) ]]; then echo 1; else echo 2; fi; }  # NAME
 
-# As `kind load`, `k3s ctr images import` and `minikube image load` do it: no registry has these names.
+# As `kind load`, `k3s ctr images import` and `minikube image load` do it: no registry has these names. Nor has one the
+# content: from Kubernetes 1.35 on (KEP-2535) the kubelet asks the registry for a name whose content it has pulled by another.
 load_image() {  # IMAGE NAME
     local file=$GLIDEPOD_ENV/loaded.tar
     rm -f "$file"
-    containers_conf_of_cache skopeo copy --quiet "containers-storage:localhost/$1" "docker-archive:$file:$2" || return
+    containers_conf_of_cache skopeo copy --quiet "containers-storage:localhost/$1" "docker-archive:$file:$2" && label_image "$file" || return
     if [[ $env_kind == podhost ]]; then
         env_podman load --quiet --input "$file" >/dev/null
     else
         in_env ctr --address "$env_cluster/containerd.sock" --namespace k8s.io images import "$file" >/dev/null
     fi
+}
+label_image() {  # ARCHIVE
+    local dir=$GLIDEPOD_ENV/labelled config
+    rm -rf "$dir"
+    mkdir "$dir" && tar -C "$dir" -xf "$1" || return
+    config=$dir/$(jq -r '.[0].Config' "$dir/manifest.json")
+    jq -c '.config.Labels.loaded = "yes"' "$config" >"$dir/new" && rm "$config" || return
+    config=$(sha256sum "$dir/new" | cut -d' ' -f1).json
+    mv "$dir/new" "$dir/$config" && jq -c --arg config "$config" '.[0].Config = $config' "$dir/manifest.json" >"$dir/new" &&
+        mv "$dir/new" "$dir/manifest.json" && (cd "$dir" && tar -cf "$1" -- *) && rm -r "$dir"
 }
 load_images() {
     local image
@@ -205,18 +216,13 @@ cluster_refuses() {  # NAME WORDS
     return $result
 }
 
-# What an administrator has put there, for one case at a time: a namespace's rules are for all of its pods.
+# What an administrator has put there, for a namespace of the case's own: its rules are for all of the namespace's pods.
 apply_objects() {  # NAME
-    [[ ! -e $world/clusters/$1/objects.yaml ]] || sed "s/NAMESPACE/$env_namespace/" "$world/clusters/$1/objects.yaml" | env_kubectl apply -f - >/dev/null
-}
-remove_objects() {  # NAME
     [[ -e $world/clusters/$1/objects.yaml ]] || return 0
-    if grep '^kind: Namespace' "$world/clusters/$1/objects.yaml" >/dev/null; then
-        env_kubectl label namespace "$env_namespace" pod-security.kubernetes.io/enforce- >/dev/null
-    else
-        env_kubectl delete --ignore-not-found -f "$world/clusters/$1/objects.yaml" >/dev/null
-    fi
+    env_begin_namespace "world-$1" && sed "s/NAMESPACE/$env_namespace/" "$world/clusters/$1/objects.yaml" | env_kubectl apply -f - >/dev/null
 }
+# Rules of the cluster name the namespace, and so do no harm after it.
+remove_objects() { [[ ! -e $world/clusters/$1/objects.yaml ]] || env_end_namespace; }  # NAME
 minor_of() { env_kubectl version -o json 2>/dev/null | jq -r '.serverVersion.gitVersion | split(".")[1]'; }
 
 cluster_case() {  # NAME
