@@ -245,6 +245,10 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
   TRY(check_protocol(bind.protocol));
   if (frame.fds.size() != (bind.program_attached ? 4 : 3))
     return error("the request came without its standard streams");
+  if (bind.verb == wire::Verb::announce) {
+    take_announcement(client, bind);
+    return {};
+  }
   const uid_t uid = link.peer.uid;
   // It runs in whichever container is idle, a warm one of somebody's included, so it must be HTCondor's
   // probe.
@@ -294,6 +298,18 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
   }
   take_request(std::move(request));
   return {};
+}
+
+// Answered at once. What is wrong with it, the job is told when it binds.
+void Agent::take_announcement(ClientId client, const wire::Bind& bind) {
+  const ClientLink& link = clients_.at(client);
+  const auto image = files_->image_of_registry(bind.image);
+  const auto job = jobs_.identify(bind, link.peer.pid);
+  if (image && job && !job->identity.owner.empty()) {
+    Request request{0, bind.verb, false, *image, job->identity.owner, job->identity.id, link.peer.uid};
+    core_.on_announce(std::move(request), Loop::now());
+  }
+  run(Answer{client, ExitStatus::exited(0)});
 }
 
 // Hands the request to the core, once its image has a name.

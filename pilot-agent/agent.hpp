@@ -134,6 +134,7 @@ class Agent {
   static Result<void> check_protocol(std::uint32_t theirs);
   Result<void> take_glue_frame(GlueId glue, const wire::Frame& frame);
   Result<void> take_bind(ClientId client, wire::Frame frame);
+  void take_announcement(ClientId client, const wire::Bind& bind);
   // agent_sessions.cpp
   Result<void> take_enter(ClientId client, wire::Frame frame);
   bool take_session_frame(GlueId glue, const wire::Frame& frame);

@@ -76,6 +76,7 @@ Result<void> Agent::take_inner_bind(ClientId client, wire::Frame frame) {
   TRY(check_protocol(bind.protocol));
   if (bind.program_attached || frame.fds.size() != 3)
     return error("the request came without its standard streams");
+  if (bind.verb == wire::Verb::announce) return error("only HTCondor's starter announces a job");
   const auto pilot = core_.containers().pilot_in(link.instance, link.peer.uid);
   if (!pilot) return error("the pilot job that asks has ended");
   while (bind.work_directory.ends_with('/')) bind.work_directory.pop_back();

@@ -79,15 +79,24 @@ Result<std::string> ImageFiles::registry_image(const std::string& named) const {
   return image;
 }
 
+// A path that a rule covers stands for an image of a registry.
+ImageFiles::Form ImageFiles::form_of(const std::string& named) const {
+  const bool ruled =
+      std::ranges::any_of(rules_, [&named](const ImageRule& rule) { return named.starts_with(rule.prefix); });
+  const bool cvmfs = settings_.cvmfs_images && is_cvmfs_image(named, ruled);
+  if (settings_.image_store.empty() || (ruled && !cvmfs)) return {condor::ImageForm::registry, cvmfs};
+  return {cvmfs ? condor::ImageForm::folder : condor::image_form(named), cvmfs};
+}
+
+std::optional<Image> ImageFiles::image_of_registry(const std::string& named) const {
+  if (form_of(named).form != condor::ImageForm::registry) return std::nullopt;
+  auto image = registry_image(named);
+  return image ? std::optional(Image(*std::move(image))) : std::nullopt;
+}
+
 Result<void> ImageFiles::name(const wire::Bind& bind, Request& request, wire::Launch& launch) {
   request.named = bind.image;
-  // A path that a rule covers stands for an image of a registry.
-  const bool ruled = std::ranges::any_of(
-      rules_, [&bind](const ImageRule& rule) { return bind.image.starts_with(rule.prefix); });
-  const bool cvmfs = settings_.cvmfs_images && is_cvmfs_image(bind.image, ruled);
-  const auto form = settings_.image_store.empty() || (ruled && !cvmfs) ? condor::ImageForm::registry
-                    : cvmfs                                            ? condor::ImageForm::folder
-                                                                       : condor::image_form(bind.image);
+  const auto [form, cvmfs] = form_of(bind.image);
   if (form == condor::ImageForm::registry) {
     request.asked = Image(TRY(registry_image(bind.image)));
     return {};

@@ -3,11 +3,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lib/base/loop.hpp"
 #include "lib/base/workers.hpp"
+#include "lib/condor/image_forms.hpp"
 #include "lib/registry/client.hpp"
 #include "lib/wire/messages.hpp"
 #include "pilot-agent/core/types.hpp"
@@ -41,8 +43,15 @@ class ImageFiles {
 
   // The image of a registry as the pod names it, where no file may stand for it.
   Result<std::string> registry_image(const std::string& named) const;
+  // The same where a file may; none for what stands for a file, or is no name.
+  std::optional<Image> image_of_registry(const std::string& named) const;
 
  private:
+  struct Form {
+    condor::ImageForm form = condor::ImageForm::registry;
+    bool cvmfs = false;
+  };
+  Form form_of(const std::string& named) const;
   struct Brought {
     ImageSource source;      // until the store is asked
     std::string tested_as;   // its key in tested_

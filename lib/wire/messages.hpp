@@ -14,7 +14,7 @@ namespace glidepod::wire {
 
 // The version of the protocols. Raise it with every change of a message. Hello, Bind and Enter carry it, and
 // a peer with another number is refused.
-constexpr std::uint32_t k_protocol = 13;
+constexpr std::uint32_t k_protocol = 14;
 
 enum class Type : std::uint32_t {
   // glue -> agent
@@ -179,7 +179,12 @@ struct Finish {
   static constexpr Type k_type = Type::finish;
 };
 
-enum class Verb : std::uint8_t { exec, run, test };
+enum class Verb : std::uint8_t {
+  exec,
+  run,
+  test,
+  announce,  // the job will ask for its image later; answered at once
+};
 
 // Asks to run something in a payload container. The message carries stdin, stdout and stderr, then the
 // program if program_attached.

@@ -150,6 +150,7 @@ std::string_view word_of(wire::Verb verb) {
     case wire::Verb::run:
       return "run";
     case wire::Verb::test:
+    case wire::Verb::announce:
       return "test";
   }
   return "";

@@ -127,7 +127,7 @@ int main(int argc, char** argv) {
     case Role::apptainer:
       return run(arguments);
     case Role::check_job:
-      return check_job();
+      return check_job(handover_options());
     case Role::prepare_job:
       return prepare_job(handover_options());
     case Role::sshd_setup:

@@ -157,11 +157,19 @@ std::string bind_answer(const std::string& ad, const std::string& image, const R
           : fmt::format("{} starts of this job have failed, the last one with: {}", in_vain, why));
 }
 
-int check_job() {
+int check_job(const HandoverOptions& options) {
   const auto ad = read_ad();
   if (!ad) return say(hook_answer(k_run_elsewhere, ad.error().message()));
   if (const auto good = check_native(condor::parse_attributes(ad.value())); !good)
     return say(hook_answer(k_hold, good.error().message()));
+  // Whatever is wrong from here on, the job is told when it binds.
+  const auto image = job_image(ad.value(), [](const std::string&) -> Result<std::string> {
+    return error("what is no string is evaluated then");
+  });
+  auto request = image ? bind_request(image.value(), ad.value()) : image.error();
+  if (!request) return 0;
+  request->bind.verb = wire::Verb::announce;
+  (void)hand_over(request.value(), options);
   return 0;
 }
 

@@ -11,8 +11,10 @@
 namespace glidepod::apptainer {
 
 // HTCondor's starter runs these hooks as the slot's user, with the job ad on standard input, and takes what
-// they print into the job's ad: check-job before the input files are there (PREPARE_JOB_BEFORE_TRANSFER), and
-// prepare-job after (PREPARE_JOB), which binds the job to a payload container before it counts as started.
+// they print into the job's ad: check-job before the input files are there (PREPARE_JOB_BEFORE_TRANSFER),
+// which also tells the agent what image the job will ask for, and prepare-job after (PREPARE_JOB), which
+// binds the job to a payload container before it counts as started. HTCondor 23.9 takes a second at least in
+// between.
 //
 // HTCondor 23.9 runs a job again and again whose `apptainer test` fails. From a hook a status from 1 to 299
 // holds the job with the message, and 300 makes it idle again, to run elsewhere. A job's removal kills the
@@ -44,7 +46,7 @@ CommandLine test_line(const std::string& image, const std::string& sandbox);
 std::string bind_answer(const std::string& ad, const std::string& image, const Result<Outcome>& outcome);
 
 // The hooks themselves; they return the exit code.
-int check_job();
+int check_job(const HandoverOptions& options);
 int prepare_job(const HandoverOptions& options);
 
 }  // namespace glidepod::apptainer

@@ -1,14 +1,13 @@
 #include "pilot-agent/core/beside.hpp"
 
-#include <set>
-
 namespace glidepod::agent {
 
 bool Beside::may_switch(const Image& image, Time now) {
   return pulls.may_switch(image, references_.pull_name(image), now);
 }
 
-void Beside::fail_unpulled(Time now) {
+std::vector<Image> Beside::fail_unpulled(Time now) {
+  std::vector<Image> images;
   for (const Pulls::Verdict& verdict : pulls.take_verdicts()) {
     queue_.erase_if([&](const Waiting& waiting) {
       const bool is_it = references_.asked_by(waiting.request) == verdict.image;
@@ -21,11 +20,12 @@ void Beside::fail_unpulled(Time now) {
             verdict.message, verdict.counts, now);
       return is_it;
     });
+    images.push_back(verdict.image);
   }
+  return images;
 }
 
-void Beside::ask(Time now) {
-  std::set<std::string, std::less<>> names;
+void Beside::ask(Names names, Time now) {
   for (const Waiting& waiting : queue_)
     if (const Image asked = references_.asked_by(waiting.request); !asked.is_home())
       names.insert(asked.name());

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <set>
 #include <string>
+#include <vector>
 
 #include "pilot-agent/core/actions.hpp"
 #include "pilot-agent/core/answers.hpp"
@@ -30,10 +32,12 @@ class Beside {
 
   // Whether a container may switch to this image now. If not, the image is to be pulled first.
   bool may_switch(const Image& image, Time now);
-  // Fails the requests for images that cannot be pulled. No container was touched for them.
-  void fail_unpulled(Time now);
-  // Asks for the images that requests wait for, and no more for those that none waits for.
-  void ask(Time now);
+  // Fails the requests for images that cannot be pulled, and returns these images. No container was touched
+  // for them.
+  std::vector<Image> fail_unpulled(Time now);
+  // Asks for the images that requests wait for, and these, and no more for others.
+  using Names = std::set<std::string, std::less<>>;
+  void ask(Names names, Time now);
   // Why a request is still in the queue when its time is up.
   std::string why_queued(const Request& request) const;
 

@@ -24,24 +24,39 @@ void Core::settle(Time now) {
   if (Container* container = switches_.for_test(containers_, now))
     begin(*container, Image::home(), std::nullopt, EventKind::pod, now);
   leftovers_.clear(now);
-  beside_.fail_unpulled(now);
+  fail_unpulled(now);
   if (const auto end = resizes_.go_on(now)) end_sizing(*end, EventKind::answered, now);
   queue_.serve([&](Waiting& waiting) { return place(waiting, now); });
-  beside_.ask(now);
   renew(now);
+  beside_.ask(queue_.stage() == Stage::open ? spares_.announced.names() : Beside::Names(), now);
   if (auto why = health_.too_many_failures()) give_up(*std::move(why));
 }
 
-// Makes idle containers ready, but only while no job waits for anything.
+// Makes idle containers ready: for announced jobs and, while no job waits for anything, for likely ones.
 void Core::renew(Time now) {
-  if (policy_.spares == 0 || queue_.stage() != Stage::open || health_.given_up() || !containers_.known() ||
-      !queue_.empty())
-    return;
-  while (const auto next = spares_.next(now)) {
-    actions_.note("event=renew container={} image={}", next->container->name, word(next->image));
-    begin(*next->container, next->image, std::nullopt, EventKind::likely, now);
-    std::get<Switching>(next->container->state).spare = true;
+  if (queue_.stage() != Stage::open || health_.given_up() || !containers_.known()) return;
+  const auto begin_spare = [&](std::string_view event, const Spares::Next& next) {
+    actions_.note("event={} container={} image={}", event, next.container->name, word(next.image));
+    begin(*next.container, next.image, std::nullopt, EventKind::likely, now);
+    auto& step = std::get<Switching>(next.container->state);
+    step.spare = true;
+    step.announced = event == "announced";
+  };
+  const auto may_have = [&](const Image& image) {
+    return health_.doubts.waits(image, now) == nullptr && beside_.may_switch(image, now);
+  };
+  // While a container is being resized, the idle ones are resized too.
+  while (!resizes_.under_way()) {
+    const auto next = spares_.next_announced(now, may_have);
+    if (!next) break;
+    begin_spare("announced", *next);
   }
+  if (policy_.spares == 0 || !queue_.empty()) return;
+  while (const auto next = spares_.next(now)) begin_spare("renew", *next);
+}
+
+void Core::fail_unpulled(Time now) {
+  for (const Image& image : beside_.fail_unpulled(now)) spares_.failed(image, now);
 }
 
 void Core::give_up(std::string why) {
@@ -60,7 +75,13 @@ void Core::on_bind(Request request, Time now) {
   containers_.free_reservations(request);
   for (Container& container : containers_)
     if (container.kept && container.kept->uid == request.uid) container.kept.reset();
+  spares_.announced.asks(request);
   queue_.add(std::move(request), now);
+  settle(now);
+}
+
+void Core::on_announce(Request job, Time now) {
+  spares_.announced.add(std::move(job), now);
   settle(now);
 }
 

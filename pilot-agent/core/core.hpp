@@ -43,6 +43,8 @@ class Core {
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
+  // HTCondor has begun to bring a job's input files. The job will bind when they are there, or never.
+  void on_announce(Request job, Time now);
   void on_bind(Request request, Time now);
   void on_client_gone(ClientId client, Time now);
   void on_client_signal(ClientId client, int number, Time now);
@@ -118,6 +120,7 @@ class Core {
   void give_up(std::string why);
   void take(Container& container, const kube::ContainerStatus& status);
   void renew(Time now);
+  void fail_unpulled(Time now);
 
   // placing.cpp: requests and their containers
   bool place(Waiting& waiting, Time now);

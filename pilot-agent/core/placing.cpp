@@ -42,8 +42,9 @@ bool Core::place(Waiting& waiting, Time now) {
   if (resizes_.under_way()) return false;
   if (!request.any_image) {
     if (Container* container = containers_.warm_for(asked, request.owner)) {
-      if (const auto placed = place_sized(*container, waiting, "warm", {}, now)) return *placed;
-      ready(*container, std::move(waiting), "warm", {}, EventKind::assigned, now);
+      const std::string how(container->came_by);
+      if (const auto placed = place_sized(*container, waiting, how, {}, now)) return *placed;
+      ready(*container, std::move(waiting), how, {}, EventKind::assigned, now);
       return true;
     }
     if (join_renewal(waiting, asked, now)) return true;
@@ -139,6 +140,7 @@ void Core::launch(Container& container, const Waiting& waiting, std::string_view
   running.job.pulse.next = now + policy_.beat;
   containers_.become(container, std::move(running), event);
   container.last_used = now;
+  container.came_by = "warm";
   container.kept.reset();
   if (!request.any_image) {
     answers_.bound(how, bound_in);

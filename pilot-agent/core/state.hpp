@@ -47,6 +47,7 @@ struct Switching {
   Image asked = Image::home();
   std::optional<Waiting> waiting;
   bool spare = false;       // no request waits: jobs are likely to ask for the image
+  bool announced = false;   // nor does this one, but a certain job will
   bool same_image = false;  // the container had this image, for another owner
   Time deadline;
   // The present step.
@@ -166,6 +167,9 @@ struct Container {
     std::string reference;        // the name in the patch
     std::string admitted;         // the name in the pod: admission may have led to a mirror
   } told;
+  // How the next job comes by it, if it wants this image: as said when the image was brought for a job that
+  // was announced, until one has run.
+  std::string_view came_by = "warm";
   std::string owner;     // the owner of the last job since it started; empty: it had no job
   bool spoiled = false;  // it must be made anew before its next use
   bool unclean = false;  // spoiled, and its glue is not asked to clear anything any more

@@ -261,7 +261,10 @@ Switches::Outcome Switches::judge(Container& container, Time now) {
   if (says_why) step.trouble = trouble;
   const auto waits_for = kube::wait_reason_of(status.reason);
   const bool alone = step.proof == Proof::goodbye && container.glue == 0;
-  if (kube::is_by_id(step.reference) && (alone || is_about(trouble.message, container.told.admitted)) &&
+  // By then the status tells of this image, or the name by the id is of no use anyway.
+  const bool late = now >= step.answered_at + policy_.status_patience;
+  if (kube::is_by_id(step.reference) &&
+      (alone || late || is_about(trouble.message, container.told.admitted)) &&
       (waits_for == kube::WaitReason::pull || waits_for == kube::WaitReason::never)) {
     leave_id(container, trouble.message, now);
     return {};

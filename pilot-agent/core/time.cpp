@@ -9,7 +9,7 @@ namespace glidepod::agent {
 void Core::on_time(Time now) {
   if (queue_.stage() == Stage::finishing) return;
   beside_.pulls.on_time(now);
-  beside_.fail_unpulled(now);
+  fail_unpulled(now);
   for (const Request& request : queue_.take_due(now))
     answers_.fail(request, wire::Fault::infrastructure,
                   containers_.known() ? beside_.why_queued(request)

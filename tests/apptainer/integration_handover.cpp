@@ -148,3 +148,40 @@ TEST_CASE("apptainer: as it is shipped, no variable says where the agent is: the
   CHECK(ran.out.find("/run/glidepod/exec.sock") != std::string::npos);
   CHECK_FALSE(agent.was_called());
 }
+
+TEST_CASE("check-job: tells the agent the job's image, and the job does not wait for what comes of it") {
+  SmallAgent agent;
+  const auto start = [&](const std::string& ad) {
+    Pipe input;
+    REQUIRE(write_all(input.writer, ad).ok());
+    input.writer.reset();
+    agent.start({.name = "check-job", .stdin_fd = input.reader.get()});
+  };
+  const std::string ad = "JobUniverse = 5\nOwner = \"alice\"\nClusterId = 1\nProcId = 0\n";
+  for (const bool good : {true, false}) {
+    start(ad + "ContainerImage = \"docker://reg.example/a:1\"\n");
+    const wire::Bind bind = agent.bind();
+    CHECK(bind.verb == wire::Verb::announce);
+    CHECK(bind.image == "docker://reg.example/a:1");
+    CHECK(bind.job_ad.find("ClusterId = 1\n") != std::string::npos);
+    if (good)
+      agent.answer(ExitStatus::exited(0));
+    else
+      agent.fail(wire::Fault::user, "no");
+    const auto ran = agent.ran();
+    CHECK(ran.status == ExitStatus::exited(0));
+    CHECK(ran.out.empty());
+  }
+  // What may not run is held before anybody is told, and an image that is no string is for prepare-job.
+  start(ad + "ContainerImage = \"docker://reg.example/a:1\"\nPreCmd = \"/bin/sh\"\n");
+  CHECK(agent.ran().out.find("HookStatusCode = 1\n") != std::string::npos);
+  start(ad + "ContainerImage = strcat(\"docker://\", \"reg.example/a:1\")\n");
+  CHECK(agent.ran().out.empty());
+  CHECK_FALSE(agent.was_called());
+  // Without an agent the job goes on, to be told by prepare-job.
+  agent.stop_listening();
+  start(ad + "ContainerImage = \"docker://reg.example/a:1\"\n");
+  const auto ran = agent.ran();
+  CHECK(ran.status == ExitStatus::exited(0));
+  CHECK(ran.out.empty());
+}

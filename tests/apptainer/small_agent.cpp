@@ -42,7 +42,7 @@ void SmallAgent::start(const Start& start) {
   err_ = Pipe();
   std::vector<std::string> environment = start.environment;
   environment.push_back("TEST_EXEC_SOCKET=" + socket_);
-  std::vector<char*> argv{const_cast<char*>("apptainer")}, envp;
+  std::vector<char*> argv{const_cast<char*>(start.name.c_str())}, envp;
   for (const auto& argument : start.arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   for (const auto& variable : environment) envp.push_back(const_cast<char*>(variable.c_str()));
   argv.push_back(nullptr);

@@ -38,6 +38,7 @@ class SmallAgent {
     std::vector<std::string> arguments{"exec", "-C", "docker://image", "true"};
     std::vector<std::string> environment;
     std::string program = APPTAINER_PROGRAM;
+    std::string name = "apptainer";  // it is called by
     std::function<void()> in_child;  // just before exec
     int stdin_fd = -1;
   };

@@ -109,6 +109,31 @@ TEST_CASE(
   CHECK(count("event=bound job=1.0 owner=bob@pool") == 1);
 }
 
+TEST_CASE("agent: a job's image comes while its input files do, and only a starter says so") {
+  if (not_root()) return;
+  Cluster c;
+  SmallCluster::Job job{.image = k_a, .argv = {"/bin/true"}, .parent = "condor_starter"};
+  job.files_ms = 1500;
+  CHECK(c.run(job).status.success());
+  CHECK(c.logged("event=announced container=payload-0 image=reg.example/a:1"));
+  CHECK(
+      c.logged("event=bound job=1.0 owner=alice@pool image=reg.example/a:1 container=payload-0 how=switched "
+               "bind_ms=0."));
+  // The ad in the sandbox is the user's own here, and so tells of nobody.
+  job.image = k_b;
+  job.told = true;
+  job.parent = "bash";
+  job.files_ms = 100;
+  CHECK(c.run(job).status.success());
+  CHECK_FALSE(c.logged("event=announced container=payload-0 image=reg.example/b:1"));
+  // What is wrong with the image, the job is told itself.
+  job.image = "docker://reg.example/nosuch:1";
+  job.told = false;
+  job.parent = "condor_starter";
+  CHECK_FALSE(c.run(job).status.success());
+  CHECK(c.logged("event=bind_failed job=1.0 owner=alice@pool image=reg.example/nosuch:1 fault=user"));
+}
+
 TEST_CASE("agent: an image that nobody has is the user's fault, and the next job is not its victim") {
   if (not_root()) return;
   Cluster c;

@@ -63,7 +63,7 @@ bool become_user(uid_t uid) {
   return ::geteuid() == uid || (::setgroups(1, groups) == 0 && ::setgid(uid) == 0 && ::setuid(uid) == 0);
 }
 
-[[noreturn]] void become_hook(const SmallCluster::Job& job, const std::string& folder) {
+[[noreturn]] void become_hook(const char* name, const SmallCluster::Job& job, const std::string& folder) {
   const Fd ad(::memfd_create("ad", 0));
   if (!write_all(ad, ad_of(job) + "JobUniverse = 5\nContainerImage = \"" + job.image + "\"\n")) ::_exit(97);
   ::lseek(ad.get(), 0, SEEK_SET);
@@ -71,8 +71,14 @@ bool become_user(uid_t uid) {
   ::setenv("TEST_EXEC_SOCKET", (folder + "/exec.sock").c_str(), 1);
   ::setenv("_CONDOR_SCRATCH_DIR", (folder + "/scratch/dir_1").c_str(), 1);
   if (::chdir("/") != 0 || !become_user(job.uid)) ::_exit(99);
-  ::execl(isolated_programs().apptainer.c_str(), "prepare-job", nullptr);
+  ::execl(isolated_programs().apptainer.c_str(), name, nullptr);
   ::_exit(98);
+}
+
+void run_hook(const char* name, const SmallCluster::Job& job, const std::string& folder) {
+  const pid_t hook = ::fork();
+  if (hook == 0) become_hook(name, job, folder);
+  ::waitpid(hook, nullptr, 0);
 }
 
 [[noreturn]] void become_apptainer(const SmallCluster::Job& job, const std::string& folder, const Fd& out) {
@@ -100,11 +106,11 @@ bool become_user(uid_t uid) {
 int parent_process(const SmallCluster::Job& job, const std::string& folder, const Fd& out) {
   ::prctl(PR_SET_NAME, job.parent.c_str());
   if (!become_user(job.parent_uid)) return 96;
-  if (job.told) {
-    const pid_t hook = ::fork();
-    if (hook == 0) become_hook(job, folder);
-    ::waitpid(hook, nullptr, 0);
+  if (job.files_ms > 0) {
+    run_hook("check-job", job, folder);
+    ::usleep(static_cast<useconds_t>(job.files_ms) * 1000);
   }
+  if (job.told) run_hook("prepare-job", job, folder);
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGQUIT);

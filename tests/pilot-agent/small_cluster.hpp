@@ -35,6 +35,9 @@ class SmallCluster {
     // gives prepare-job the true one before.
     bool told = false;
     uid_t parent_uid = 0;
+    // The parent gives the ad to check-job first, and runs the job so much later, as HTCondor does while the
+    // input files come; 0: it does not.
+    int files_ms = 0;
     std::string in = {};  // what its starter opens as standard input; empty: what this process has
   };
   struct Ran {

@@ -59,14 +59,14 @@ TEST_CASE("beside: an image is asked for while a request waits for it, and home 
   pod.waits(k_pulled);
   pod.waits(Image(k_pilots));
   pod.waits(k_pulled, true);
-  pod.beside.ask(pod.now);
+  pod.beside.ask({}, pod.now);
   auto wants = pod.done<Want>();
   REQUIRE(wants.size() == 1);
   CHECK(kube::read_wanted(wants.front().text).size() == 1);
   CHECK(kube::read_wanted(wants.front().text).front().image == k_pulled.name());
   pod.beside.pulls.patched();
   pod.queue.drop(1, EventKind::gone);
-  pod.beside.ask(pod.now);
+  pod.beside.ask({}, pod.now);
   wants = pod.done<Want>();
   REQUIRE(wants.size() == 1);
   CHECK(kube::read_wanted(wants.front().text).empty());

@@ -215,6 +215,11 @@ void Driver::bind(Request request) {
   tell([request](Core& core, Time now) { core.on_bind(request, now); });
 }
 
+void Driver::announce(Request job) {
+  world_.say("agent: job {} of {} uid {} is announced: {}", job.job, job.owner, job.uid, job.asked.name());
+  tell([job](Core& core, Time now) { core.on_announce(job, now); });
+}
+
 void Driver::client_gone(ClientId client) {
   if (clients_.erase(client) == 0) return;
   world_.say("agent: client {} is gone", client);

@@ -50,6 +50,7 @@ class Driver {
   // An apptainer connects and asks; 0: nobody listens.
   agent::ClientId next_client() { return up() ? ++last_id_ : 0; }
   void bind(agent::Request request);
+  void announce(agent::Request job);
   void client_gone(agent::ClientId client);
   // Whether an image that the container is to have may not be in the pod yet.
   bool patching(const std::string& container) const { return patches_.contains(container); }

@@ -37,6 +37,21 @@ void Starters::start_job(int number) {
     slot.owner = k_owners[static_cast<std::size_t>(random.between(0, 2))];
     slot.image = random.chance(20) ? std::string(Images::k_home_name) : random.pick(world_.images.wanted());
   }
+  Random files = random.aside(world_.clock.steps() + 61);
+  if (!world_.weather.announces || !files.chance(600)) return bind_job(number);
+  const std::string image = files.chance(900) ? slot.image : files.pick(world_.images.wanted());
+  world_.driver.announce({0, wire::Verb::announce, false, agent::Image(image), slot.owner,
+                          "1." + std::to_string(number), static_cast<uid_t>(20001 + number)});
+  // It may be removed while its files come.
+  if (files.chance(100)) return next_job(number);
+  world_.clock.after(files.delay(1, 20'000), [this, number] { bind_job(number); });
+}
+
+void Starters::bind_job(int number) {
+  if (!world_.storm) return;
+  if (!world_.driver.up()) return next_job(number);
+  Slot& slot = slots_[static_cast<std::size_t>(number)];
+  Random& random = world_.random;
   if (random.chance(50)) {
     ask(number, wire::Verb::exec, {}, "uid:0", true);
     return;

@@ -40,7 +40,8 @@ struct Client {
   std::string image() const { return std::string(request.asked.name_or("")); }
 };
 
-// HTCondor's side: slots that run one job after another, each a test (mostly) and then the job itself.
+// HTCondor's side: slots that run one job after another, each announced (in some schedules), tested (mostly)
+// and then run.
 class Starters {
  public:
   explicit Starters(World& world) : world_(world) {}
@@ -68,6 +69,7 @@ class Starters {
   void ask_inner(agent::ClientId outer, agent::JobId job, const std::string& image, wire::Verb verb);
   void next_job(int slot);
   void start_job(int slot);
+  void bind_job(int slot);
   void leaves(agent::ClientId id);
   World& world_;
   std::vector<Slot> slots_;

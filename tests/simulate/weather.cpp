@@ -41,6 +41,7 @@ Weather::Weather(Random& random) {
     silent_streams = static_cast<int>(silent.between(100, 900));
   ends = random.aside(22).chance(150);
   home_names = random.aside(23).chance(150);
+  announces = random.aside(29).chance(500);
   pilot_jobs = containers > 1 && random.aside(19).chance(300);
   if (!faults) return;
   if (policy.resize && sizes.chance(600)) resize_astray = static_cast<int>(sizes.between(50, 900));

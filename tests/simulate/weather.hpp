@@ -27,6 +27,7 @@ struct Weather {
   bool resize_served = false;  // by the cluster
   bool born_ready = false;     // the pod is made with jobs' images for all of its containers but one
   bool pilot_jobs = false;     // some jobs have jobs of their own
+  bool announces = false;      // check-job tells of jobs before their input files are there
   bool lively_reuse = false;   // owners come back with the same image
   agent::Policy policy;
   Milliseconds storm{0};  // how long faults and jobs go on
