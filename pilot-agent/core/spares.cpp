@@ -46,6 +46,7 @@ Container* Spares::least_wanted_idle(Time now) {
 // other. A few are changed together: the kubelet looks at the pod about once a second, and then makes all
 // changes that it has heard of.
 std::optional<Spares::Next> Spares::next(Time now) {
+  if (calm_at_ && now < *calm_at_) return std::nullopt;
   std::vector<Container*> idle;
   std::vector<Free> free, coming;
   int jobs = 0;
@@ -85,11 +86,13 @@ std::optional<Spares::Next> Spares::next_announced(Time now,
 
 void Spares::on_time(Time now) {
   announced.on_time(now);
+  if (calm_at_ && now >= *calm_at_) calm_at_.reset();
   std::erase_if(not_before_, [now](const auto& failed) { return now >= failed.second; });
 }
 
 std::optional<Time> Spares::next_deadline() const {
   auto first = announced.next_deadline();
+  if (policy_.spares > 0 && calm_at_) first = std::min(first.value_or(*calm_at_), *calm_at_);
   for (const auto& [name, until] : not_before_) first = std::min(first.value_or(until), until);
   return first;
 }

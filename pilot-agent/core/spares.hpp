@@ -29,6 +29,9 @@ class Spares {
 
   Announced announced;
 
+  // A job has come, or is announced.
+  void came(Time now) { calm_at_ = now + policy_.renewal_calm; }
+
   void ran(const Image& image, const std::string& owner) { lately_.ran(image, owner); }
   // The pod's annotation says which images waiting jobs want.
   void told(const kube::Pod& pod);
@@ -42,7 +45,8 @@ class Spares {
   // One that an announced job awaits is the last choice. Null: none is idle.
   Container* least_wanted_idle(Time now);
   // The container to make ready while no request waits, and its image. It leaves enough containers as they
-  // are for the jobs that can come.
+  // are for the jobs that can come. None while one job comes soon after the other: each would bring a switch
+  // more, and announced jobs find their containers ready anyway.
   struct Next {
     Container* container = nullptr;
     Image image;
@@ -64,6 +68,7 @@ class Spares {
   Lately lately_;
   std::vector<QueuedImage> queued_;
   std::map<std::string, Time, std::less<>> not_before_;  // by the names of jobs' images
+  std::optional<Time> calm_at_;
 };
 
 }  // namespace glidepod::agent

@@ -122,6 +122,7 @@ TEST_CASE("announced: a job that is here takes what nobody awaits, and else what
 TEST_CASE("announced: what nobody awaits is changed, also where all are spare") {
   Policy policy;
   policy.spares = 2;
+  policy.renewal_calm = 0s;
   Announcing h(3, policy);
   h.announce(k_image_a);
   h.switch_to(0, k_image_a, k_digest_a);

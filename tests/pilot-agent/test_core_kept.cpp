@@ -77,6 +77,7 @@ TEST_CASE("kept: one that is kept is better than none") {
 TEST_CASE("kept: no spare container is made of it") {
   Policy policy;
   policy.spares = 2;
+  policy.renewal_calm = 0s;
   Harness h(3, policy);
   h.ask(k_image_a, wire::Verb::exec, "bob", k_slot_2);
   h.switch_to(0, k_image_a, k_digest_a);

@@ -152,6 +152,7 @@ TEST_CASE("core: a slot of which half is not known asks for no size") {
 TEST_CASE("core: how long an image took to start limits nothing while the container gets its size") {
   Policy policy = sized();
   policy.spares = 1;
+  policy.renewal_calm = 0s;
   Sized h(policy);
   h.spare_begins();
   Time::duration limit{};

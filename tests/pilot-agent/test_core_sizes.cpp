@@ -351,6 +351,7 @@ TEST_CASE(
 TEST_CASE("core: a job whose container is ready while another one gets its size waits for its own") {
   Policy policy = sized();
   policy.spares = 1;
+  policy.renewal_calm = 0s;
   Sized h(policy);
   h.spare_begins();
   const ClientId alice = h.ask(k_image_a);

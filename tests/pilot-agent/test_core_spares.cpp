@@ -8,6 +8,7 @@ namespace {
 Policy spares(int count) {
   Policy policy;
   policy.spares = count;
+  policy.renewal_calm = 0s;
   return policy;
 }
 
@@ -22,6 +23,7 @@ struct Scene : Harness {
   }
   static Policy with(Policy policy, int count) {
     policy.spares = count;
+    policy.renewal_calm = 0s;
     return policy;
   }
   int patches() const { return count<Patch>(); }
@@ -280,4 +282,21 @@ TEST_CASE("spares: one that a job has joined is not joined by another") {
   CHECK(s.patches() == 3);
   s.switch_to(1, k_image_a, k_digest_a);
   CHECK(s.last<Launch>().client == first);
+}
+
+TEST_CASE("spares: while one job comes soon after the other, none is made ready") {
+  Policy policy;
+  policy.spares = 1;
+  Harness h(2, policy);
+  h.ask(k_image_a, wire::Verb::exec, "bob");
+  h.switch_to(0, k_image_a, k_digest_a);
+  h.end_job();
+  h.pass(4s);
+  h.ask(k_image_a, wire::Verb::exec, "bob");
+  CHECK(h.state() == State::running);
+  h.pass(4s);
+  CHECK(h.count<Patch>() == 1);
+  h.pass(1s);
+  CHECK(h.count<Patch>() == 2);
+  CHECK(h.noted("event=renew container=payload-1 image=" + k_image_a));
 }

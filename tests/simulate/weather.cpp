@@ -42,6 +42,7 @@ Weather::Weather(Random& random) {
   ends = random.aside(22).chance(150);
   home_names = random.aside(23).chance(150);
   announces = random.aside(29).chance(500);
+  if (random.aside(30).chance(500)) policy.renewal_calm = std::chrono::seconds(0);
   pilot_jobs = containers > 1 && random.aside(19).chance(300);
   if (!faults) return;
   if (policy.resize && sizes.chance(600)) resize_astray = static_cast<int>(sizes.between(50, 900));
