@@ -61,7 +61,8 @@ struct SendBeat {  // on_beat() gets the same number when glue has sent it back
   GlueId glue = 0;
   std::uint64_t number = 0;
 };
-// Nothing of this job is left in its container. A later action tells its client how it ended.
+// Nothing of this job is left in its container, or its glue clears no more. A later action tells the job's
+// client how it ended.
 struct JobOver {
   JobId job = 0;
 };

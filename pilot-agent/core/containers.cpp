@@ -75,6 +75,12 @@ Container* Containers::of_job(GlueId glue, JobId job) {
   return own != nullptr && own->id == job ? container : nullptr;
 }
 
+Container* Containers::of_clearing(GlueId glue, JobId id) {
+  Container* container = of_glue(glue);
+  const auto* own = container != nullptr ? std::get_if<Clearing>(&container->state) : nullptr;
+  return own != nullptr && own->id == id ? container : nullptr;
+}
+
 Container* Containers::of_client(ClientId client) {
   if (client == 0) return nullptr;
   return first_of(all_, [client](const Container& container) {
@@ -251,8 +257,7 @@ Result<void> Containers::check_inner(const Request& request, std::size_t queued)
   };
   const auto is_reserved = [&](const Container& container) { return is_reserved_for(container, request); };
   const auto is_taken = [](const Container& container) {
-    return container.job() != nullptr || container.waiting() != nullptr ||
-           container.kind() == State::reserved;
+    return container.busy() || container.waiting() != nullptr || container.kind() == State::reserved;
   };
   if (std::ranges::none_of(all_, is_outer)) return error("the pilot job that asks has ended");
   // A container that is reserved for this request does not count as taken.
@@ -266,10 +271,9 @@ Result<void> Containers::check_inner(const Request& request, std::size_t queued)
 }
 
 bool Containers::busy() const {
-  return std::ranges::any_of(all_, [](const Container& c) { return c.job() != nullptr; });
+  return std::ranges::any_of(all_, &Container::busy);
 }
 
-// A container that only clears up for another job does not count.
 bool Containers::has_job_of(uid_t uid) const {
   return std::ranges::any_of(all_, [uid](const Container& container) {
     if (const Job* job = container.job()) return job->request.uid == uid;
@@ -281,7 +285,8 @@ bool Containers::has_job_of(uid_t uid) const {
 
 bool Containers::is_clearing(uid_t uid) const {
   return std::ranges::any_of(all_, [uid](const Container& container) {
-    return container.job() != nullptr && container.job()->clears && container.job()->request.uid == uid;
+    const auto* clearing = std::get_if<Clearing>(&container.state);
+    return clearing != nullptr && clearing->left.user.uid == uid;
   });
 }
 

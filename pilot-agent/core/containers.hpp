@@ -48,12 +48,13 @@ class Containers {
   using Observer = std::function<void(const Container&, const Transition&)>;
   void observe(Observer observer) { observer_ = std::move(observer); }
 
-  // The container of this name, of this glue, with this job, with the job of this client, and the one whose
-  // image this patch changes.
+  // The container of this name, of this glue, with this job, whose glue clears under this number, with the
+  // job of this client, and the one whose image this patch changes.
   Container* find(std::string_view name);
   const Container* find(std::string_view name) const;
   Container* of_glue(GlueId glue);
   Container* of_job(GlueId glue, JobId job);
+  Container* of_clearing(GlueId glue, JobId id);
   Container* of_client(ClientId client);
   Container* of_patch(std::uint64_t attempt);
   std::optional<State> state_of(std::string_view name) const;
@@ -89,7 +90,7 @@ class Containers {
   // Whether the pilot job's own job can get a container, while so many requests wait in the queue.
   Result<void> check_inner(const Request& request, std::size_t queued) const;
 
-  bool busy() const;  // a job is under way
+  bool busy() const;  // a job is under way, or a glue clears
   // A job of this user runs, or is about to be launched.
   bool has_job_of(uid_t uid) const;
   // A container removes what a job of this user has left.

@@ -246,6 +246,8 @@ void Core::finish(Time now) {
   answers_.tell_lost(answers_.lost_jobs.take_all(), now);
   for (Container& container : containers_) {
     if (container.job() != nullptr) signal_job(container, SIGKILL, now);
+    if (const auto* clearing = std::get_if<Clearing>(&container.state))
+      actions_.add(SignalJob{container.glue, clearing->id, SIGKILL});
     // The kubelet would start a sidecar's glue again, and ends it when the pilot has ended.
     if (container.glue != 0 && !container.sidecar) actions_.add(FinishGlue{container.glue});
   }

@@ -156,7 +156,7 @@ class Core {
   void drain(Container& container, EventKind event, Time now);
   void kill_job(Container& container, EventKind event, Time now);
   void finish_job(Container& container, EventKind event, Time now);
-  void check_job(Container& container, Time now);
+  void check_glue(Container& container, Time now);
   void give_up_glue(Container& container, std::string_view why, Time now);
   void lose_job(Container& container, EventKind event, Time now);
 

@@ -65,7 +65,9 @@ void Core::on_goodbye(GlueId glue, Time now) {
   Container* container = containers_.of_glue(glue);
   if (container == nullptr) return;
   container->stopped = true;
-  if (Job* job = container->job()) {  // glue may still say how the job ended
+  // Glue may still say that it has cleared, or how the job ended.
+  if (container->kind() == State::clearing) return;
+  if (Job* job = container->job()) {
     if (!job->goodbye()) job->end.goodbye_at = now;
     if (container->kind() == State::running && job->request.client != 0)
       actions_.add(Vacate{job->request.client});
@@ -81,7 +83,7 @@ void Core::on_goodbye(GlueId glue, Time now) {
 void Core::on_glue_lost(GlueId glue, Time now) {
   Container* container = containers_.of_glue(glue);
   if (container == nullptr) return;  // this glue said goodbye, or another one replaced it
-  const bool expected = container->job() != nullptr && container->job()->goodbye();
+  const bool expected = container->stopped;
   if (!expected)
     actions_.warn("event=glue_lost container={} state={}", container->name, name_of(container->kind()));
   part(*container, expected ? EventKind::goodbye : EventKind::lost, now);
@@ -102,6 +104,11 @@ void Core::part(Container& container, EventKind event, Time now) {
     case State::running:
     case State::draining:
       return lose_job(container, event, now);
+    case State::clearing:
+      leftovers_.glue_gone(container);
+      // The kubelet would start the same image string again, each time after a longer pause.
+      if (event == EventKind::lost) return begin(container, Image::home(), std::nullopt, event, now);
+      break;
     case State::switching:
       if (std::get<Switching>(container.state).leg != Switching::Leg::size)
         return follow(container, switches_.glue_gone(container, event, now), event, now);

@@ -25,10 +25,12 @@ void Core::on_beat(GlueId glue, const wire::Beat& beat, Time now) {
   Container* container = containers_.of_glue(glue);
   if (container == nullptr) return;
   if (resizes_.take_used(*container, beat)) return settle(now);
+  Pulse* pulse = container->pulse();
+  if (pulse == nullptr || pulse->number != beat.number) return;
+  pulse->until.reset();
+  pulse->answer = beat;
   Job* job = container->job();
-  if (job == nullptr || job->pulse.number != beat.number) return;
-  job->pulse.until.reset();
-  job->pulse.answer = beat;
+  if (job == nullptr) return;
   const Request& request = job->request;
   const bool over_disk = request.disk_kib > 0 && beat.disk_kib > request.disk_kib;
   if (!over_disk || container->kind() != State::running || job->goodbye() || request.client == 0) return;
@@ -66,22 +68,23 @@ void Core::kill_job(Container& container, EventKind event, Time now) {
 }
 
 void Core::on_job_ended(GlueId glue, const wire::JobEnded& ended, Time now) {
+  if (Container* own = containers_.of_clearing(glue, ended.job)) {
+    leftovers_.cleared(*own, ended, now);
+    if (own->stopped) part(*own, EventKind::goodbye, now);
+    return settle(now);
+  }
   Container* container = containers_.of_job(glue, ended.job);
   if (container == nullptr) return;
   // If the main process cannot be killed, no Exited came before.
   on_exited(glue, wire::Exited{ended.job, ended.status, ended.ended_ns, 0, 0, 0}, now);
   Job& job = *container->job();
-  if (job.clears)
-    actions_.note("event=cleared uid={} container={} removed={}", job.request.uid, container->name,
-                  ended.files_removed);
-  else
-    actions_.note(
-        "event=ended job={} owner={} container={} status={} cpu_s={:.3f} rss_kib={} wall_s={:.3f} killed={} "
-        "removed={} clean={}",
-        word(job.request.job), word(job.request.owner), container->name, quoted(ended.status.to_string()),
-        static_cast<double>(ended.user_microseconds + ended.system_microseconds) / 1e6, ended.max_rss_kib,
-        static_cast<double>(ended.ended_ns - ended.started_ns) / 1e9, ended.processes_killed,
-        ended.files_removed, ended.clean ? "yes" : "no");
+  actions_.note(
+      "event=ended job={} owner={} container={} status={} cpu_s={:.3f} rss_kib={} wall_s={:.3f} killed={} "
+      "removed={} clean={}",
+      word(job.request.job), word(job.request.owner), container->name, quoted(ended.status.to_string()),
+      static_cast<double>(ended.user_microseconds + ended.system_microseconds) / 1e6, ended.max_rss_kib,
+      static_cast<double>(ended.ended_ns - ended.started_ns) / 1e9, ended.processes_killed,
+      ended.files_removed, ended.clean ? "yes" : "no");
   if (!ended.clean) {
     container->spoiled = container->unclean = true;
     leftovers_.add({job.request.uid, job.request.gid}, container->name);
@@ -119,16 +122,17 @@ void Core::finish_job(Container& container, EventKind event, Time now) {
 }
 
 void Core::on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time now) {
+  if (Container* own = containers_.of_clearing(glue, failed.job)) {
+    leftovers_.not_cleared(*own, now);
+    if (own->stopped) part(*own, EventKind::goodbye, now);
+    return settle(now);
+  }
   Container* container = containers_.of_job(glue, failed.job);
   if (container == nullptr) return;
   const Job job = std::move(*container->job());
   visits_.job_over(job.id);
   container->last_used = now;
-  // In a fresh container glue may be able to clear up what it cannot clear up in this one.
-  if (job.clears) {
-    container->spoiled = container->unclean = true;
-    leftovers_.put_back(*job.clears);
-  } else if (failed.fault == wire::Fault::infrastructure) {
+  if (failed.fault == wire::Fault::infrastructure) {
     container->spoiled = true;
     if (!failed.left) health_.failed(failed.message);
   }
@@ -167,12 +171,15 @@ void Core::lose_job(Container& container, EventKind event, Time now) {
   release_outer(job.request.outer, now);
 }
 
-void Core::check_job(Container& container, Time now) {
+// Looks after a glue that has a job, or clears.
+void Core::check_glue(Container& container, Time now) {
   if (const auto* draining = std::get_if<Draining>(&container.state); draining && now >= draining->until) {
     if (draining->ended) return finish_job(container, EventKind::time, now);
     return give_up_glue(container, "did not end its job", now);
   }
-  Pulse& pulse = container.job()->pulse;
+  if (const auto* clearing = std::get_if<Clearing>(&container.state); clearing && now >= clearing->until)
+    return give_up_glue(container, "did not end its job", now);
+  Pulse& pulse = *container.pulse();
   if (pulse.until && now >= *pulse.until) return give_up_glue(container, "does not answer", now);
   if (now < pulse.next) return;
   pulse.next = now + policy_.beat;
@@ -185,10 +192,11 @@ void Core::check_job(Container& container, Time now) {
 // Gives up a glue that does not answer, since it is stopped or hangs in the kernel. Its container is made
 // anew.
 void Core::give_up_glue(Container& container, std::string_view why, Time now) {
+  Job* job = container.job();
+  if (job != nullptr) job->end.given_up = true;
   actions_.warn("event=glue_wedged container={} job={} reason=\"glue {}\"", container.name,
-                word(container.job()->request.job), why);
+                word(job != nullptr ? job->request.job : ""), why);
   actions_.add(KillGlue{container.glue});
-  container.job()->end.given_up = true;
   part(container, EventKind::lost, now);
 }
 

@@ -27,14 +27,16 @@ class Leftovers {
   void begin(Time now);
   // A job of this user may have left something, and its processes may live until the container has ended.
   void add(const User& user, const std::string& container);
-  // Clearing this up has failed.
-  void put_back(const Left& left) { left_.push_back(left); }
   // This container has ended.
   void ended(const std::string& container);
   // Glue has removed what this user has left, except in containers that have not ended.
   void forget(uid_t uid);
   // Has idle glues clear up. A glue that failed at this is not asked again before its container is made anew.
   void clear(Time now);
+  // What came of it: glue has ended, could not do it, or is gone.
+  void cleared(Container& container, const wire::JobEnded& ended, Time now);
+  void not_cleared(Container& container, Time now);
+  void glue_gone(const Container& container);
   // Whether a glue of an earlier agent's time may still clear up for this user.
   bool earlier_clears(uid_t uid) const;
   void on_time(Time now);
@@ -46,6 +48,7 @@ class Leftovers {
   friend struct Inside;  // as in core.hpp
   // Every container has ended in which an earlier agent had a job.
   void earlier_ended() { ended({}); }
+  void rest(Container& container, EventKind event, Time now);
   // Something to clear up now, of a user who has no job that runs or is about to; it is not listed any more.
   std::optional<Left> take(const std::function<bool(uid_t)>& has_job);
 

@@ -30,6 +30,10 @@ Snapshot Core::snapshot() const {
       if (one.image.empty() && !holder.request.any_image) one.image = holder.request.asked.name_or("");
     };
     if (const Job* job = container.job()) is_with(*job);
+    if (one.state == State::clearing) {  // for people, a lost job still ends here
+      one.state = State::draining;
+      one.bound_in = std::chrono::microseconds(0);
+    }
     if (const auto* reserved = std::get_if<Reserved>(&container.state)) is_with(*reserved);
     if (const auto* asking = std::get_if<Asking>(&container.state)) is_for(asking->waiting.request);
     const auto* step = std::get_if<Switching>(&container.state);

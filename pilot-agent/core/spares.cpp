@@ -57,7 +57,7 @@ std::optional<Spares::Next> Spares::next(Time now) {
       if (!step->spare) return std::nullopt;
       coming.push_back({step->asked, {}, true, true});
     }
-    if (container.job() != nullptr || container.kind() == State::reserved) ++jobs;
+    if (container.busy() || container.kind() == State::reserved) ++jobs;
     if (container.kind() != State::idle) continue;
     idle.push_back(&container);
     free.push_back(as_free(container));

@@ -5,8 +5,8 @@
 namespace glidepod::agent {
 
 std::string_view name_of(State state) {
-  constexpr std::array<std::string_view, k_states> k_names = {"absent", "idle",    "switching", "reserved",
-                                                              "asking", "running", "draining",  "broken"};
+  constexpr std::array<std::string_view, k_states> k_names = {
+      "absent", "idle", "switching", "reserved", "asking", "running", "draining", "clearing", "broken"};
   return k_names.at(static_cast<std::size_t>(state));
 }
 
@@ -34,6 +34,12 @@ Job* Container::job() {
   if (auto* running = std::get_if<Running>(&state)) return &running->job;
   if (auto* draining = std::get_if<Draining>(&state)) return &draining->job;
   return nullptr;
+}
+
+Pulse* Container::pulse() {
+  if (auto* clearing = std::get_if<Clearing>(&state)) return &clearing->pulse;
+  Job* own = job();
+  return own != nullptr ? &own->pulse : nullptr;
 }
 
 const Request* Container::waiting() const {

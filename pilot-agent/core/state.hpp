@@ -97,8 +97,8 @@ struct Asking {
 struct Pulse {
   Time next{};
   std::uint64_t number = 0;
-  std::optional<Time> until;  // when an answer is due
-  wire::Beat answer;          // the last answer
+  std::optional<Time> until = {};  // when an answer is due
+  wire::Beat answer = {};          // the last answer
 };
 
 // What a job may have left in shared places. It can be removed once the job's container has ended.
@@ -116,8 +116,7 @@ struct Job {
   std::chrono::microseconds bound_in{};
   EndFacts end = {};
   Pulse pulse = {};
-  std::string digest = {};          // of the image that ran; empty: the status had not told it by the end
-  std::optional<Left> clears = {};  // this is no job: glue removes what another job has left
+  std::string digest = {};  // of the image that ran; empty: the status had not told it by the end
 
   bool goodbye() const { return end.goodbye_at.has_value(); }  // its container is being stopped from outside
 };
@@ -135,11 +134,29 @@ struct Draining {
   bool meant = false;  // the verdict is known; only the pilot job's own jobs still run
 };
 
-using AnyState = std::variant<Absent, Idle, Switching, Reserved, Asking, Running, Draining, Broken>;
+// Its glue removes what a lost job has left, and answers as for a job.
+struct Clearing {
+  Left left;
+  JobId id = 0;  // the number that glue answers with
+  Pulse pulse = {};
+  Time until{};
+};
+
+using AnyState = std::variant<Absent, Idle, Switching, Reserved, Asking, Running, Draining, Clearing, Broken>;
 
 // In the order of AnyState.
-enum class State : std::uint8_t { absent, idle, switching, reserved, asking, running, draining, broken };
-constexpr std::size_t k_states = 8;
+enum class State : std::uint8_t {
+  absent,
+  idle,
+  switching,
+  reserved,
+  asking,
+  running,
+  draining,
+  clearing,
+  broken,
+};
+constexpr std::size_t k_states = 9;
 static_assert(std::variant_size_v<AnyState> == k_states);
 std::string_view name_of(State state);
 std::string_view name_of(Switching::Leg leg);
@@ -218,9 +235,13 @@ struct Container {
   }
   // The job that runs or ends in the container; null: none.
   Job* job();
+  const Job* job() const { return const_cast<Container*>(this)->job(); }
+  // The beats of its glue, which has a job or clears; null: it does neither.
+  Pulse* pulse();
+  const Pulse* pulse() const { return const_cast<Container*>(this)->pulse(); }
+  bool busy() const { return pulse() != nullptr; }
   // The request that waits for the container's image, or for what that image runs by itself; null: none.
   const Request* waiting() const;
-  const Job* job() const { return const_cast<Container*>(this)->job(); }
 };
 
 }  // namespace glidepod::agent

@@ -33,7 +33,7 @@ void Core::on_time(Time now) {
       follow(container, switches_.check(container, now), EventKind::time, now);
       continue;
     }
-    if (container.job() != nullptr) check_job(container, now);
+    if (container.busy()) check_glue(container, now);
     if (container.glue != 0) look_at(container, now);
     if (container.learning_until && now >= *container.learning_until) container.learning_until.reset();
     // The container has run for so long that the kubelet has acted on all that it was told.
@@ -94,11 +94,12 @@ std::optional<Time> Core::next_deadline() const {
       consider(Switches::next_deadline(container));
       continue;
     }
-    if (const Job* job = container.job()) {
-      consider(job->pulse.next);
-      consider(job->pulse.until);
-      if (const auto* draining = std::get_if<Draining>(&container.state)) consider(draining->until);
+    if (const Pulse* pulse = container.pulse()) {
+      consider(pulse->next);
+      consider(pulse->until);
     }
+    if (const auto* draining = std::get_if<Draining>(&container.state)) consider(draining->until);
+    if (const auto* clearing = std::get_if<Clearing>(&container.state)) consider(clearing->until);
     consider(container.learning_until);
     const bool known = container.glue != 0 && container.kind() != State::broken;
     if (known) consider(container.calm_at);

@@ -192,9 +192,8 @@ class Digest {
   }
   void job(const agent::Job& job) {
     request(job.request);
-    write(jobs_.of(job.id), job.pulse.until.has_value(), job.clears.has_value());
+    write(jobs_.of(job.id), job.pulse.until.has_value());
     end(job.end);
-    if (job.clears) left(*job.clears);
   }
 
   void container(const agent::Container& one) {
@@ -222,6 +221,10 @@ class Digest {
     if (const agent::Job* own = one.job()) job(*own);
     if (const auto* draining = std::get_if<agent::Draining>(&one.state))
       write(draining->ended, draining->until, draining->meant);
+    if (const auto* clearing = std::get_if<agent::Clearing>(&one.state)) {
+      left(clearing->left);
+      write(jobs_.of(clearing->id), clearing->pulse.until.has_value(), clearing->until);
+    }
   }
 
   void switching(const agent::Switching& step) {

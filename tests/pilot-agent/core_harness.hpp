@@ -176,7 +176,7 @@ struct Harness {
   }
   // Its glue has removed what a lost job had left.
   void cleared(int i = 0) {
-    CHECK(core.containers().state_of(name(i)) == State::draining);
+    CHECK(core.containers().state_of(name(i)) == State::clearing);
     wire::JobEnded ended;
     ended.job = last<Clear>().job;
     core.on_job_ended(glue[i], ended, now);

@@ -192,10 +192,12 @@ TEST_CASE("containers: a user has a job that runs, is kept or waits, and clearin
   CHECK_FALSE(some.all.busy());
   some[1].state = Asking{Waiting{request_from(71, 20002), {}}, "warm"};
   CHECK(some.all.has_job_of(20002));
-  Draining clears;
-  clears.job.request.uid = 20003;
-  clears.job.clears = Left{{20003, 20003}, "payload-0", true};
-  some[2].state = clears;
+  some[2].state = Clearing{{{20003, 20003}, "payload-0", true}, 7};
+  CHECK(some.all.of_clearing(some[2].glue, 7) == &some[2]);
+  CHECK(some.all.of_clearing(some[2].glue, 8) == nullptr);
+  CHECK(some.all.of_clearing(some[1].glue, 7) == nullptr);
+  CHECK(some.all.of_job(some[2].glue, 7) == nullptr);
+  CHECK_FALSE(some.all.has_job_of(20003));
   CHECK(some.all.is_clearing(20003));
   CHECK_FALSE(some.all.is_clearing(20001));
   CHECK(some.all.busy());

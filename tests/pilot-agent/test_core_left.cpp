@@ -1,5 +1,7 @@
 // What lost jobs have left in the places that the containers of a pod share.
 
+#include <csignal>
+
 #include "tests/pilot-agent/core_harness.hpp"
 
 namespace glidepod::agent {
@@ -227,6 +229,76 @@ TEST_CASE("left: by two jobs of one user that are lost together, each once its c
   h.hello(0);
   h.runs_home(0);
   CHECK(h.count<Clear>() == 1);
+}
+
+TEST_CASE("left: a glue that is told to end while it removes may still say that it has") {
+  Harness h;
+  lose_a_job(h);
+  comes_home(h);
+  h.core.on_goodbye(h.glue[0], h.now);
+  h.take();
+  CHECK(h.state() == State::clearing);
+  SUBCASE("it does") {
+    h.cleared();
+    CHECK(h.core.users().empty());
+  }
+  SUBCASE("it cannot") {
+    wire::LaunchFailed failed;
+    failed.job = h.last<Clear>().job;
+    h.core.on_launch_failed(h.glue[0], failed, h.now);
+    h.take();
+    CHECK(h.core.users().size() == 1);
+  }
+  SUBCASE("it goes without a word") {
+    h.lose();
+    CHECK(h.core.users().size() == 1);
+    CHECK_FALSE(h.noted("event=glue_lost container=payload-0 state=clearing"));
+  }
+  CHECK(h.state() == State::absent);
+}
+
+TEST_CASE("left: a glue that hangs while it removes is killed") {
+  Harness h;
+  lose_a_job(h);
+  comes_home(h);
+  SUBCASE("it answers, and comes to no end") {
+    for (int i = 0; i < 9; ++i) {
+      CHECK(h.count<KillGlue>() == 0);
+      h.pass(10s);
+      if (h.count<SendBeat>() > 0) h.core.on_beat(h.glue[0], {h.last<SendBeat>().number}, h.now);
+    }
+    CHECK(h.noted("event=glue_wedged container=payload-0 job=- reason=\"glue did not end its job\""));
+  }
+  SUBCASE("it does not answer") {
+    Policy policy;
+    policy.ending_patience = 300s;
+    h.restart(policy);
+    h.core.on_earlier_users({{20001, 0}});
+    h.core.on_first_pod(h.pod, Core::Earlier::none, h.now);
+    h.hello();
+    REQUIRE(h.state() == State::clearing);
+    h.pass(20s);
+    h.pass(90s);
+    CHECK(h.noted("event=glue_wedged container=payload-0 job=- reason=\"glue does not answer\""));
+  }
+  CHECK(h.count<KillGlue>() == 1);
+  CHECK(h.state() == State::switching);
+  CHECK(h.core.users() == std::set<User>{{20001, 0}});
+}
+
+TEST_CASE("left: a glue that removes is told when the pilot ends, and is draining to people") {
+  Harness h;
+  lose_a_job(h);
+  comes_home(h);
+  CHECK(h.core.containers().busy());
+  const Snapshot::One one = h.core.snapshot().containers[0];
+  CHECK(one.state == State::draining);
+  CHECK(one.job.empty());
+  CHECK(one.bound_in == 0us);
+  h.core.finish(h.now);
+  h.take();
+  CHECK(h.last<SignalJob>().job == h.last<Clear>().job);
+  CHECK(h.last<SignalJob>().number == SIGKILL);
 }
 
 // A new agent of a pod in which user 20001 had a job.

@@ -47,11 +47,11 @@ TEST_CASE("leftovers: an idle glue clears up once the job's container has ended"
   CHECK(clears.front().glue == 1);
   CHECK(clears.front().uid == 20001);
   CHECK(clears.front().gid == 7);
-  const auto* draining = std::get_if<Draining>(&places.containers[0].state);
-  REQUIRE(draining != nullptr);
-  CHECK(draining->until == places.now + places.policy.ending_patience);
-  CHECK(draining->job.id == clears.front().job);
-  CHECK(draining->job.pulse.next == places.now + places.policy.beat);
+  const auto* clearing = std::get_if<Clearing>(&places.containers[0].state);
+  REQUIRE(clearing != nullptr);
+  CHECK(clearing->until == places.now + places.policy.ending_patience);
+  CHECK(clearing->id == clears.front().job);
+  CHECK(clearing->pulse.next == places.now + places.policy.beat);
   CHECK(places.leftovers.users() == std::set<User>{{20001, 7, true}});
   CHECK(places.cleared().empty());
 }
