@@ -105,7 +105,9 @@ class Core {
   std::optional<Time> next_deadline() const;
   // Jobs can come: the pod is known, a glue is connected and, if the policy wants it, a switch has worked.
   bool usable() const;
-  Snapshot snapshot() const;
+  Snapshot snapshot() const {
+    return snapshot_of(containers_, queue_, beside_.pulls, references_, health_, answers_);
+  }
   // The users who have a job, or who may have left something in shared places. The next agent needs them if
   // this agent is killed.
   std::set<User> users() const { return leftovers_.users(); }

@@ -1,15 +1,21 @@
 #include "pilot-agent/core/snapshot.hpp"
 
 #include "lib/base/log.hpp"
-#include "pilot-agent/core/core.hpp"
+#include "pilot-agent/core/answers.hpp"
+#include "pilot-agent/core/containers.hpp"
+#include "pilot-agent/core/health.hpp"
+#include "pilot-agent/core/pulls.hpp"
+#include "pilot-agent/core/queue.hpp"
+#include "pilot-agent/core/references.hpp"
 #include "pilot-agent/core/words.hpp"
 
 namespace glidepod::agent {
 
-Snapshot Core::snapshot() const {
+Snapshot snapshot_of(const Containers& containers, const Queue& queue, const Pulls& pulls,
+                     const References& references, const Health& health, const Answers& answers) {
   Snapshot result;
-  result.containers.reserve(containers_.size());
-  for (const Container& container : containers_) {
+  result.containers.reserve(containers.size());
+  for (const Container& container : containers) {
     auto& one = result.containers.emplace_back();
     one.name = container.name;
     one.state = container.kind();
@@ -43,23 +49,23 @@ Snapshot Core::snapshot() const {
     one.step = fmt::format("{} by {}", name_of(step->leg), name_of(step->proof));
     one.trouble = step->trouble.message;
   }
-  for (const Waiting& waiting : queue_) {
+  for (const Waiting& waiting : queue) {
     const Request& request = waiting.request;
     auto& queued = result.waiting.emplace_back();
     queued = {request.job, request.owner, request.slot, std::string(request.asked.name_or("")), false, {}};
-    const Pulls::Pull* pull = beside_.pulls.find(references_.asked_by(request));
+    const Pulls::Pull* pull = pulls.find(references.asked_by(request));
     if (pull == nullptr || pull->state == PullState::silent) continue;
     queued.pulling = true;
     queued.trouble = pull->trouble;
   }
-  for (const auto& [image, pull] : beside_.pulls.all())
+  for (const auto& [image, pull] : pulls.all())
     result.pulls.push_back({image, std::string(name_of(pull.state)), pull.trouble});
-  for (const Doubts::Doubt& doubt : health_.doubts.all())
+  for (const Doubts::Doubt& doubt : health.doubts.all())
     for (const std::string& named : doubt.names) result.doubts.push_back({named, doubt.until});
-  result.binds = answers_.binds();
-  result.failures = health_.failures();
-  result.given_up = health_.given_up();
-  result.shortage = answers_.shortage();
+  result.binds = answers.binds();
+  result.failures = health.failures();
+  result.given_up = health.given_up();
+  result.shortage = answers.shortage();
   return result;
 }
 

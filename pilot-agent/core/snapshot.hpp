@@ -11,6 +11,13 @@
 
 namespace glidepod::agent {
 
+class Answers;
+class Containers;
+class Health;
+class Pulls;
+class Queue;
+class References;
+
 // What the core knows, in a form for people: for the log, tests and `pilot-agent status`.
 struct Snapshot {
   struct One {
@@ -51,5 +58,8 @@ struct Snapshot {
   // One line for each container, with key=value words.
   std::string to_string() const;
 };
+
+Snapshot snapshot_of(const Containers& containers, const Queue& queue, const Pulls& pulls,
+                     const References& references, const Health& health, const Answers& answers);
 
 }  // namespace glidepod::agent
