@@ -76,14 +76,12 @@ void Core::on_bind(Request request, Time now) {
   for (Container& container : containers_)
     if (container.kept && container.kept->uid == request.uid) container.kept.reset();
   spares_.announced.asks(request);
-  spares_.came(now);
   queue_.add(std::move(request), now);
   settle(now);
 }
 
 void Core::on_announce(Request job, Time now) {
   spares_.announced.add(std::move(job), now);
-  spares_.came(now);
   settle(now);
 }
 

@@ -9,6 +9,7 @@ namespace glidepod::agent {
 namespace {
 
 constexpr std::size_t k_together = 4;  // containers that are made ready at the same time
+constexpr std::chrono::milliseconds k_no_wait{100};
 
 Free as_free(const Container& container) {
   return {container.proven, container.owner, !container.spoiled && !container.inherited, false};
@@ -23,6 +24,10 @@ void Spares::told(const kube::Pod& pod) {
     const bool own = name == references_.home().image;
     queued_.push_back({own ? Image::home() : Image(std::move(name)), share});
   }
+}
+
+void Spares::bound(std::chrono::microseconds waited, Time now) {
+  calm_at_ = waited < k_no_wait ? std::optional(now + policy_.renewal_calm) : std::nullopt;
 }
 
 Container* Spares::least_wanted_idle(Time now) {

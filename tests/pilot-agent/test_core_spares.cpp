@@ -284,7 +284,7 @@ TEST_CASE("spares: one that a job has joined is not joined by another") {
   CHECK(s.last<Launch>().client == first);
 }
 
-TEST_CASE("spares: while one job comes soon after the other, none is made ready") {
+TEST_CASE("spares: while jobs find their containers ready, none is made ready for likely ones") {
   Policy policy;
   policy.spares = 1;
   Harness h(2, policy);
@@ -298,5 +298,15 @@ TEST_CASE("spares: while one job comes soon after the other, none is made ready"
   CHECK(h.count<Patch>() == 1);
   h.pass(1s);
   CHECK(h.count<Patch>() == 2);
+  CHECK(h.noted("event=renew container=payload-1 image=" + k_image_a));
+}
+
+TEST_CASE("spares: after a job that had to wait one is made ready at once") {
+  Policy policy;
+  policy.spares = 1;
+  Harness h(2, policy);
+  h.ask(k_image_a, wire::Verb::exec, "bob");
+  h.now += 100ms;
+  h.switch_to(0, k_image_a, k_digest_a);
   CHECK(h.noted("event=renew container=payload-1 image=" + k_image_a));
 }
