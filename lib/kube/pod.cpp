@@ -174,11 +174,11 @@ Result<Pod> pod_of(const Json& json) {
   pod.uid = TRY(text(metadata, "uid"));
   pod.resource_version = TRY(text(metadata, "resourceVersion"));
   const Json& annotations = *TRY(part(metadata, "annotations", Json::value_t::object));
-  pod.wanted_images = TRY(text(annotations, k_wanted_images));
-  pod.pulled_images = TRY(text(annotations, k_pulled_images));
+  pod.wanted_images = read_wanted(TRY(text(annotations, k_wanted_images)));
+  pod.pulled_images = read_pulled(TRY(text(annotations, k_pulled_images)));
   pod.payload_size = TRY(payload_size(annotations));
   pod.generation = TRY(integer(metadata, "generation"));
-  pod.likely_images = TRY(text(annotations, k_likely_images));
+  pod.likely_images = read_likely(TRY(text(annotations, k_likely_images)));
   const Json& spec = *TRY(part(json, "spec", Json::value_t::object));
   for (const Json& container : *TRY(part(spec, "containers", Json::value_t::array)))
     pod.containers.push_back(TRY(container_spec(container)));

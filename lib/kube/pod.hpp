@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/base/result.hpp"
+#include "lib/kube/pulls.hpp"
 
 namespace glidepod::kube {
 
@@ -71,11 +72,13 @@ struct Pod {
   std::string resource_version;
   // As in the spec, then the sidecars; other init containers are left out.
   std::vector<ContainerSpec> containers;
-  std::vector<ContainerStatus> statuses;                    // of all of these
-  std::int64_t grace_seconds = 30;                          // terminationGracePeriodSeconds
-  bool pull_secrets = false;                                // whether imagePullSecrets names any secret
-  bool restarts = true;                                     // restartPolicy is not Never
-  std::string wanted_images, pulled_images, likely_images;  // annotations: see pulls.hpp
+  std::vector<ContainerStatus> statuses;   // of all of these
+  std::int64_t grace_seconds = 30;         // terminationGracePeriodSeconds
+  bool pull_secrets = false;               // whether imagePullSecrets names any secret
+  bool restarts = true;                    // restartPolicy is not Never
+  std::vector<WantedImage> wanted_images;  // these three are annotations: see pulls.hpp
+  std::vector<PulledImage> pulled_images;
+  std::vector<LikelyImage> likely_images;
   // The size of all payload containers together, from four annotations that whoever made the pod wrote;
   // nothing unless all four are there.
   std::optional<Size> payload_size;

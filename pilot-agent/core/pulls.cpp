@@ -53,9 +53,9 @@ std::span<const PullTransition> pull_transitions() {
   return k_all;
 }
 
-void Pulls::begin(std::string_view wanted, Credentials credentials) {
+void Pulls::begin(const std::vector<WantedImage>& wanted, Credentials credentials) {
   credentials_ = credentials;
-  for (WantedImage& left : kube::read_wanted(wanted)) posted_.push_back({std::move(left)});
+  for (const WantedImage& left : wanted) posted_.push_back({left});
 }
 
 void Pulls::become(Entry entry, PullState state, PullEvent event) {
@@ -94,8 +94,8 @@ void Pulls::missed(const Image& image) {
   if (!image.is_home()) on_node_.erase(image.name());
 }
 
-void Pulls::told(std::string_view text, Time now) {
-  for (const PulledImage& answer : kube::read_pulled(text)) {
+void Pulls::told(const std::vector<PulledImage>& answers, Time now) {
+  for (const PulledImage& answer : answers) {
     const auto entry =
         std::ranges::find_if(pulls_, [&](const auto& one) { return one.second.wanted == answer.wanted; });
     if (entry != pulls_.end() && entry->second.state != PullState::silent) answered(entry, answer, now);

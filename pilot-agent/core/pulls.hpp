@@ -58,7 +58,7 @@ class Pulls {
   explicit Pulls(Policy policy) : policy_(std::move(policy)) {}
 
   // wanted: what an earlier agent of this pod has left in the annotation.
-  void begin(std::string_view wanted, Credentials credentials);
+  void begin(const std::vector<kube::WantedImage>& wanted, Credentials credentials);
   // Whether a container may be switched to this image now. If not, the agent asks for the image. name: the
   // name to pull it by.
   bool may_switch(const Image& image, const std::string& name, Time now);
@@ -66,7 +66,7 @@ class Pulls {
   void seen(const Image& image);
   void missed(const Image& image);
   // text: the answers, as the pod's annotation has them.
-  void told(std::string_view text, Time now);
+  void told(const std::vector<kube::PulledImage>& answers, Time now);
   void on_time(Time now);
   // names: of the images that requests wait for. The others are wanted no more.
   void keep_only(const std::set<std::string, std::less<>>& names);

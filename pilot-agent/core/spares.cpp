@@ -20,9 +20,9 @@ Free as_free(const Container& container) {
 // A job may also name the pilot's own image.
 void Spares::told(const kube::Pod& pod) {
   queued_.clear();
-  for (auto& [name, share] : kube::read_likely(pod.likely_images)) {
+  for (const auto& [name, share] : pod.likely_images) {
     const bool own = name == references_.home().image;
-    queued_.push_back({own ? Image::home() : Image(std::move(name)), share});
+    queued_.push_back({own ? Image::home() : Image(name), share});
   }
 }
 

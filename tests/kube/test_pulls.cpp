@@ -62,9 +62,13 @@ TEST_CASE("pulls: lengths are bounded") {
 
 TEST_CASE("pulls: the annotations of a pod") {
   const auto pod = parse_pod(
-      R"({"metadata": {"annotations": {"glidepod.io/wanted-images": "[1]", "glidepod.io/pulled-images": "[2]"}}})");
-  CHECK(pod.value().wanted_images == "[1]");
-  CHECK(pod.value().pulled_images == "[2]");
+      R"({"metadata": {"annotations": {"glidepod.io/wanted-images": "[{\"image\": \"a\", \"ask\": \"g1\"}, 1]",
+        "glidepod.io/pulled-images": "[{\"image\": \"a\", \"ask\": \"g1\", \"state\": \"ready\"}]",
+        "glidepod.io/likely-images": "[{\"image\": \"a\", \"share\": 5}]"}}})");
+  const WantedImage wanted{"a", "g1"};
+  CHECK(pod.value().wanted_images == std::vector{wanted});
+  CHECK(pod.value().pulled_images == std::vector<PulledImage>{{wanted, PulledImage::State::ready, {}, {}}});
+  CHECK(pod.value().likely_images == std::vector<LikelyImage>{{"docker.io/library/a:latest", 5}});
   CHECK(annotation_patch("a/b", "c") == R"({"metadata":{"annotations":{"a/b":"c"}}})");
 }
 

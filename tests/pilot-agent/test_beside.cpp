@@ -31,7 +31,7 @@ struct BesideAPod {
   // What became of the newest question.
   void told(kube::PulledImage::State state, const std::string& reason = {}, const std::string& message = {}) {
     const auto& pull = beside.pulls.all().begin()->second;
-    beside.pulls.told(kube::pulled_text({{pull.wanted, state, reason, message}}), now);
+    beside.pulls.told({{pull.wanted, state, reason, message}}, now);
   }
   template <typename T>
   std::vector<T> done() {

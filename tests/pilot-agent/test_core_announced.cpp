@@ -209,7 +209,7 @@ TEST_CASE("announced: the image is pulled beside the pod, and its container swit
   REQUIRE(wanted.size() == 1);
   CHECK(wanted[0].image == k_image_a);
   h.core.on_wanted({}, h.now);
-  h.pod.pulled_images = kube::pulled_text({{wanted[0], kube::PulledImage::State::ready, {}, {}}});
+  h.pod.pulled_images = {{wanted[0], kube::PulledImage::State::ready, {}, {}}};
   h.tell();
   CHECK(h.patches() == 1);
 }
@@ -219,8 +219,8 @@ TEST_CASE("announced: an image that no puller gets is not asked for again") {
   h.announce(k_image_a);
   const auto wanted = kube::read_wanted(h.last<Want>().text);
   h.core.on_wanted({}, h.now);
-  h.pod.pulled_images = kube::pulled_text({{wanted[0], kube::PulledImage::State::failed, "ErrImagePull",
-                                            "manifest for it not found: manifest unknown"}});
+  h.pod.pulled_images = {{wanted[0], kube::PulledImage::State::failed, "ErrImagePull",
+                          "manifest for it not found: manifest unknown"}};
   h.tell();
   CHECK(h.count<Want>() == 2);  // it is wanted no more
   CHECK(kube::read_wanted(h.last<Want>().text).empty());

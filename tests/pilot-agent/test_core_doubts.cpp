@@ -208,8 +208,7 @@ TEST_CASE("doubts: an image that no puller could get touches no container, and i
   h.ask(k_doubted, wire::Verb::test);
   const auto wanted = kube::read_wanted(h.last<Want>().text);
   h.core.on_wanted({}, h.now);
-  h.pod.pulled_images =
-      kube::pulled_text({{wanted.at(0), kube::PulledImage::State::failed, "ErrImagePull", k_words}});
+  h.pod.pulled_images = {{wanted.at(0), kube::PulledImage::State::failed, "ErrImagePull", k_words}};
   h.tell();
   h.pass(30s);
   CHECK(h.last<Fail>().fault == wire::Fault::doubt);

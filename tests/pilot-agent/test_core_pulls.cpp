@@ -35,7 +35,7 @@ struct BesidePod : Harness {
     told({wanted().back(), state, reason, message});
   }
   void told(const PulledImage& answer) {
-    pod.pulled_images = kube::pulled_text({answer});
+    pod.pulled_images = {answer};
     tell();
   }
   void failing(const std::string& message) { told(Told::failed, "ErrImagePull", message); }
@@ -249,7 +249,7 @@ TEST_CASE("pulls: what an earlier agent wanted is taken back") {
   Core core(beside());
   kube::Pod pod;
   pod.containers.push_back({"pilot", "reg.example/pilot:1", {}});
-  pod.wanted_images = kube::wanted_text({{k_image_a, "g1-p1"}});
+  pod.wanted_images = {{k_image_a, "g1-p1"}};
   core.on_first_pod(pod, Core::Earlier::some, Time{1000s});
   std::string text;
   for (const Action& action : core.take_actions())

@@ -152,7 +152,7 @@ TEST_CASE("spares: what the pod's annotation says is wanted is made ready, once 
   s.end_job();
   const int before = s.patches();
   // Nobody has seen b run here.
-  s.pod.likely_images = R"([{"image": "docker.io/library/b:1", "share": 1000}])";
+  s.pod.likely_images = {{"docker.io/library/b:1", 1000}};
   s.tell();
   CHECK(s.patches() == before);
   const auto place = [&s] { return s.last<Patch>().container.back() - '0'; };
@@ -181,7 +181,7 @@ TEST_CASE("spares: what the queues want turns a pilot that has run something els
   const int before = s.patches();
   s.tell();
   CHECK(s.patches() == before);
-  s.pod.likely_images = R"([{"image": "docker.io/library/b:1", "share": 1000}])";
+  s.pod.likely_images = {{"docker.io/library/b:1", 1000}};
   s.tell();
   CHECK(s.patches() == before + 1);
   CHECK(s.last<Patch>().image.ends_with("@" + k_digest_b));
@@ -193,7 +193,7 @@ TEST_CASE("spares: what the queues want is heard with the first word of the pod"
   h.restart(spares(1));
   h.hello(0);
   h.hello(1);
-  h.pod.likely_images = R"([{"image": "docker.io/library/a:1", "share": 1000}])";
+  h.pod.likely_images = {{"docker.io/library/a:1", 1000}};
   h.core.on_first_pod(h.pod, Core::Earlier::none, h.now);
   h.take();
   CHECK(h.noted("event=renew container=payload-0 image=" + k_image_a));
@@ -201,7 +201,7 @@ TEST_CASE("spares: what the queues want is heard with the first word of the pod"
 
 TEST_CASE("spares: the pilot's own image is what jobs want that name it") {
   Harness h(2, spares(1));
-  h.pod.likely_images = R"([{"image": "reg.example/pilot:1", "share": 1000}])";
+  h.pod.likely_images = {{"reg.example/pilot:1", 1000}};
   h.tell();
   h.ask(k_image_a, wire::Verb::exec, "bob");
   h.switch_to(0, k_image_a, k_digest_a);

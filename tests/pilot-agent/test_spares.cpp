@@ -59,10 +59,10 @@ TEST_CASE("spares: the next one is for what ran lately, if its digest is known")
 TEST_CASE("spares: what waits in the queue is what was told last") {
   SpareContainers some(2);
   kube::Pod pod;
-  pod.likely_images = kube::likely_text({{k_first.name(), 1000}});
+  pod.likely_images = {{k_first.name(), 1000}};
   some.spares.told(pod);
   REQUIRE(some.spares.next(some.now));
-  pod.likely_images = kube::likely_text({{k_second.name(), 1000}});
+  pod.likely_images = {{k_second.name(), 1000}};
   some.spares.told(pod);
   CHECK_FALSE(some.spares.next(some.now));
 }
@@ -127,10 +127,10 @@ TEST_CASE("spares: an image that could not be had is tried again after a pause")
 TEST_CASE("spares: the pod says what waiting jobs want, and a later word takes the place of an earlier one") {
   SpareContainers some(1);
   kube::Pod pod;
-  pod.likely_images = kube::likely_text({{k_first.name(), 1000}});
+  pod.likely_images = {{k_first.name(), 1000}};
   some.spares.told(pod);
   REQUIRE(some.spares.next(some.now));
-  pod.likely_images = kube::likely_text({{"reg.example/pilot:1", 1000}});  // which it has
+  pod.likely_images = {{"reg.example/pilot:1", 1000}};  // which it has
   some.spares.told(pod);
   CHECK_FALSE(some.spares.next(some.now));
 }

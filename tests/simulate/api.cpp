@@ -41,15 +41,15 @@ void Api::set_status(kube::ContainerStatus status) {
   publish(std::move(next));
 }
 
-void Api::set_likely(std::string text) {
+void Api::set_likely(std::string_view text) {
   kube::Pod next = *pod();
-  next.likely_images = std::move(text);
+  next.likely_images = kube::read_likely(text);
   publish(std::move(next));
 }
 
-void Api::set_pulled(std::string text) {
+void Api::set_pulled(std::string_view text) {
   kube::Pod next = *pod();
-  next.pulled_images = std::move(text);
+  next.pulled_images = kube::read_pulled(text);
   publish(std::move(next));
 }
 
@@ -94,8 +94,9 @@ bool Api::store(const Change& change) {
   kube::Pod next = *pod();
   if (change.wanted) {
     world_.say("api: wanted are {}", *change.wanted);
-    if (next.wanted_images == *change.wanted) return true;
-    next.wanted_images = *change.wanted;
+    auto wanted = kube::read_wanted(*change.wanted);
+    if (next.wanted_images == wanted) return true;
+    next.wanted_images = std::move(wanted);
     publish(std::move(next));
     provisioner_last_ = std::max(provisioner_last_, world_.now() + world_.takes(5, 300));
     world_.clock.at(provisioner_last_, [this, pod = pod()] { world_.provisioner.told(*pod); });

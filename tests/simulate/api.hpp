@@ -23,10 +23,10 @@ class Api {
   void create(kube::Pod pod);
   PodVersion pod() const { return versions_.back(); }
   void set_status(kube::ContainerStatus status);
-  void set_likely(std::string text);
-  void set_pulled(std::string text);  // the provisioner's annotation
-  void set_infeasible();              // the node cannot do the resize of this generation
-  void touch();                       // a new version that says the same
+  void set_likely(std::string_view text);
+  void set_pulled(std::string_view text);  // the provisioner's annotation
+  void set_infeasible();                   // the node cannot do the resize of this generation
+  void touch();                            // a new version that says the same
   bool down = false;
 
   // What admission makes of an image.

@@ -13,7 +13,7 @@ using std::chrono::seconds;
 void Provisioner::told(const kube::Pod& pod) {
   const Weather& weather = world_.weather;
   if (!weather.provisioner) return;
-  const auto wanted = kube::read_wanted(pod.wanted_images);
+  const auto& wanted = pod.wanted_images;
   for (auto& [ask, pull] : pulls_) pull.gone = std::ranges::find(wanted, pull.wanted) == wanted.end();
   for (const WantedImage& one : wanted)
     if (!pulls_.contains(one.ask)) begin(one);
