@@ -156,7 +156,7 @@ env_begin_namespace() {  # NAME
     wait_until 30 "the service account of namespace $1" env_kubectl get serviceaccount default >/dev/null
 }
 # Pods that are left in it end soon, and nobody waits for that.
-env_end_namespace() { env_kubectl delete namespace "$env_namespace" --wait=false >/dev/null; }
+env_end_namespace() { env_kubectl delete namespace "$env_namespace" --wait=false >/dev/null 2>&1; }
 
 # Processes of a pod by their name, as the node numbers them.
 env_processes_of() {  # POD_UID NAME
