@@ -35,9 +35,7 @@ std::vector<const Container*> Announced::found() const {
 
 std::set<const Container*> Announced::awaited() const {
   const auto containers = found();
-  std::set<const Container*> result(containers.begin(), containers.end());
-  result.erase(nullptr);
-  return result;
+  return {containers.begin(), containers.end()};
 }
 
 std::optional<Image> Announced::unserved(const std::function<bool(const Image&)>& may_have) const {

@@ -25,7 +25,7 @@ class Announced {
   void add(Request job, Time now);
   // The job asks for its container.
   void asks(const Request& job);
-  // Which containers they will find as they want them.
+  // Which containers they will find as they want them; null is among them where one will find none.
   std::set<const Container*> awaited() const;
   // The image of the first of them that will find none; may_have: whether it may be had now.
   std::optional<Image> unserved(const std::function<bool(const Image&)>& may_have) const;

@@ -14,7 +14,6 @@ namespace glidepod::agent {
 Snapshot snapshot_of(const Containers& containers, const Queue& queue, const Pulls& pulls,
                      const References& references, const Health& health, const Answers& answers) {
   Snapshot result;
-  result.containers.reserve(containers.size());
   for (const Container& container : containers) {
     auto& one = result.containers.emplace_back();
     one.name = container.name;

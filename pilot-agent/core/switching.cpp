@@ -15,7 +15,6 @@ void Core::begin(Container& container, const Image& asked, std::optional<Waiting
   step.deadline = (waiting ? waiting->arrived : now) + policy_.bind_deadline;
   step.waiting = std::move(waiting);
   if (container.kind() == State::idle) step.before = container.glue;
-  container.came_by = "warm";
   containers_.become(container, std::move(step), event);
   auto& own = std::get<Switching>(container.state);
   if (own.waiting && own.before != 0 &&
@@ -71,7 +70,7 @@ void Core::step_done(Container& container, EventKind event, Time now) {
   if (done.waiting) {
     ready(container, *std::move(done.waiting), done.how, {}, event, now);
   } else {
-    if (done.announced) container.came_by = done.same_image ? "fresh" : "switched";
+    container.came_by = !done.announced ? "warm" : done.same_image ? "fresh" : "switched";
     containers_.become(container, Idle{}, event);
   }
   look_at(container, now);
