@@ -217,12 +217,17 @@ cluster_refuses() {  # NAME WORDS
 }
 
 # What an administrator has put there, for a namespace of the case's own: its rules are for all of the namespace's pods.
+objects_of() { sed "s/NAMESPACE/$env_namespace/" "$world/clusters/$1/objects.yaml"; }  # NAME
 apply_objects() {  # NAME
     [[ -e $world/clusters/$1/objects.yaml ]] || return 0
-    env_begin_namespace "world-$1" && sed "s/NAMESPACE/$env_namespace/" "$world/clusters/$1/objects.yaml" | env_kubectl apply -f - >/dev/null
+    env_begin_namespace "world-$1" && objects_of "$1" | env_kubectl apply -f - >/dev/null
 }
-# Rules of the cluster name the namespace, and so do no harm after it.
-remove_objects() { [[ ! -e $world/clusters/$1/objects.yaml ]] || env_end_namespace; }  # NAME
+# Some are the cluster's, and would stay without their namespace.
+remove_objects() {  # NAME
+    [[ -e $world/clusters/$1/objects.yaml ]] || return 0
+    objects_of "$1" | env_kubectl delete --ignore-not-found --wait=false -f - >/dev/null 2>&1
+    env_end_namespace
+}
 minor_of() { env_kubectl version -o json 2>/dev/null | jq -r '.serverVersion.gitVersion | split(".")[1]'; }
 
 cluster_case() {  # NAME
