@@ -4,14 +4,30 @@
 
 namespace glidepod::agent {
 
+namespace {
+constexpr std::chrono::seconds k_failure_counts{60};
+}  // namespace
+
 void Announced::add(Request job, Time now) {
-  asks(job);
+  asks(job, now);
   if (!all_.empty() && all_.size() >= containers_.size()) all_.erase(all_.begin());
   all_.push_back({std::move(job), now + policy_.bind_deadline});
 }
 
-void Announced::asks(const Request& job) {
-  std::erase_if(all_, [&job](const One& one) { return one.job.uid == job.uid && one.job.job == job.job; });
+std::optional<std::string> Announced::asks(const Request& job, Time now) {
+  std::optional<std::string> why;
+  const auto is_it = [&job](const One& one) { return one.job.uid == job.uid && one.job.job == job.job; };
+  const auto found = std::ranges::find_if(all_, is_it);
+  if (found == all_.end()) return why;
+  const bool same = references_.asked_by(job) == references_.asked_by(found->job);
+  if (same && found->failure && now < found->failure->until) why = std::move(found->failure->why);
+  all_.erase(found);
+  return why;
+}
+
+void Announced::failed(const Image& image, const std::string& why, Time now) {
+  for (One& one : all_)
+    if (references_.asked_by(one.job) == image) one.failure = {why, now + k_failure_counts};
 }
 
 bool Announced::serves(const Container& container, const Request& job) const {

@@ -23,8 +23,11 @@ class Announced {
 
   // Forgotten after bind_deadline, and when there are more of them than containers.
   void add(Request job, Time now);
-  // The job asks for its container.
-  void asks(const Request& job);
+  // The job asks for its container. Returned: why its image cannot be had, if that has just been tried and is
+  // the user's fault. A second try would say the same, after the kubelet's pause.
+  std::optional<std::string> asks(const Request& job, Time now);
+  // An idle container could not get this image, by the user's fault.
+  void failed(const Image& image, const std::string& why, Time now);
   // Which containers they will find as they want them; null is among them where one will find none.
   std::set<const Container*> awaited() const;
   // The image of the first of them that will find none; may_have: whether it may be had now.
@@ -37,8 +40,13 @@ class Announced {
 
  private:
   struct One {
+    struct Failure {
+      std::string why;
+      Time until;  // then it is no news
+    };
     Request job;
     Time until;
+    std::optional<Failure> failure = {};
   };
   // For each of them the container that it will find; null: none.
   std::vector<const Container*> found() const;

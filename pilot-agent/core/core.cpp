@@ -75,8 +75,10 @@ void Core::on_bind(Request request, Time now) {
   containers_.free_reservations(request);
   for (Container& container : containers_)
     if (container.kept && container.kept->uid == request.uid) container.kept.reset();
-  spares_.announced.asks(request);
-  queue_.add(std::move(request), now);
+  if (const auto why = spares_.announced.asks(request, now))
+    answers_.fail(request, wire::Fault::user, *why);
+  else
+    queue_.add(std::move(request), now);
   settle(now);
 }
 

@@ -88,6 +88,7 @@ void Core::fail_switch(Container& container, wire::Fault fault, const std::strin
                         next == State::broken && step.trouble.kind != Trouble::Kind::none;
   if (step.spare) {
     spares_.failed(step.asked, now);
+    if (fault == wire::Fault::user) spares_.announced.failed(step.asked, message, now);
   } else if (fault == wire::Fault::infrastructure && !in_doubt) {
     health_.failed(message);
   }

@@ -84,6 +84,45 @@ TEST_CASE("announced: each job gets a container, and one only") {
   CHECK(h.patches() == 2);
 }
 
+TEST_CASE("announced: an image that cannot be had is not tried again for the job, whose fault it is") {
+  Announcing h(2);
+  h.announce(k_image_a);
+  h.announce(k_image_b, "2.0", 20002);
+  REQUIRE(h.patches() == 2);
+  h.answer(h.last<Patch>([](const Patch& patch) { return patch.container == "payload-0"; }), {});
+  h.goodbye(0);
+  std::string words = "manifest unknown", asked = k_image_a;
+  bool told = true;
+  std::chrono::seconds later = 59s;
+  SUBCASE("it asks soon") {}
+  SUBCASE("it asks when the image may be there") {
+    later = 60s;
+    told = false;
+  }
+  SUBCASE("it asks for another") {
+    asked = k_image_b;
+    told = false;
+  }
+  SUBCASE("it is not known whose fault it is") {
+    words = "odd words";
+    told = false;
+  }
+  h.waits(0, "ErrImagePull", words);
+  h.now += later;
+  const int fails = h.count<Fail>();
+  const ClientId client = h.ask(asked, wire::Verb::test);
+  CHECK((h.count<Fail>() > fails) == told);
+  if (!told) return;
+  CHECK(h.last<Fail>().client == client);
+  CHECK(h.last<Fail>().fault == wire::Fault::user);
+  CHECK(h.last<Fail>().message.find(words) != std::string::npos);
+  CHECK(h.core.snapshot().failures == 0);
+  // It is told once. Another job's image has nothing to do with it.
+  h.ask(k_image_b, wire::Verb::test, "alice", 20002);
+  h.ask(k_image_a, wire::Verb::test);
+  CHECK(h.count<Fail>() == fails + 1);
+}
+
 TEST_CASE("announced: the next job of a slot is another") {
   Announcing h(2);
   h.announce(k_image_a);
@@ -146,8 +185,10 @@ TEST_CASE("announced: an image that cannot be had is tried once, and the job is 
   CHECK(h.count<Fail>() == 0);
   h.tell();
   CHECK(h.patches() == 1);
-  h.ask(k_image_a);
-  CHECK(h.patches() == 2);
+  const ClientId client = h.ask(k_image_a);
+  CHECK(h.patches() == 1);
+  CHECK(h.last<Fail>().client == client);
+  CHECK(h.last<Fail>().fault == wire::Fault::user);
 }
 
 TEST_CASE("announced: a job that never asks is forgotten") {
