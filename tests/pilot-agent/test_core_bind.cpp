@@ -425,6 +425,16 @@ TEST_CASE(
   CHECK_FALSE(h.core.containers().ending());
 }
 
+TEST_CASE("core: a container whose glue says goodbye gets no job, though its connection still stands") {
+  Harness h(1);
+  h.core.on_goodbye(h.glue[0], h.now);
+  h.take();
+  CHECK(h.state() == State::absent);
+  h.core.on_glue_lost(h.glue[0], h.now);
+  h.take();
+  CHECK_FALSE(h.noted("event=glue_lost"));
+}
+
 // The job's processes take their time; then the kubelet starts it again.
 TEST_CASE("core: a container that is being stopped when the pilot's command ends will be back") {
   Harness h(2);

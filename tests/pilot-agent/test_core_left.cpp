@@ -269,6 +269,16 @@ TEST_CASE("left: a glue that hangs while it removes is killed") {
     }
     CHECK(h.noted("event=glue_wedged container=payload-0 job=- reason=\"glue did not end its job\""));
   }
+  SUBCASE("its time is over before it is asked whether it is there") {
+    Policy policy;
+    policy.beat = 300s;
+    h.restart(policy);
+    h.core.on_earlier_users({{20001, 0}});
+    h.core.on_first_pod(h.pod, Core::Earlier::none, h.now);
+    h.hello();
+    REQUIRE(h.state() == State::clearing);
+    h.pass(policy.ending_patience);
+  }
   SUBCASE("it does not answer") {
     Policy policy;
     policy.ending_patience = 300s;

@@ -86,6 +86,7 @@ TEST_CASE("core: a container that may yet be made smaller is no place for a job 
   }
   // Its own container has but half of what the slot has.
   CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+  CHECK(h.state() == State::idle);
   CHECK(h.count<Launch>() == 1);
   h.slot_size = k_half;
   h.ask(k_image_a);

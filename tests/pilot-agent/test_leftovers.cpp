@@ -56,6 +56,45 @@ TEST_CASE("leftovers: an idle glue clears up once the job's container has ended"
   CHECK(places.cleared().empty());
 }
 
+TEST_CASE("leftovers: what glue is asked to remove is over when it says so, or is gone") {
+  SharedPlaces places(1);
+  places.leftovers.add({20001, 7}, "gone");
+  places.leftovers.ended("gone");
+  const auto clears = places.cleared();
+  REQUIRE(clears.size() == 1);
+  Container& container = places.containers[0];
+  places.now += 5s;
+  wire::JobEnded ended;
+  std::set<User> users;
+  bool clean = true, over = true;
+  SUBCASE("it has removed all of it") {
+    places.leftovers.cleared(container, ended, places.now);
+  }
+  SUBCASE("it has not, and only a fresh container may try again") {
+    clean = ended.clean = false;
+    users = {{20001, 7}};
+    places.leftovers.cleared(container, ended, places.now);
+  }
+  SUBCASE("it cannot") {
+    clean = false;
+    users = {{20001, 7}};
+    places.leftovers.not_cleared(container, places.now);
+  }
+  SUBCASE("it is gone") {
+    over = false;
+    users = {{20001, 7}};
+    places.leftovers.glue_gone(container);
+  }
+  const auto jobs_over = taken<JobOver>(places.actions);
+  REQUIRE(jobs_over.size() == 1);
+  CHECK(jobs_over.front().job == clears.front().job);
+  CHECK((container.kind() == State::idle) == over);
+  CHECK((container.last_used == places.now) == over);
+  CHECK(container.spoiled != clean);
+  CHECK(container.unclean != clean);
+  if (over) CHECK(places.leftovers.users() == users);
+}
+
 TEST_CASE("leftovers: a glue that is away, busy or has failed at it is not asked") {
   SharedPlaces places(1);
   places.leftovers.add({20001, 7}, "gone");

@@ -56,6 +56,16 @@ TEST_CASE("spares: the next one is for what ran lately, if its digest is known")
   CHECK_FALSE(some.spares.next(some.now));
 }
 
+TEST_CASE("spares: what an announced job awaits is taken last, however long nobody has used it") {
+  SpareContainers some(2, 0);
+  some[0].proven = k_first;
+  CHECK(some.spares.least_wanted_idle(some.now) == &some[0]);
+  some.spares.announced.add({0, wire::Verb::announce, false, k_first, "alice", "1.0", 20001}, some.now);
+  CHECK(some.spares.least_wanted_idle(some.now) == &some[1]);
+  some[1].state = Reserved{};
+  CHECK(some.spares.least_wanted_idle(some.now) == &some[0]);
+}
+
 TEST_CASE("spares: what waits in the queue is what was told last") {
   SpareContainers some(2);
   kube::Pod pod;

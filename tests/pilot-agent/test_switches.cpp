@@ -269,6 +269,13 @@ TEST_CASE("switches: an id is left for what the node says of it, not of the cont
     words += " of " + one.container.told.admitted;
     left = true;
   }
+  SUBCASE("the earlier one's words would have changed by now") {
+    one.now += one.policy.status_patience;
+    left = true;
+  }
+  SUBCASE("and soon will") {
+    one.now += one.policy.status_patience - 1ms;
+  }
   CHECK(one.waits("ErrImagePull", words).kind == SwitchKind::under_way);
   CHECK(kube::is_by_id(one.step().reference) != left);
 }
