@@ -20,7 +20,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 KEYS = ("source", "expect", "expect podhost", "expect kubelet", "expect containerd 2", "output", "error", "file", "processes", "where", "since", "mode", "push", "judge", "expect apptainer", "not yet", "slow",
         "reference", "called", "tag", "command", "send", "shell", "own", "arguments",
-        "kubernetes", "manifest", "webhook", "deleter", "containerd", "says", "loaded", "collected", "image", "hook", "ends")
+        "kubernetes", "feature", "manifest", "webhook", "deleter", "containerd", "says", "loaded", "collected", "image", "hook", "ends")
 ENDS = ("exit", "signal", "held", "idle", "told", "fails", "runs", "refused", "pilot ends")
 SIZE = "request_cpus = 1\nrequest_memory = 64 MB\nrequest_disk = 100 MB\n"
 

@@ -230,6 +230,12 @@ remove_objects() {  # NAME
 }
 minor_of() { env_kubectl version -o json 2>/dev/null | jq -r '.serverVersion.gitVersion | split(".")[1]'; }
 
+# What kubelets from 1.31 on say of their runtime.
+node_has() {  # FEATURE
+    env_kubectl get nodes -o json | jq -e --arg feature "$1" \
+        '.items[0].status.runtimeHandlers // [] | any((.name // "") == "" and .features[$feature])' >/dev/null
+}
+
 cluster_case() {  # NAME
     local name=$1 expected key minor result
     expected=$(cases has "clusters/$name" "expect $where")
@@ -242,6 +248,11 @@ cluster_case() {  # NAME
     minor=$(cases has "clusters/$name" kubernetes)
     if [[ $env_kind == kubernetes && -n $minor ]] && (($(minor_of) < ${minor#1.})); then
         skip_test "Kubernetes $minor is wanted"
+        return
+    fi
+    key=$(cases has "clusters/$name" feature)
+    if [[ -n $key ]] && ! node_has "$key"; then
+        skip_test "the node's runtime says nothing of $key"
         return
     fi
     apply_objects "$name" || return
