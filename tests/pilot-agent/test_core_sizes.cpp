@@ -225,6 +225,32 @@ TEST_CASE("core: a container that is told its image before anybody can size it g
   CHECK(h.noted("how=switched"));
 }
 
+TEST_CASE(
+    "core: a container that has its image while another gets its size is idle until it can get its own") {
+  Sized h;
+  h.slot_size = {};
+  h.ask(k_image_b, wire::Verb::exec, "bob", 20002);
+  h.switch_to(0, k_image_b, k_digest_b);
+  h.ask(k_image_a);
+  REQUIRE(h.state(1) == State::switching);
+  h.patch_failed(0);    // no answer
+  h.patch_failed(403);  // and the way home is refused
+  REQUIRE(h.state(1) == State::broken);
+  h.slot_size = k_half;
+  h.ask(k_image_a, wire::Verb::test);
+  h.patched();
+  h.goodbye(1);
+  h.hello(1);
+  h.runs(1, "reg.example/other:1", "reg.example/other@" + k_digest_b);
+  h.end_job(0);
+  h.slot_size = k_quarter;
+  h.ask(k_image_b, wire::Verb::exec, "bob", 20002);
+  REQUIRE(h.core.watching());
+  REQUIRE(h.state(0) == State::switching);
+  h.runs(1, k_image_a, "docker.io/library/a@" + k_digest_a);
+  CHECK(h.state(1) == State::idle);
+}
+
 TEST_CASE("core: a job whose time is over while its container gets its size has done nothing to that") {
   Policy policy = sized();
   policy.bind_deadline = 5s;
