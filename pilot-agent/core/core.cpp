@@ -83,7 +83,7 @@ void Core::on_bind(Request request, Time now) {
 }
 
 void Core::on_announce(Request job, Time now) {
-  spares_.announced.add(std::move(job), now);
+  spares_.announce(std::move(job), now);
   settle(now);
 }
 

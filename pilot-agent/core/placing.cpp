@@ -144,7 +144,6 @@ void Core::launch(Container& container, const Waiting& waiting, std::string_view
   container.kept.reset();
   if (!request.any_image) {
     answers_.bound(how, bound_in);
-    spares_.bound(bound_in, now);
     container.owner = request.owner;
     spares_.ran(references_.asked_by(request), request.owner);
     if (policy_.reuse == Policy::Reuse::never) container.spoiled = true;

@@ -9,7 +9,6 @@ namespace glidepod::agent {
 namespace {
 
 constexpr std::size_t k_together = 4;  // containers that are made ready at the same time
-constexpr std::chrono::milliseconds k_no_wait{100};
 
 Free as_free(const Container& container) {
   return {container.proven, container.owner, !container.spoiled && !container.inherited, false};
@@ -26,8 +25,9 @@ void Spares::told(const kube::Pod& pod) {
   }
 }
 
-void Spares::bound(std::chrono::microseconds waited, Time now) {
-  calm_at_ = waited < k_no_wait ? std::optional(now + policy_.renewal_calm) : std::nullopt;
+void Spares::announce(Request job, Time now) {
+  announced.add(std::move(job), now);
+  calm_at_ = now + policy_.renewal_calm;
 }
 
 Container* Spares::least_wanted_idle(Time now) {

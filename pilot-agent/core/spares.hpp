@@ -29,8 +29,7 @@ class Spares {
 
   Announced announced;
 
-  // A job got its container after this time.
-  void bound(std::chrono::microseconds waited, Time now);
+  void announce(Request job, Time now);
 
   void ran(const Image& image, const std::string& owner) { lately_.ran(image, owner); }
   // The pod's annotation says which images waiting jobs want.
@@ -45,8 +44,8 @@ class Spares {
   // One that an announced job awaits is the last choice. Null: none is idle.
   Container* least_wanted_idle(Time now);
   // The container to make ready while no request waits, and its image. It leaves enough containers as they
-  // are for the jobs that can come. None soon after a job that found its container ready: where announced
-  // jobs do, each renewal between them is a switch in vain.
+  // are for the jobs that can come. None soon after a job was announced: so will the next one be, and a
+  // renewal between them is a switch that it has to wait for.
   struct Next {
     Container* container = nullptr;
     Image image;

@@ -284,16 +284,20 @@ TEST_CASE("spares: one that a job has joined is not joined by another") {
   CHECK(s.last<Launch>().client == first);
 }
 
-TEST_CASE("spares: while jobs find their containers ready, none is made ready for likely ones") {
+TEST_CASE("spares: soon after a job was announced none is made ready for likely ones") {
   Policy policy;
   policy.spares = 1;
   Harness h(2, policy);
-  h.ask(k_image_a, wire::Verb::exec, "bob");
+  const auto announce = [&](const std::string& image) {
+    h.core.on_announce({0, wire::Verb::announce, false, Image(image), "bob", "1.0", 20001}, h.now);
+    h.take();
+  };
+  announce(k_image_a);
   h.switch_to(0, k_image_a, k_digest_a);
+  h.ask(k_image_a, wire::Verb::exec, "bob");
   h.end_job();
   h.pass(4s);
-  h.ask(k_image_a, wire::Verb::exec, "bob");
-  CHECK(h.state() == State::running);
+  announce(k_image_a);
   h.pass(4s);
   CHECK(h.count<Patch>() == 1);
   h.pass(1s);
@@ -301,12 +305,11 @@ TEST_CASE("spares: while jobs find their containers ready, none is made ready fo
   CHECK(h.noted("event=renew container=payload-1 image=" + k_image_a));
 }
 
-TEST_CASE("spares: after a job that had to wait one is made ready at once") {
+TEST_CASE("spares: after a job that nobody announced one is made ready at once") {
   Policy policy;
   policy.spares = 1;
   Harness h(2, policy);
   h.ask(k_image_a, wire::Verb::exec, "bob");
-  h.now += 100ms;
   h.switch_to(0, k_image_a, k_digest_a);
   CHECK(h.noted("event=renew container=payload-1 image=" + k_image_a));
 }
