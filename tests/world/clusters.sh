@@ -228,7 +228,6 @@ remove_objects() {  # NAME
     objects_of "$1" | env_kubectl delete --ignore-not-found --wait=false -f - >/dev/null 2>&1
     env_end_namespace
 }
-minor_of() { env_kubectl version -o json 2>/dev/null | jq -r '.serverVersion.gitVersion | split(".")[1]'; }
 
 # What kubelets from 1.31 on say of their runtime.
 node_has() {  # FEATURE
@@ -246,7 +245,7 @@ cluster_case() {  # NAME
         return
     fi
     minor=$(cases has "clusters/$name" kubernetes)
-    if [[ $env_kind == kubernetes && -n $minor ]] && (($(minor_of) < ${minor#1.})); then
+    if [[ $env_kind == kubernetes && -n $minor ]] && (($(env_kubernetes_minor) < ${minor#1.})); then
         skip_test "Kubernetes $minor is wanted"
         return
     fi
