@@ -147,12 +147,16 @@ END
     env_say "pool at $env_pool_address"
 }
 
-# For this shell's pods a namespace of their own, as manifests/base makes it, with the pool's token in it.
-env_begin_namespace() {  # NAME
-    local from=$env_namespace
-    env_kubectl kustomize "$env_manifests/base" | sed "s/\(namespace: \|^  name: \)$from\$/\1$1/" | env_kubectl --namespace "$1" apply -f - >/dev/null &&
+# Another namespace of pilots, as manifests/base makes it, with the pool's token in it.
+env_make_namespace() {  # NAME
+    env_kubectl kustomize "$env_manifests/base" | sed "s/\(namespace: \|^  name: \)$env_namespace\$/\1$1/" |
+        env_kubectl --namespace "$1" apply -f - >/dev/null &&
         env_kubectl get secret glidepod-pool-token -o json | jq '{apiVersion, kind, type, data, metadata: {name: .metadata.name}}' |
-        env_kubectl --namespace "$1" apply -f - >/dev/null || return
+        env_kubectl --namespace "$1" apply -f - >/dev/null
+}
+# For this shell's pods one of their own.
+env_begin_namespace() {  # NAME
+    env_make_namespace "$1" || return
     env_namespace=$1
     wait_until 30 "the service account of namespace $1" env_kubectl get serviceaccount default >/dev/null
 }

@@ -41,12 +41,7 @@ make_place() {  # PLACE
 }
 
 make_places() {
-    "$KUBECTL" kustomize "$GLIDEPOD_ENV/manifests/base" |
-        sed "s/namespace: $env_namespace\$/namespace: $other_namespace/; s/^  name: $env_namespace\$/  name: $other_namespace/" |
-        as_named apply -f - >/dev/null || return
-    as_named --namespace "$env_namespace" get secret glidepod-pool-token -o json | jq '{apiVersion, kind, type, data,
-        metadata: {name: .metadata.name}}' | in_place west apply -f - >/dev/null || return
-    make_place east && make_place west || return
+    env_make_namespace "$other_namespace" && make_place east && make_place west || return
     # A secret would have to be mounted, by provisioners begun anew. The test's tokens may stand here.
     sed -i 's/files: \[provisioner.conf\]/files: [provisioner.conf, east.token, west.token]/' "$GLIDEPOD_ENV/site/kustomization.yaml"
 }
