@@ -31,8 +31,8 @@ env_load() {
 env_running() { [[ -n ${GLIDEPOD_ENV:-} && -s $GLIDEPOD_ENV/kubernetes ]]; }
 
 # It ends before it is worth its while to collect garbage, which is a third of the processor time of most calls.
-env_kubernetes_minor() { env_kubectl version -o json 2>/dev/null | jq -r '.serverVersion.gitVersion | split(".")[1]'; }
 env_kubectl() { GOGC=off "$KUBECTL" --kubeconfig "$KUBECONFIG" --namespace "$env_namespace" "$@"; }
+env_kubernetes_minor() { env_kubectl version -o json 2>/dev/null | jq -r '.serverVersion.gitVersion | split(".")[1]'; }
 
 # Makes the folder, and the cluster unless there is one.
 env_init() {

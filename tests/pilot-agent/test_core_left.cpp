@@ -261,6 +261,13 @@ TEST_CASE("left: a glue that hangs while it removes is killed") {
   Harness h;
   lose_a_job(h);
   comes_home(h);
+  const auto begin_with = [&h](const Policy& policy) {
+    h.restart(policy);
+    h.core.on_earlier_users({{20001, 0}});
+    h.core.on_first_pod(h.pod, Core::Earlier::none, h.now);
+    h.hello();
+    REQUIRE(h.state() == State::clearing);
+  };
   SUBCASE("it answers, and comes to no end") {
     for (int i = 0; i < 9; ++i) {
       CHECK(h.count<KillGlue>() == 0);
@@ -272,21 +279,13 @@ TEST_CASE("left: a glue that hangs while it removes is killed") {
   SUBCASE("its time is over before it is asked whether it is there") {
     Policy policy;
     policy.beat = 300s;
-    h.restart(policy);
-    h.core.on_earlier_users({{20001, 0}});
-    h.core.on_first_pod(h.pod, Core::Earlier::none, h.now);
-    h.hello();
-    REQUIRE(h.state() == State::clearing);
+    begin_with(policy);
     h.pass(policy.ending_patience);
   }
   SUBCASE("it does not answer") {
     Policy policy;
     policy.ending_patience = 300s;
-    h.restart(policy);
-    h.core.on_earlier_users({{20001, 0}});
-    h.core.on_first_pod(h.pod, Core::Earlier::none, h.now);
-    h.hello();
-    REQUIRE(h.state() == State::clearing);
+    begin_with(policy);
     h.pass(20s);
     h.pass(90s);
     CHECK(h.noted("event=glue_wedged container=payload-0 job=- reason=\"glue does not answer\""));

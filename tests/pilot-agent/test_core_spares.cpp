@@ -295,6 +295,7 @@ TEST_CASE("spares: soon after a job was announced none is made ready for likely 
   announce(k_image_a);
   h.switch_to(0, k_image_a, k_digest_a);
   h.ask(k_image_a, wire::Verb::exec, "bob");
+  CHECK(h.state() == State::running);
   h.end_job();
   h.pass(4s);
   announce(k_image_a);
