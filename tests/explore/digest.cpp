@@ -153,8 +153,10 @@ class Digest {
   void core() {
     const auto& all = core_.containers();
     for (const agent::Container& one : all) container(one);
-    for (const agent::Container& one : all)
+    for (const agent::Container& one : all) {
+      write(one.last_used < model_.now_);
       for (const agent::Container& other : all) write(one.last_used < other.last_used);
+    }
     number(Inside::queue(core_).size());
     for (const agent::Waiting& waiting : Inside::queue(core_)) this->waiting(waiting);
     const agent::Health& health = Inside::health(core_);
@@ -305,6 +307,12 @@ class Digest {
     write(is < seen ? 0 : is == seen ? 1 : 2);
   }
 
+  // A watch that begins at an answer may tell once more what the core has from an earlier one, and ignores.
+  void news(const kube::Pod& pod) {
+    this->pod(pod);
+    version(pod);
+  }
+
   void api() {
     pod(*model_.pod_);
     for (const Model::Request& one : model_.requests_) {
@@ -312,8 +320,7 @@ class Digest {
             one.order > model_.boxes_[static_cast<std::size_t>(one.box)].applied);
       image(one.image);
       if (!one.taken) continue;
-      pod(*one.taken);
-      version(*one.taken);
+      news(*one.taken);
       const auto later = [&](const PodVersion& recent) {
         return kube::version_number(recent->resource_version) >
                kube::version_number(one.taken->resource_version);
@@ -323,8 +330,8 @@ class Digest {
     const bool in_flight =
         std::ranges::any_of(model_.requests_, [](const auto& one) { return one.taken != nullptr; });
     if (in_flight)
-      for (const PodVersion& one : model_.recent_) pod(*one);
-    for (const PodVersion& one : model_.stream_) pod(*one);
+      for (const PodVersion& one : model_.recent_) news(*one);
+    for (const PodVersion& one : model_.stream_) news(*one);
     write(model_.requests_.size(), model_.stream_.size(), model_.watching_, model_.getting_,
           model_.late_stream_, model_.first_pod_, model_.was_before_);
   }

@@ -44,7 +44,7 @@ class Search {
     std::uint64_t states = 0;
     Clock::time_point end;
     int processes = 2;
-    std::uint64_t compare_one_in = 4096;
+    std::uint64_t compare_one_in = 512;
   };
   Search(const Variant& variant, int faults, const Limits& limits, Table& table, Shared& shared);
 
