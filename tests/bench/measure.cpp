@@ -8,10 +8,12 @@
 // to wait, a line a command. A command that fails ends the run.
 //
 // --write writes so much to standard output, as a program with a sensible buffer does, and then the
-// microseconds of processor time that it took to standard error. Such commands, with their output to a file
+// microseconds of processor time that it took to standard error. It stays on its first processor, since
+// a pipe whose two ends share one is three times as fast. Such commands, with their output to a file
 // or a pipe, get two more numbers: the median of what the writer said, and of the processor time of the
 // process that was started here.
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -52,8 +54,20 @@ double processor_time(const rusage& usage) {
          static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
+void stay_on_first_processor() {
+  cpu_set_t all;
+  if (::sched_getaffinity(0, sizeof all, &all) != 0) fail("sched_getaffinity");
+  int first = 0;
+  while (!CPU_ISSET(first, &all)) ++first;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(first, &one);
+  if (::sched_setaffinity(0, sizeof one, &one) != 0) fail("sched_setaffinity");
+}
+
 int write_bytes(long long count) {
   static char buffer[k_buffer];
+  stay_on_first_processor();
   std::memset(buffer, 'x', sizeof buffer);
   while (count > 0) {
     const auto put = ::write(1, buffer, static_cast<std::size_t>(std::min<long long>(count, sizeof buffer)));
