@@ -7,6 +7,7 @@
 #include "lib/base/text.hpp"
 #include "lib/base/time.hpp"
 #include "lib/condor/job_ad.hpp"
+#include "lib/http/url.hpp"
 #include "lib/kube/pulls.hpp"
 #include "provisioner/backends/born_ready.hpp"
 #include "provisioner/backends/likely_images.hpp"
@@ -336,18 +337,21 @@ void Kubernetes::post(const Json& pod, std::function<void(Result<void>)> done) {
 }
 
 // Its name is made for this one creation, so an attempt whose answer was lost has made it; unless names of
-// two groups are the same.
+// two groups are the same. It may list pods, but not get one.
 void Kubernetes::compare(const Json& pod, const Error& conflict, std::function<void(Result<void>)> done) {
   const std::string name(text_view(member(pod, "metadata"), "name"));
-  calls_.call({.path = pods_path(name)}, [name, group = group_of_pod(pod), conflict,
-                                          done = std::move(done)](const Result<std::string>& answer) {
-    if (!answer) return done(answer.error());
-    const auto there = json_from(answer.value());
-    const auto other = group_of_pod(there);
-    const bool same = group && other && group.value() == other.value();
-    if (same && text_view(member(there, "metadata"), "name") == name) return done({});
-    done(conflict.in("of another group"));
-  });
+  calls_.call(
+      {.path = pods_path() + "?fieldSelector=" + http::url_encoded("metadata.name=" + name)},
+      [name, group = group_of_pod(pod), conflict, done = std::move(done)](const Result<std::string>& answer) {
+        if (!answer) return done(answer.error());
+        const auto list = json_from(answer.value());
+        for (const auto& there : member(list, "items")) {
+          const auto other = group_of_pod(there);
+          const bool same = group && other && group.value() == other.value();
+          if (same && text_view(member(there, "metadata"), "name") == name) return done({});
+        }
+        done(conflict.in("of another group"));
+      });
 }
 
 void Kubernetes::remove(const std::string& name, std::function<void(Result<void>)> done) {

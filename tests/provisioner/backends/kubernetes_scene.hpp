@@ -69,8 +69,15 @@ struct Scene {
       pods.erase(name);
       return FakeServer::json(200, "{}");
     }
-    if (const auto one = pods.find(path.substr(path.rfind('/') + 1)); one != pods.end())
-      return FakeServer::json(200, one->second.dump());
+    // The provisioner's Role has no get.
+    if (!path.ends_with("/pods")) return FakeServer::json(403, status(403, "Forbidden", "no"));
+    const std::string by_name = "fieldSelector=metadata.name%3D";
+    if (const auto at = request.target.find(by_name); at != std::string::npos) {
+      const auto one = pods.find(request.target.substr(at + by_name.size()));
+      Json list = {{"items", Json::array()}, {"metadata", Json::object()}};
+      if (one != pods.end()) list["items"].push_back(one->second);
+      return FakeServer::json(200, list.dump());
+    }
     // One pod a page.
     auto next = pods.begin();
     const auto from = request.target.find("continue=");
