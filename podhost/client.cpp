@@ -44,7 +44,7 @@ void print_row(const Json& pod) {
     ready += status.value("ready", false) ? 1 : 0;
     restarts += status.value("restartCount", 0);
     const Json now = status.value("state", Json::object());
-    if (now.contains("callbacks")) state = now["callbacks"].value("reason", state);
+    if (now.contains("waiting")) state = now["waiting"].value("reason", state);
   };
   for (const auto& status : pod.at("status").value("containerStatuses", Json::array())) add(status);
   for (const auto& container : pod.at("spec").value("initContainers", Json::array())) {

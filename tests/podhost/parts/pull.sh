@@ -17,6 +17,7 @@ check "ErrImageNeverPull" container_comes_to 5 never-pull .state.waiting.reason 
 check "ImagePullBackOff" container_comes_to 10 no-image .state.waiting.reason ImagePullBackOff
 check "  in the kubelet's words" contains "$(of_container no-image .state.waiting.message)" "Back-off pulling image \"$env_registry/demo/nope:1\": ErrImagePull: "
 check "  the pod is Pending" pod_is no-image .status.phase Pending
+check "  and get has the reason" contains "$(env_podhost get | grep ^no-image)" ImagePullBackOff
 check "a registry that does not answer" container_comes_to 10 no-registry '.state.waiting.reason | test("ErrImagePull|ImagePullBackOff")' true
 check "a command that is not there: RunContainerError" container_comes_to 10 no-command .state.waiting.reason RunContainerError
 check "  counted as a run" equal "$(of_container no-command '.lastState.terminated | "\(.exitCode) \(.reason)"')" "128 StartError"
