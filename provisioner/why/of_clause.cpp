@@ -10,6 +10,10 @@ using From = Clause::From;
 using Weight = Finding::Weight;
 using Who = Finding::Who;
 
+constexpr std::string_view k_or_store =
+    "; or the operator's image store, which takes files that HTCondor transfers, and oras:// "
+    "(docs/image-store.md)";
+
 // Attribute by attribute what the clause speaks of, as the job has it.
 std::string values_of(const std::string& expression, const Ad& job) {
   std::vector<std::string> values;
@@ -36,13 +40,14 @@ Finding of_image(const Ad& job) {
     finding.key = "image-expression";
     finding.what = "its image is an expression that gives no text";
   } else if (const auto scheme = image.find("://"); scheme != std::string::npos) {
-    finding.what =
-        strcasecmp(image.substr(0, scheme).c_str(), "docker") == 0
-            ? "docker:// is written in small letters"
-            : fmt::format("pilots cannot switch to images of {}://", one_line(image.substr(0, scheme), 50));
+    const bool docker = strcasecmp(image.substr(0, scheme).c_str(), "docker") == 0;
+    finding.what = docker ? "docker:// is written in small letters"
+                          : fmt::format("pilots cannot switch to images of {}://",
+                                        one_line(image.substr(0, scheme), 50));
+    if (!docker && (image.ends_with(".sif") || image.starts_with("oras://"))) finding.change += k_or_store;
   } else if (image.ends_with(".sif")) {
     finding.what = "its image is a file, and these pilots switch to a registry's only";
-    finding.change += "; or the operator's image store, for a file that HTCondor transfers (docs/podhost.md)";
+    finding.change += k_or_store;
   } else if (image.find("/.images/") != std::string::npos) {
     finding.what =
         "its image is the folder that a name in CVMFS leads to, which does not tell the image's name in a "

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cctype>
+
 #include "lib/base/text.hpp"
 #include "provisioner/why/findings.hpp"
 
@@ -35,7 +38,8 @@ constexpr Hold k_holds[] = {
      "see the reason, or ask the access point's operator", Who::pool_operator},
 };
 
-// Words of a registry or a site in a hold for the image, code 19; the others are about its name.
+// Words of a registry or a site in a hold for the image, code 19, in whatever case; the others are about its
+// name.
 struct ImageWords {
   std::string_view words, what, change;
   Who who;
@@ -47,12 +51,22 @@ constexpr ImageWords k_image_words[] = {
      "correct container_image; or ask the operator for the registry's credentials", Who::owner},
     {"insufficient_scope", "its image is private, or its name is wrong",
      "correct container_image; or ask the operator for the registry's credentials", Who::owner},
+    {"403 forbidden", "its image is private, or its name is wrong",
+     "correct container_image; or ask the operator for the registry's credentials", Who::owner},
+    {"requested access to the resource is denied", "its image is private, or its name is wrong",
+     "correct container_image; or ask the operator for the registry's credentials", Who::owner},
     {"no match for platform", "its image is for other processors", "build it for linux/amd64", Who::owner},
-    {"pull policy of Never", "the site lets only certain images run", "ask which images may run",
+    {"pull policy of never", "the site lets only certain images run", "ask which images may run",
      Who::site_admin},
+    // Of an admission webhook, and of a ValidatingAdmissionPolicy.
     {"denied the request", "the site lets only certain images run", "ask which images may run",
      Who::site_admin},
+    {"denied request", "the site lets only certain images run", "ask which images may run", Who::site_admin},
 };
+
+int lower(char c) {
+  return std::tolower(static_cast<unsigned char>(c));
+}
 
 void explain(Finding& finding, std::int64_t code, std::int64_t subcode, const std::string& reason) {
   const auto set = [&finding](std::string_view key, std::string_view what, std::string_view change, Who who) {
@@ -62,9 +76,12 @@ void explain(Finding& finding, std::int64_t code, std::int64_t subcode, const st
     finding.who = who;
   };
   if (code == 19) {
+    const auto has = [&reason](std::string_view words) {
+      const auto same = [](char a, char b) { return lower(a) == lower(b); };
+      return std::search(reason.begin(), reason.end(), words.begin(), words.end(), same) != reason.end();
+    };
     for (const auto& row : k_image_words)
-      if (reason.find(row.words) != std::string::npos)
-        return set("held-image", row.what, row.change, row.who);
+      if (has(row.words)) return set("held-image", row.what, row.change, row.who);
     return set("held-image", "its image cannot be had or cannot start",
                "correct container_image and submit again", Who::owner);
   }

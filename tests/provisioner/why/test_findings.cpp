@@ -55,6 +55,9 @@ const std::vector<Case> k_cases = {
      "the job's owner", "manifest unknown (code 19, subcode 0)"},
     {"held by the site's image policy", on_hold(19, 0, "admission webhook denied the request"), "held-image",
      "stops", "the site's admin", "denied"},
+    {"held by the site's image policy in the API server",
+     on_hold(19, 0, "ValidatingAdmissionPolicy 'glidepod-registries' with binding 'x' denied request: no"),
+     "held-image", "stops", "the site's admin", "denied"},
     {"held for memory", on_hold(34, 102, "gone over memory limit"), "held-memory", "stops", "the job's owner",
      "code 34, subcode 102"},
     {"held for disk", on_hold(34, 104, "gone over disk limit"), "held-disk", "stops", "the job's owner",
@@ -355,6 +358,17 @@ const std::vector<Case> k_cases = {
 };
 
 }  // namespace
+
+TEST_CASE("why: a registry that refuses is known, whatever its words' case") {
+  for (const char* words : {"HEAD request to https://quay.io/v2/no/such/manifests/1: 401 UNAUTHORIZED",
+                            "unexpected status code [manifests 1]: 401 Unauthorized",
+                            "https://ghcr.io/token?scope=x: 403 Forbidden",
+                            "denied: requested access to the resource is denied"}) {
+    World world;
+    on_hold(19, 0, words)(world);
+    CHECK_MESSAGE(ask(world).front().change.find("the registry's credentials") != std::string::npos, words);
+  }
+}
 
 TEST_CASE("why: the first finding is the reason, for each reason there is") {
   CHECK(k_cases.size() >= 20);
