@@ -33,8 +33,9 @@ namespace glidepod::agent {
 //   GlidepodContainers "payload-0=running payload-1=idle"
 //   GlidepodFailures   failures of the infrastructure in a row
 //   GlidepodHeld       the last job that was put on hold for the memory or disk it used, and the numbers
-//   GlidepodBinds      "warm=3 fresh=0 switched=2 pulled=0 user=1 infrastructure=0": jobs that came by a
-//                      container, by how, and those that did not, by whose fault, since the agent started
+//   GlidepodBinds      "warm=3 fresh=0 switched=2 pulled=0 user=1 infrastructure=0 doubt=0": jobs that
+//                      came by a container, by how, and those that did not, by whose fault, since the
+//                      agent started
 //   GlidepodBindsWithin "0.1=3 0.5=3 1=5 ...": of the former those that took at most so many seconds
 //   GlidepodBindSeconds what they took in all
 std::string slot_attributes(const nlohmann::json& status);

@@ -35,7 +35,7 @@ Json binds_json(const Binds& binds) {
   std::string count, within;
   for (std::size_t i = 0; i < binds.by_how.size(); ++i)
     count += fmt::format("{}={} ", Binds::k_hows[i], binds.by_how[i]);
-  count += fmt::format("user={} infrastructure={}", binds.user, binds.infrastructure);
+  count += fmt::format("user={} infrastructure={} doubt={}", binds.user, binds.infrastructure, binds.doubt);
   for (std::size_t i = 0; i < binds.within.size(); ++i)
     within += fmt::format("{}{}={}", i == 0 ? "" : " ", Binds::k_bounds[i], binds.within[i]);
   return {

@@ -36,7 +36,10 @@ void Answers::fail(const Request& request, wire::Fault fault, std::string messag
   // A job that has begun can only be given back by its starter. So a doubt counts as a fault of the
   // infrastructure.
   if (of_job && fault == wire::Fault::doubt) fault = wire::Fault::infrastructure;
-  if (!request.any_image) ++(fault == wire::Fault::infrastructure ? binds_.infrastructure : binds_.user);
+  if (!request.any_image)
+    ++(fault == wire::Fault::infrastructure ? binds_.infrastructure
+       : fault == wire::Fault::doubt        ? binds_.doubt
+                                            : binds_.user);
   actions_.warn("event=bind_failed job={} owner={} image={} fault={} reason={}", word(request.job),
                 word(request.owner), word(request.asked), name_of(fault), quoted(message));
   if (request.client != 0) actions_.add(Fail{request.client, of_job, fault, std::move(message)});

@@ -14,8 +14,8 @@ struct Binds {
   static constexpr std::array<double, 8> k_bounds = {0.1, 0.5, 1, 2, 5, 15, 60, 300};  // seconds
 
   std::array<std::uint64_t, k_hows.size()> by_how{};
-  std::uint64_t user = 0, infrastructure = 0;           // jobs that got none, by whose fault
-  std::array<std::uint64_t, k_bounds.size()> within{};  // each bound counts all below it too
+  std::uint64_t user = 0, infrastructure = 0, doubt = 0;  // jobs that got none, by whose fault
+  std::array<std::uint64_t, k_bounds.size()> within{};    // each bound counts all below it too
   std::chrono::microseconds took{};
 
   void bound(std::string_view how, std::chrono::microseconds in) {

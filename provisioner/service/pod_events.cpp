@@ -56,16 +56,16 @@ void PodEvents::look_at_pilot(Memory& memory, const Slot& slot, Time now) {
   if (!slot.binds) return;
   const auto before = memory.binds ? *memory.binds : BindCounts{};
   const auto& counts = slot.binds->counts;
-  constexpr auto user = BindCounts::k_bound, ours = BindCounts::k_bound + 1;
+  constexpr auto user = BindCounts::k_bound, ours = user + 1, doubt = user + 2;
   if (sum(*slot.binds) <= sum(before)) return;
   const auto more = [&](std::size_t i) { return counts[i] - std::min(counts[i], before.counts[i]); };
-  if (more(user) + more(ours) > 0)
+  if (more(user) + more(ours) + more(doubt) > 0)
     tell(memory,
          {slot.pod, "BindFailed",
           fmt::format(
               "jobs that got no payload container: {} by a fault of their own, {} by one of the node or "
-              "the cluster; the pilot's log has each (event=bind_failed)",
-              more(user), more(ours)),
+              "the cluster, {} by nobody knows whose; the pilot's log has each (event=bind_failed)",
+              more(user), more(ours), more(doubt)),
           true},
          now);
   memory.binds = slot.binds;

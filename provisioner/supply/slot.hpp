@@ -27,8 +27,8 @@ struct SlotJob {
 // Jobs that came by a container in a pilot and those that did not, since its agent started, as it says itself
 // (pilot-agent/core/binds.hpp).
 struct BindCounts {
-  static constexpr std::array<std::string_view, 6> k_names = {"warm",   "fresh", "switched",
-                                                              "pulled", "user",  "infrastructure"};
+  static constexpr std::array<std::string_view, 7> k_names = {"warm", "fresh",          "switched", "pulled",
+                                                              "user", "infrastructure", "doubt"};
   static constexpr std::size_t k_bound = 4;  // the first are those that did
   static constexpr std::array<double, 8> k_seconds = {0.1, 0.5, 1, 2, 5, 15, 60, 300};
 

@@ -63,6 +63,8 @@ TEST_CASE("answers: a doubt is told of a test alone, and holds the job once it h
   doubt.counted = Doubts::k_enough - 1;
   answers.fail_in_doubt(asked_by(7, wire::Verb::test), doubt, "odd", true, k_told_at);
   CHECK(only<Fail>(actions.take())->fault == wire::Fault::doubt);
+  CHECK(answers.binds().doubt == 1);
+  CHECK(answers.binds().user + answers.binds().infrastructure == 0);
   answers.fail_in_doubt(asked_by(7), doubt, "odd", true, k_told_at);
   CHECK(only<Fail>(actions.take())->fault == wire::Fault::infrastructure);
   doubt.counted = Doubts::k_enough;

@@ -39,6 +39,7 @@ Snapshot some() {
   snapshot.binds.bound("warm", std::chrono::milliseconds(25));
   snapshot.binds.bound("switched", std::chrono::milliseconds(1200));
   snapshot.binds.user = 4;
+  snapshot.binds.doubt = 2;
   snapshot.pulls = {{"reg.example/carol/big:1", "pulling", ""}};
   return snapshot;
 }
@@ -87,7 +88,7 @@ TEST_CASE("status: the file has what the containers do, once for many changes, a
     CHECK_FALSE(status["containers"][1].contains("bind_s"));
     const std::string slots = read_file(scene.slots()).value();
     for (const auto* said :
-         {"GlidepodBinds = \"warm=2 fresh=0 switched=1 pulled=0 user=4 infrastructure=0\"\n",
+         {"GlidepodBinds = \"warm=2 fresh=0 switched=1 pulled=0 user=4 infrastructure=0 doubt=2\"\n",
           "GlidepodBindsWithin = \"0.1=2 0.5=2 1=2 2=3 5=3 15=3 60=3 300=3\"\n",
           "GlidepodBindSeconds = 1.250\n"})
       CHECK_MESSAGE(slots.find(said) != std::string::npos, slots);

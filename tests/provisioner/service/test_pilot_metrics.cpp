@@ -96,10 +96,10 @@ TEST_CASE(
 
 TEST_CASE("pilot metrics: what an ad says, whatever it says") {
   const auto counts = read(
-      R"("GlidepodBinds": "warm=3 fresh=1 switched=2 pulled=4 user=5 infrastructure=6",
+      R"("GlidepodBinds": "warm=3 fresh=1 switched=2 pulled=4 user=5 infrastructure=6 doubt=7",
          "GlidepodBindsWithin": "0.1=1 0.5=2 1=3 2=4 5=5 15=6 60=7 300=8", "GlidepodBindSeconds": 7.5)");
   REQUIRE(counts);
-  CHECK(counts->counts == std::array<std::uint64_t, 6>{3, 1, 2, 4, 5, 6});
+  CHECK(counts->counts == std::array<std::uint64_t, 7>{3, 1, 2, 4, 5, 6, 7});
   CHECK(counts->within == std::array<std::uint64_t, 8>{1, 2, 3, 4, 5, 6, 7, 8});
   CHECK(counts->seconds == 7.5);
   CHECK(!read(R"("State": "Unclaimed")"));
@@ -107,7 +107,7 @@ TEST_CASE("pilot metrics: what an ad says, whatever it says") {
       R"("GlidepodBinds": "warm=-1 fresh=x switched=99999999999999 = pulled =7 user= warmer=3 infrastructure=1=2",
          "GlidepodBindsWithin": 7, "GlidepodBindSeconds": -3.5)");
   REQUIRE(hostile);
-  CHECK(hostile->counts == std::array<std::uint64_t, 6>{0, 0, 1'000'000'000, 0, 0, 0});
+  CHECK(hostile->counts == std::array<std::uint64_t, 7>{0, 0, 1'000'000'000, 0, 0, 0, 0});
   CHECK(hostile->seconds == 0);
 }
 

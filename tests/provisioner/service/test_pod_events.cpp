@@ -114,6 +114,9 @@ TEST_CASE(
   counts[BindCounts::k_bound + 1] = 1;
   CHECK(s.look() == "BindFailed!");
   CHECK(s.told[0].message.find(": 2 by a fault of their own, 1 by one of") != std::string::npos);
+  counts[BindCounts::k_bound + 2] = 3;
+  CHECK(s.look(PodEvents::k_pause) == "BindFailed!");
+  CHECK(s.told[0].message.find(", 3 by nobody knows whose") != std::string::npos);
   counts = {};
   CHECK(s.look(PodEvents::k_pause) == "");
 }
