@@ -38,7 +38,7 @@ struct Policy {
   First first = First::use;                  // prove: a test switch comes before any use
   int spares = 0;                            // containers beyond the jobs that can run at a time
   std::chrono::seconds renewal_pause{600};   // pause after a spare container failed to get an image
-  std::chrono::seconds renewal_calm{5};      // none is renewed so soon after a job was announced
+  std::chrono::seconds renewal_calm{30};     // none is renewed so soon after a job was announced
   bool pullers = false;                      // images that may not be on the node are pulled beside the pod
   std::chrono::seconds puller_answer{20};    // how long a puller may take to say that it pulls
   bool resize = false;                       // a container gets its job's size, if the cluster serves that

@@ -297,9 +297,9 @@ TEST_CASE("spares: soon after a job was announced none is made ready for likely 
   h.ask(k_image_a, wire::Verb::exec, "bob");
   CHECK(h.state() == State::running);
   h.end_job();
-  h.pass(4s);
+  h.pass(29s);
   announce(k_image_a);
-  h.pass(4s);
+  h.pass(29s);
   CHECK(h.count<Patch>() == 1);
   h.pass(1s);
   CHECK(h.count<Patch>() == 2);
