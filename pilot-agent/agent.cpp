@@ -229,7 +229,8 @@ void Agent::client_frame(ClientId client, wire::Frame frame) {
                                                         : take_enter(client, std::move(frame));
     if (!taken) {
       spdlog::warn("event=refused uid={} reason={}", found->second.peer.uid, quoted(taken.error().message()));
-      tell(client, wire::Fault::user, taken.error().message());
+      const bool node = taken.error().fact<ImageFiles::NodesFault>() != nullptr;
+      tell(client, node ? wire::Fault::infrastructure : wire::Fault::user, taken.error().message());
     }
   } else if (frame.type == wire::Type::signal && found->second.asked) {
     if (const auto signal = frame.decode<wire::Signal>())

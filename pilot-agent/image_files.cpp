@@ -41,7 +41,9 @@ Error of_artifact(const Error& why) {
 
 // Whoever may read CVMFS may read all of it.
 Result<ImageSource> cvmfs_source(const std::string& image) {
-  Fd held = TRY(open_cvmfs_image("/cvmfs", image).in("image " + image));
+  auto opened = open_cvmfs_image("/cvmfs", image).in("image " + image);
+  if (!opened && is_of_mount(opened.error())) return opened.error().with(ImageFiles::NodesFault{});
+  Fd held = TRY(std::move(opened));
   struct stat info {};
   if (::fstat(held.get(), &info) != 0) return Error::system("image {}", image);
   ImageSource source{.rules = {.times = true}};

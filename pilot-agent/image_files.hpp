@@ -28,13 +28,16 @@ class ImageFiles {
   // Error says that the job's user can mend it.
   using Handler = std::function<void(Request request, const Result<void>& brought)>;
 
+  // The fact of an Error of name() that it is the node's fault.
+  struct NodesFault {};
+
   // Loop, settings and registry must outlive it.
   static Result<std::unique_ptr<ImageFiles>> create(Loop& loop, const Settings& settings,
                                                     registry::Client& registry, Handler handler);
 
   // Sets the request's image; or opens what it is to be made of, and then brings() is true of the client. The
-  // launch is that of the request: what such an image runs by itself is in it. An Error is the caller's
-  // fault.
+  // launch is that of the request: what such an image runs by itself is in it. An Error without the fact
+  // NodesFault is the caller's fault.
   Result<void> name(const wire::Bind& bind, Request& request, wire::Launch& launch);
   bool brings(ClientId client) const { return brought_.contains(client); }
   // Has the image made. The handler is called once, maybe from inside this call, unless forget() comes first.

@@ -4,6 +4,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <utility>
 
 #include "lib/base/beneath.hpp"
@@ -84,6 +87,12 @@ Result<Fd> open_cvmfs_image(const std::string& cvmfs, std::string_view image) {
     path = std::move(target);  // as singularity.opensciencegrid.org has them
   }
   return error("it leads to nothing in CVMFS");
+}
+
+bool is_of_mount(const Error& why) {
+  static constexpr std::array k_codes = {EIO,       ENOTCONN, ESTALE, ENODEV, ETIMEDOUT,
+                                         EHOSTDOWN, EMFILE,   ENFILE, ENOMEM};
+  return std::ranges::find(k_codes, why.code()) != k_codes.end();
 }
 
 Result<Fd> spool_file(const std::string& folder) {
