@@ -29,7 +29,8 @@ void Settings::declare(Config& config) {
   const auto truth = [&config](const char* name, bool* target, const char* about) -> Config::Key& {
     return config.choice(name, target, {{"false", false}, {"true", true}}, about);
   };
-  config.text("exec_socket", &exec_socket, "socket that apptainer connects to");
+  config.text("exec_socket", &exec_socket,
+              "socket that apptainer connects to, which knows the default alone");
   config.text("agent_socket", &agent_socket,
               "socket that glue connects to, on the volume shared with the payload containers");
   truth("pilot_jobs", &pilot_jobs,

@@ -399,7 +399,7 @@ class Table {
             "when a place has not been seen for so long, others get pods for those that wait there")
         .from("0.2.0");
     seconds("unschedulable_limit", &s.unschedulable_limit,
-            "a group whose pods got no node for so long keeps one waiting pod; 0: never")
+            "a group whose pods got no node for so long asks for one pod; 0: never")
         .from("0.2.0");
     integer("finished_kept", &s.finished_kept, 0, "most finished pods to keep");
     integer("failed_kept", &s.failed_kept, 0, "failed pods that are kept whatever their age");
