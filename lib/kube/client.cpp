@@ -86,9 +86,10 @@ std::unique_ptr<http::Exchange> Client::call(Call call, AnswerHandler handler) {
       failure = Failure{Failure::Kind::nonsense, response.status, {}, checked.error().message(), {}};
     return failure;
   };
-  // A name that is taken, or a condition that is not met, will be the same at the next attempt.
-  plan.hopeless = [method = call.method](const Failure& failure) {
-    return failure.status == 409 && (method != "PATCH" || failure.reason == "AlreadyExists");
+  // A name that is taken, or a condition that is not met, will be the same at the next attempt. What a POST
+  // conflicts with is a quota that others change at the same moment (kubernetes#67761).
+  plan.hopeless = [conditional = call.method != "PATCH" && call.method != "POST"](const Failure& failure) {
+    return failure.status == 409 && (conditional || failure.reason == "AlreadyExists");
   };
   plan.request = [this, call = std::move(call)] {
     auto next = request(call.method, call.path);

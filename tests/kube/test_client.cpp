@@ -209,7 +209,9 @@ TEST_CASE("client: what cannot change is asked once, and each attempt is told to
     return observed.size();
   };
   CHECK(attempts_of({.method = "POST", .path = "/x", .body = "{}"}, 409, "AlreadyExists") == 1);
-  CHECK(attempts_of({.method = "POST", .path = "/x", .body = "{}"}, 409, "Conflict") == 1);
+  CHECK(attempts_of({.method = "POST", .path = "/x", .body = "{}"}, 409, "Conflict") == 2);
+  CHECK(attempts_of({.method = "DELETE", .path = "/x", .body = "{}"}, 409, "Conflict") == 1);
+  CHECK(attempts_of({.method = "PUT", .path = "/x", .body = "{}"}, 409, "Conflict") == 1);
   CHECK(attempts_of({.method = "PATCH", .path = "/x", .body = "{}"}, 409, "AlreadyExists") == 1);
   CHECK(attempts_of({.method = "PATCH", .path = "/x", .body = "{}"}, 409, "Conflict") == 2);
   CHECK(observed == std::vector<std::string>{"PATCH 409", "PATCH 200"});
