@@ -13,6 +13,7 @@
 #include "provisioner/backends/likely_images.hpp"
 #include "provisioner/backends/pod_nodes.hpp"
 #include "provisioner/backends/pod_state.hpp"
+#include "provisioner/decide/breaker.hpp"
 
 namespace glidepod::provisioner {
 
@@ -309,7 +310,8 @@ void Kubernetes::post_made(const Group& group, const Json& pod, std::function<vo
              done = std::move(done)](const Result<void>& made) {
     if (made) return done(made);
     const auto failure = kube::Failure::of(made.error());
-    if (!failure.rejected() || failure.retriable()) return done(made);
+    // A quota may have room for the next one, which says nothing of spare containers.
+    if (!failure.rejected() || failure.retriable() || names_quota(made.error().message())) return done(made);
     auto maker = maker_;
     maker.leave_out_spares("refused");
     auto plain = maker.make(group, name);

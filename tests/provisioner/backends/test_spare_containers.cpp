@@ -326,6 +326,22 @@ TEST_CASE("spare containers: where they alone are refused, pods are made without
   }
 }
 
+TEST_CASE("spare containers: a quota that is used up says nothing of them") {
+  const auto from = template_of(2);
+  Scene scene(&from, false, {});
+  std::vector<int> tried;
+  bool full = true;
+  scene.instead = [&](const FakeServer::Request& request) -> std::optional<FakeServer::Reply> {
+    if (request.method != "POST") return {};
+    tried.push_back(payloads_in(Json::parse(request.body)));
+    if (!std::exchange(full, false)) return {};
+    return FakeServer::json(403, Scene::status(403, "Forbidden", "exceeded quota: pods, requested: pods=1"));
+  };
+  CHECK(scene.create("a") == "403 Forbidden: exceeded quota: pods, requested: pods=1");
+  CHECK(scene.create("b") == "");
+  CHECK(tried == std::vector{3, 3});
+}
+
 TEST_CASE("spare containers: an API that fails for a while is no refusal of them") {
   const auto from = template_of(2);
   Scene scene(&from);
