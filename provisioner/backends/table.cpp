@@ -95,6 +95,9 @@ void limit_lancium(Policy& policy, const Settings& settings) {
   policy.removals_per_cycle = settings.lancium.removals_per_cycle;
 }
 
+// Pods of the largest namespaces end by hundreds in a minute.
+constexpr std::int64_t k_most_removals = 1000;
+
 constexpr std::array k_kinds = {
     BackendKind{
         .name = "kubernetes",
@@ -102,7 +105,7 @@ constexpr std::array k_kinds = {
         .pod_template = true,
         .name_space = CondorDemand::Namespace::matched,
         .pilots = [](const Settings& settings) -> const PilotSettings& { return settings.kubernetes; },
-        .limit = [](Policy&, const Settings&) {},
+        .limit = [](Policy& policy, const Settings&) { policy.removals_per_cycle = k_most_removals; },
         .make = make_kubernetes,
     },
     BackendKind{
