@@ -199,7 +199,6 @@ Result<void> run_daemon(const Options& options) {
                     store,
                     sockets,
                     TaskTools{podman, files, options.state_dir, options.pids_limit},
-                    rules,
                     BackoffRule{Seconds(options.backoff_seconds), Seconds(options.backoff_limit_seconds)},
                     facts,
                     {},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/base/json.hpp"
 #include "lib/base/log.hpp"
 #include "podhost/keep/pod_status.hpp"
 #include "podhost/runtime/volumes.hpp"
@@ -45,7 +46,9 @@ PodWorker::~PodWorker() {
 void PodWorker::object_changed(PodPtr pod) {
   pod_ = std::move(pod);
   const Json& metadata = pod_->at("metadata");
-  auto parsed = parse_pod(*pod_, context_.rules);
+  // What is refused is refused when a pod is made: this one may run, and the host have another name since.
+  const SpecRules stored{text_of(member(*pod_, "spec"), "nodeName"), true};
+  auto parsed = parse_pod(*pod_, stored);
   if (parsed) {
     spec_ = std::move(parsed->spec);
   } else {

@@ -41,7 +41,6 @@ struct WorkerContext {
   Store& store;
   PodSockets& sockets;
   TaskTools tools;
-  SpecRules rules;
   BackoffRule backoff;
   PodFacts host;  // without a pod's own labels
   std::function<PodWorker*(const std::string& uid)> find;

@@ -262,6 +262,8 @@ void PodWorker::bury(const std::string& name, const std::string& id, int attempt
 
 void PodWorker::adopt_container(FoundContainer found) {
   const ContainerInfo& info = found.info;
+  // Of a pod that cannot be read any more: its containers end when it is deleted.
+  if (spec_.containers.empty()) return;
   const auto label_of = [&](const char* key) {
     const auto value = info.labels.find(key);
     return value == info.labels.end() ? std::string() : value->second;

@@ -7,7 +7,7 @@ body=""
 
 start_podhost() {  # [OPTION...]
     env_start podhost "$GLIDEPOD_ENV/bin/podhost" --state-dir "$GLIDEPOD_ENV/podhost" \
-        --socket "$GLIDEPOD_ENV/podhost.sock" --node-name env --port "$port" \
+        --socket "$GLIDEPOD_ENV/podhost.sock" --node-name "${node:-env}" --port "$port" \
         --backoff 2 --backoff-limit 4 "$@" || return
     wait_until 20 "podhost" env_podhost get
 }
