@@ -60,12 +60,20 @@ void PodmanService::ended() {
   child_.reset();
   on_end_(how);
   const bool ran_long = std::chrono::steady_clock::now() - spawned_ > 10 * k_restart_delay;
-  timer_ = loop_.after(ran_long ? Milliseconds(0) : k_restart_delay, [this] {
-    timer_ = 0;
-    if (const auto spawned = spawn(); !spawned) {
-      spdlog::error("event=podman_not_started error={}", glidepod::quoted(spawned.error().message()));
-    }
-  });
+  timer_ = loop_.after(ran_long ? Milliseconds(0) : k_restart_delay, [this] { start_again(); });
+}
+
+void PodmanService::start_again() {
+  timer_ = 0;
+  const auto spawned = spawn();
+  if (spawned) return;
+  spdlog::error("event=podman_not_started error={}", glidepod::quoted(spawned.error().message()));
+  if (child_) {  // which nobody watches
+    static_cast<void>(child_->signal(SIGKILL));
+    static_cast<void>(child_->wait());
+    child_.reset();
+  }
+  timer_ = loop_.after(k_restart_delay, [this] { start_again(); });
 }
 
 void PodmanService::stop() {

@@ -26,6 +26,7 @@ class PodmanService {
  private:
   Result<void> spawn();
   void ended();
+  void start_again();
   Loop& loop_;
   std::vector<std::string> command_;
   std::string socket_;
