@@ -24,6 +24,13 @@ constexpr std::array<std::string_view, 15> k_forbidden = {"/bin", "/boot",  "/de
 // A job may write to these, and they may be mounts of their own; all else is the image's.
 constexpr std::array<std::string_view, 2> k_own_trees = {"/var/tmp", "/tmp"};
 
+// A job may choose the path (container_target_dir), and what the image has there is the same on every node.
+Error of_image(const Error& why) {
+  static constexpr std::array k_codes = {ELOOP, ENOTDIR, EACCES, EPERM, EROFS, ENAMETOOLONG};
+  const bool users = std::ranges::find(k_codes, why.code()) != k_codes.end();
+  return why.fact<wire::Fault>() != nullptr || !users ? why : why.with(wire::Fault::user);
+}
+
 // A folder without links on its way, in the image's own file system or below /tmp.
 Fd open_folder(const std::string& path) {
   for (const auto tree : k_own_trees)
@@ -55,7 +62,8 @@ bool is_inside(const std::string& path, const std::string& folder) {
 }
 
 Result<void> check_link(const wire::Link& link, const std::string& scratch) {
-  if (!is_plain_path(link.path)) return error("link {}: not a plain absolute path", one_line(link.path));
+  if (!is_plain_path(link.path))
+    return error("link {}: not a plain absolute path", one_line(link.path)).with(wire::Fault::user);
   if (!is_plain_path(link.target) || !is_inside(link.target, scratch))
     return error("link {}: its target {} is not inside {}", link.path, one_line(link.target), scratch);
   const bool forbidden =
@@ -63,7 +71,8 @@ Result<void> check_link(const wire::Link& link, const std::string& scratch) {
         return is_inside(link.path, std::string(folder));
       });
   if (forbidden)
-    return error("link {}: a link there could change what the image runs; name another path", link.path);
+    return error("link {}: a link there could change what the image runs; name another path", link.path)
+        .with(wire::Fault::user);
   return {};
 }
 
@@ -78,7 +87,7 @@ Result<void> Links::make(const std::vector<wire::Link>& links, const std::string
     auto made = make_one(link);
     if (!made) {
       undo();
-      return made;
+      return of_image(made.error());
     }
   }
   return {};
@@ -94,8 +103,7 @@ Result<void> Links::make_one(const wire::Link& link) {
       if (errno == EXDEV)
         return error("link {}: a volume is mounted at {}; name a folder of the image", link.path, folder)
             .with(wire::Fault::user);
-      const auto fault = errno == ELOOP || errno == ENOTDIR ? wire::Fault::user : wire::Fault::infrastructure;
-      return Error::system("link {}: open {} of the image", link.path, folder).with(fault);
+      return Error::system("link {}: open {} of the image", link.path, folder);
     }
     TRY(make_folder(open_folder(parent_of(folder)), name_of(folder), 0755).in("link " + link.path));
     made_.push_back({.path = folder, .target = ""});

@@ -19,16 +19,16 @@ bool is_plain_path(const std::string& path);
 bool is_inside(const std::string& path, const std::string& folder);
 
 // Checks whether the link may be made at all. Its path must be plain and outside of what the system,
-// Kubernetes and Glidepod use, and its target must be inside the scratch folder.
+// Kubernetes and Glidepod use: a job may choose it, so that is the user's fault. Its target must be inside
+// the scratch folder.
 Result<void> check_link(const wire::Link& link, const std::string& scratch);
 
 // The symbolic links of one job. A link replaces nothing but an empty folder, which is put back when the
 // links are undone.
 class Links {
  public:
-  // Makes the links; on failure none remains. A link that may not be made is the infrastructure's fault. A
-  // path where the image has something is the user's fault, since the same image fails in the same way on
-  // every node.
+  // Makes the links; on failure none remains. A path that the image has closed, or where it has something, is
+  // the user's fault, since the same image fails in the same way on every node.
   Result<void> make(const std::vector<wire::Link>& links, const std::string& scratch);
   void undo();
   ~Links() { undo(); }

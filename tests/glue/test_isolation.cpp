@@ -176,10 +176,15 @@ TEST_CASE("job: links lead to the sandbox while it runs and are gone afterwards"
   REQUIRE(::lstat("/srv", &info) == 0);
   CHECK(S_ISDIR(info.st_mode));  // the first link was taken back
   REQUIRE(::unlink("/data") == 0);
-  for (const auto& link :
-       {wire::Link{"/etc/x", k_sandbox}, wire::Link{"/srv", "/etc"}, wire::Link{"/", k_sandbox},
-        wire::Link{"/srv", "/glidepod/scratch/../run"}, wire::Link{"/srv/", k_sandbox}}) {
+  for (const auto& link : {wire::Link{"/srv", "/etc"}, wire::Link{"/srv", "/glidepod/scratch/../run"}}) {
     launch.links = {link};
     CHECK(session.agent.fail(launch).fault == wire::Fault::infrastructure);
+  }
+  // A job chooses the path: as container_target_dir.
+  for (const auto& link :
+       {wire::Link{"/etc/x", k_sandbox}, wire::Link{"/", k_sandbox}, wire::Link{"/srv/", k_sandbox},
+        wire::Link{"/" + std::string(300, 'a'), k_sandbox}}) {
+    launch.links = {link};
+    CHECK(session.agent.fail(launch).fault == wire::Fault::user);
   }
 }
