@@ -41,9 +41,7 @@ Error of_artifact(const Error& why) {
 
 // Whoever may read CVMFS may read all of it.
 Result<ImageSource> cvmfs_source(const std::string& image) {
-  auto opened = open_cvmfs_image("/cvmfs", image).in("image " + image);
-  if (!opened && is_of_mount(opened.error())) return opened.error().with(ImageFiles::NodesFault{});
-  Fd held = TRY(std::move(opened));
+  Fd held = TRY(open_cvmfs_image("/cvmfs", image).in("image " + image));
   struct stat info {};
   if (::fstat(held.get(), &info) != 0) return Error::system("image {}", image);
   ImageSource source{.rules = {.times = true}};
@@ -116,21 +114,27 @@ Result<void> ImageFiles::name(const wire::Bind& bind, Request& request, wire::La
       return {};
     }
   }
-  ImageSource source{.rules = {.user = request.uid}};
-  if (cvmfs)
-    source = TRY(cvmfs_source(bind.image));
-  else if (form == condor::ImageForm::file)
-    source.file = TRY(
-        open_image_file(settings_.scratch, bind.work_directory, name, request.uid).in("image " + bind.image));
+  auto source = cvmfs ? cvmfs_source(bind.image) : source_of(form, bind, name, request.uid);
+  if (!source && is_of_mount(source.error())) return source.error().with(NodesFault{});
+  ImageSource opened = TRY(std::move(source));
+  auto& brought = brought_[request.client];
+  brought.source = std::move(opened);
+  brought.tested_as = std::move(key);
+  return {};
+}
+
+Result<ImageSource> ImageFiles::source_of(condor::ImageForm form, const wire::Bind& bind,
+                                          const std::string& name, uid_t user) const {
+  ImageSource source{.rules = {.user = user}};
+  if (form == condor::ImageForm::file)
+    source.file =
+        TRY(open_image_file(settings_.scratch, bind.work_directory, name, user).in("image " + bind.image));
   else if (form == condor::ImageForm::artifact)
     source.artifact = TRY(artifact_name(bind.image));
   else
-    source.folder = TRY(open_image_folder(settings_.scratch, bind.work_directory, name, request.uid)
-                            .in("image " + bind.image));
-  auto& brought = brought_[request.client];
-  brought.source = std::move(source);
-  brought.tested_as = std::move(key);
-  return {};
+    source.folder =
+        TRY(open_image_folder(settings_.scratch, bind.work_directory, name, user).in("image " + bind.image));
+  return source;
 }
 
 // A folder is copied first, so that the store gets a file, whose content does not change.

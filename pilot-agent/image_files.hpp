@@ -55,6 +55,8 @@ class ImageFiles {
     bool cvmfs = false;
   };
   Form form_of(const std::string& named) const;
+  Result<ImageSource> source_of(condor::ImageForm form, const wire::Bind& bind, const std::string& name,
+                                uid_t user) const;
   struct Brought {
     ImageSource source;      // until the store is asked
     std::string tested_as;   // its key in tested_

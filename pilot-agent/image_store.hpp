@@ -30,7 +30,8 @@ bool is_cvmfs_image(std::string_view image, bool ruled);
 // Opens it by O_PATH below cvmfs, "/cvmfs" but in tests. A link may lead from one path there to another, and
 // nowhere else. The Error is for the user.
 Result<Fd> open_cvmfs_image(const std::string& cvmfs, std::string_view image);
-// Whether such an Error is of a mount that is broken, or of a node that lacks something, and so of no image.
+// Whether an Error of opening an image is of a mount that is broken, or of a node that lacks something, and
+// so of no image.
 bool is_of_mount(const Error& why);
 
 // What a job's image is to be made of.
