@@ -18,9 +18,6 @@ namespace glidepod::apptainer {
 
 namespace {
 
-// The fact in the Error of an expression that is not evaluated in time: perhaps the node is slow.
-struct TooLong {};
-
 constexpr std::size_t k_longest_ad = std::size_t{4} << 20;
 constexpr std::int64_t k_many_in_vain = 3;
 constexpr std::chrono::seconds k_longest_evaluation{60};  // it takes 10 to 40 ms
@@ -108,8 +105,10 @@ Result<std::string> evaluate_image(const std::string& ad, const std::string& mac
                     .parent_death_signal = SIGKILL}));
   const auto ended = TRY(condor_q.wait(k_longest_evaluation));
   if (!ended)
-    return error("{} took longer than {} seconds", k_condor_q, k_longest_evaluation.count()).with(TooLong{});
-  if (!ended->status.success()) return error("{}: {}", k_condor_q, ended->status.to_string());
+    return error("{} took longer than {} seconds", k_condor_q, k_longest_evaluation.count()).with(Passing{});
+  const auto failed = error("{}: {}", k_condor_q, ended->status.to_string());
+  if (ended->status.how == ExitStatus::How::signaled) return failed.with(Passing{});
+  if (!ended->status.success()) return failed;
   if (::lseek(output.get(), 0, SEEK_SET) != 0) return Error::system("rewind");
   const auto said = TRY(read_all(output, k_condor_q, k_longest_ad));
   const auto image = condor::string_literal(trim(said));
@@ -126,6 +125,11 @@ Result<std::string> job_image(const std::string& ad, const EvaluateImage& evalua
       return evaluate(ad).in("the job names no image (container_image = docker://NAME does)");
   }
   return evaluate(ad).in("the job's image is not a string");
+}
+
+std::string no_image_answer(const Error& why) {
+  const bool passing = why.fact<Passing>() != nullptr || why.code() != 0;
+  return hook_answer(passing ? k_run_elsewhere : k_hold, why.message());
 }
 
 CommandLine test_line(const std::string& image, const std::string& sandbox) {
@@ -181,9 +185,7 @@ int prepare_job(const HandoverOptions& options) {
   const auto image = job_image(ad.value(), [](const std::string& text) {
     return evaluate_image(text, variable("_CONDOR_MACHINE_AD"));
   });
-  if (!image)
-    return say(hook_answer(image.error().fact<TooLong>() != nullptr ? k_run_elsewhere : k_hold,
-                           image.error().message()));
+  if (!image) return say(no_image_answer(image.error()));
   const auto request = bind_request(image.value(), ad.value());
   if (!request)
     return say(hook_answer(k_hold, failure_line(wire::Verb::test, image.value(), request.error().message())));

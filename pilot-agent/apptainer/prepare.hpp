@@ -38,6 +38,11 @@ std::string matched_ad(const std::string& job, const std::string& machine);
 // where it is none.
 Result<std::string> job_image(const std::string& ad, const EvaluateImage& evaluate);
 
+// The fact of an Error of the two above that it may be the node's: it is slow, or killed what evaluates.
+struct Passing {};
+// What prepare-job prints of a job without an image: it is held, but for want of something here.
+std::string no_image_answer(const Error& why);
+
 // What the starter would have `apptainer test` do with this image: -W, --pwd, -B and --home with the sandbox,
 // and -C.
 CommandLine test_line(const std::string& image, const std::string& sandbox);

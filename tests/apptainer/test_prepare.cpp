@@ -74,6 +74,14 @@ TEST_CASE("prepare: what HTCondor cannot evaluate is told") {
         "the job names no image (container_image = docker://NAME does): its value is undefined");
 }
 
+TEST_CASE("prepare: a job is held for its image's name, not for what the pilot lacks") {
+  CHECK(no_image_answer(error("its value is undefined")) == hook_answer(k_hold, "its value is undefined"));
+  CHECK(no_image_answer(error("condor_q: signal 9").with(Passing{})) ==
+        hook_answer(k_run_elsewhere, "condor_q: signal 9"));
+  const Error none("start condor_q", EAGAIN);
+  CHECK(no_image_answer(none) == hook_answer(k_run_elsewhere, none.message()));
+}
+
 TEST_CASE("prepare: the slot's ad is beneath the job's and its TARGET") {
   CHECK(matched_ad("A = TARGET.B\nB = 1\n", "B = 2\nName = \"s\"\n") ==
         "B = 2\nName = \"s\"\nTARGET = [ B = 2; Name = \"s\" ]\nA = TARGET.B\nB = 1\n");
