@@ -44,24 +44,23 @@ struct ImageWords {
   std::string_view words, what, change;
   Who who;
 };
+constexpr ImageWords is_private(std::string_view words) {
+  return {words, "its image is private, or its name is wrong",
+          "correct container_image; or ask the operator for the registry's credentials", Who::owner};
+}
+constexpr ImageWords is_not_let_in(std::string_view words) {
+  return {words, "the site lets only certain images run", "ask which images may run", Who::site_admin};
+}
 constexpr ImageWords k_image_words[] = {
-    {"pull access denied", "its image is private, or its name is wrong",
-     "correct container_image; or ask the operator for the registry's credentials", Who::owner},
-    {"unauthorized", "its image is private, or its name is wrong",
-     "correct container_image; or ask the operator for the registry's credentials", Who::owner},
-    {"insufficient_scope", "its image is private, or its name is wrong",
-     "correct container_image; or ask the operator for the registry's credentials", Who::owner},
-    {"403 forbidden", "its image is private, or its name is wrong",
-     "correct container_image; or ask the operator for the registry's credentials", Who::owner},
-    {"requested access to the resource is denied", "its image is private, or its name is wrong",
-     "correct container_image; or ask the operator for the registry's credentials", Who::owner},
+    is_private("pull access denied"),
+    is_private("unauthorized"),
+    is_private("insufficient_scope"),
+    is_private("403 forbidden"),
+    is_private("requested access to the resource is denied"),
     {"no match for platform", "its image is for other processors", "build it for linux/amd64", Who::owner},
-    {"pull policy of never", "the site lets only certain images run", "ask which images may run",
-     Who::site_admin},
-    // Of an admission webhook, and of a ValidatingAdmissionPolicy.
-    {"denied the request", "the site lets only certain images run", "ask which images may run",
-     Who::site_admin},
-    {"denied request", "the site lets only certain images run", "ask which images may run", Who::site_admin},
+    is_not_let_in("pull policy of never"),
+    is_not_let_in("denied the request"),  // of an admission webhook
+    is_not_let_in("denied request"),      // of a ValidatingAdmissionPolicy
 };
 
 int lower(char c) {
