@@ -1,7 +1,6 @@
 #include "lib/base/config.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <numeric>
 #include <set>
 
@@ -203,8 +202,7 @@ Result<void> Config::read_environment(const char* const* environment) {
     const auto equals = entry.find('=');
     if (equals == std::string_view::npos || !entry.starts_with(prefix_)) continue;
     const auto name = entry.substr(0, equals);
-    std::string word(name.substr(prefix_.size()));
-    std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
+    const auto word = lower_case(name.substr(prefix_.size()));
     auto* key = find("", word);
     if (!key) continue;
     const auto where = fmt::format("environment variable {}", name);

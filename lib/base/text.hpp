@@ -14,6 +14,9 @@ std::vector<std::string> split(std::string_view text, char separator);
 // The text without blanks, tabs and line ends at its beginning and end.
 std::string_view trim(std::string_view text);
 
+// A to Z become a to z, whatever the locale.
+std::string lower_case(std::string_view text);
+
 // The whole text as a decimal number. If it is none, the Error quotes it.
 Result<std::int64_t> parse_integer(std::string_view text);
 

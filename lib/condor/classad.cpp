@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "lib/base/text.hpp"
 #include "lib/condor/evaluator.hpp"
 #include "lib/condor/job_ad.hpp"
 #include "lib/condor/tokens.hpp"

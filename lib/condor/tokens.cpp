@@ -73,13 +73,6 @@ Token number_token(std::string_view& text) {
 
 }  // namespace
 
-std::string lower_case(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return result;
-}
-
 Token next_token(std::string_view& text) {
   const auto start = text.find_first_not_of(" \t\r\n");
   text.remove_prefix(std::min(start, text.size()));

@@ -20,6 +20,4 @@ struct Token {
 // Takes the first token off the text.
 Token next_token(std::string_view& text);
 
-std::string lower_case(std::string_view text);
-
 }  // namespace glidepod::condor

@@ -71,9 +71,7 @@ Result<Url> Url::parse(const std::string& text) {
   if (scheme != "https" && scheme != "http")
     return error("'{}' is neither https nor http", one_line(text, 200));
   url.https_ = scheme == "https";
-  url.authority_ = part_of(handle.get(), CURLUPART_HOST);
-  std::ranges::transform(url.authority_, url.authority_.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  url.authority_ = lower_case(part_of(handle.get(), CURLUPART_HOST));
   const std::string port = part_of(handle.get(), CURLUPART_PORT, CURLU_NO_DEFAULT_PORT);
   if (!port.empty()) url.authority_ += ":" + port;
   if (!is_host(url.authority_)) return error("'{}' names no host", one_line(text, 200));

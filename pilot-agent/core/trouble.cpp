@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "lib/base/text.hpp"
 #include "lib/kube/wait_reason.hpp"
@@ -66,12 +65,6 @@ constexpr std::array k_passing = {
 constexpr std::array k_refused = {Row{"401 unauthorized"}, Row{"authentication required"},
                                   Row{"unauthorized: "}};
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(), [](unsigned char c) { return std::tolower(c); });
-  return result;
-}
-
 template <std::size_t N>
 bool has_row(const std::string& text, const std::array<Row, N>& rows) {
   return std::ranges::any_of(rows, [&text](const Row& row) {
@@ -82,7 +75,7 @@ bool has_row(const std::string& text, const std::array<Row, N>& rows) {
 
 Trouble by_words(std::string_view reason, std::string_view message, auto is_fault) {
   using Kind = Trouble::Kind;
-  const std::string text = lower(message);
+  const std::string text = lower_case(message);
   Trouble trouble{Kind::unknown, message.empty() ? std::string(reason) : one_line(message), false, false};
   // If a host name is unknown, either the name or the node's DNS is wrong.
   trouble.counts = text.find("no such host") != std::string::npos;
@@ -149,7 +142,7 @@ std::chrono::seconds patience_with(const Trouble& trouble, const Policy& policy)
 
 wire::Fault fault_of(const kube::Failure& failure) {
   if (failure.kind != kube::Failure::Kind::status) return wire::Fault::infrastructure;
-  const std::string text = lower(failure.message);
+  const std::string text = lower_case(failure.message);
   const bool by_rule = text.find("denied") != std::string::npos && text.find("request") != std::string::npos;
   if (failure.status == 422 || (failure.status == 403 && by_rule)) return wire::Fault::user;
   return wire::Fault::infrastructure;

@@ -101,7 +101,7 @@ class PilotSight {
       texts.pop_back();
       if (!names) return std::nullopt;
       for (const auto& name : names.value()) {
-        const auto lower = condor::lower_case(name);
+        const auto lower = lower_case(name);
         if (!result.insert(lower).second) continue;
         if (result.size() > k_most_names) return std::nullopt;
         if (auto written = job_.written(lower); written != "undefined") texts.push_back(std::move(written));
@@ -139,13 +139,13 @@ class PilotSight {
   bool is_beyond(std::string_view clause, const Ad& slot) const {
     auto name = condor::next_token(clause);
     bool of_slot = false;
-    if (name.type == Token::Type::name && condor::lower_case(name.text) == "target") {
+    if (name.type == Token::Type::name && lower_case(name.text) == "target") {
       if (condor::next_token(clause).text != ".") return false;
       name = condor::next_token(clause);
       of_slot = true;
     }
     if (name.type != Token::Type::name) return false;
-    const auto lower = condor::lower_case(name.text);
+    const auto lower = lower_case(name.text);
     const auto most = most_of(group_, lower);
     if (!most || (!of_slot && job_.written(lower) != "undefined")) return false;
     const auto symbol = condor::next_token(clause).text;
@@ -158,7 +158,7 @@ class PilotSight {
          token = condor::next_token(rest)) {
       if (token.type == Token::Type::invalid) return false;
       if (token.type != Token::Type::string &&
-          std::ranges::find(k_looser, condor::lower_case(token.text)) != std::end(k_looser))
+          std::ranges::find(k_looser, lower_case(token.text)) != std::end(k_looser))
         return false;
     }
     const auto least = job_.evaluate_expression(clause, slot);
@@ -172,8 +172,8 @@ class PilotSight {
     std::set<std::string> seen;
     const auto names = condor::referenced_attributes(clause);
     for (const auto& name : names ? names.value() : std::vector<std::string>()) {
-      const auto lower = condor::lower_case(name);
-      const bool of_slot = condor::lower_case(clause).find("target." + lower) != std::string::npos;
+      const auto lower = lower_case(name);
+      const bool of_slot = lower_case(clause).find("target." + lower) != std::string::npos;
       if (!seen.insert(lower).second || (!of_slot && job_.written(lower) != "undefined")) continue;
       if (const auto value = value_of(group_, lower))
         has.push_back(fmt::format("{} = {}", name, value->to_string()));
@@ -200,10 +200,10 @@ class PilotSight {
 }  // namespace
 
 bool may_have(const PilotAttributes& pilots, std::string_view attribute) {
-  const auto name = condor::lower_case(attribute);
+  const auto name = lower_case(attribute);
   if (!pilots.known || is_condors(name)) return true;
   return std::ranges::any_of(pilots.more, [&name](const std::string& one) {
-    const auto known = condor::lower_case(one);
+    const auto known = lower_case(one);
     return known.ends_with('*') ? name.starts_with(std::string_view(known).substr(0, known.size() - 1))
                                 : name == known;
   });

@@ -1,7 +1,6 @@
 #include "provisioner/settings/ini.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 
 #include "lib/base/text.hpp"
@@ -13,13 +12,6 @@ namespace {
 
 constexpr std::string_view k_default = "default";
 constexpr int k_most_interpolations = 10;  // ConfigParser's own limit
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return result;
-}
 
 std::size_t indentation(std::string_view line) {
   const auto first = line.find_first_not_of(" \t");
@@ -116,13 +108,13 @@ std::vector<Entry> entries(std::string_view text, std::string_view name, std::ve
         section = "?";
         continue;
       }
-      section = lower(line.substr(1, close - 1));
+      section = lower_case(line.substr(1, close - 1));
       result.push_back({section, "", "", where});
       continue;
     }
     const auto separator = line.find_first_of("=:");
     const bool is_key = separator != std::string_view::npos && separator != 0;
-    const auto key = is_key ? lower(trim(line.substr(0, separator))) : "";
+    const auto key = is_key ? lower_case(trim(line.substr(0, separator))) : "";
     std::string* value = &passed_over;
     if (!in_section) {
       problems.push_back(fmt::format("{}: a setting before the first [section]", where));
@@ -152,7 +144,7 @@ Result<void> Ini::read(std::string_view text, std::string_view name) {
 
 const std::string* Ini::raw(std::string_view section, std::string_view key) const {
   for (const auto name : {section, k_default}) {
-    const auto found = sections_.find(lower(name));
+    const auto found = sections_.find(lower_case(name));
     if (found == sections_.end()) continue;
     if (const auto value = found->second.find(key); value != found->second.end()) return &value->second;
   }
@@ -177,7 +169,7 @@ Result<std::string> Ini::interpolate(std::string_view section, std::string_view 
     const auto close = value.find(")s");
     if (!value.starts_with('(') || close == std::string_view::npos)
       return error("a '%' must be written '%%', or '%(key)s' for the value of another key");
-    const auto* other = raw(section, lower(value.substr(1, close - 1)));
+    const auto* other = raw(section, lower_case(value.substr(1, close - 1)));
     if (!other) return error("its '%(key)s' names a key that is not there; a '%' must be written '%%'");
     result += TRY(interpolate(section, *other, depth + 1, budget));
     value.remove_prefix(close + 2);

@@ -1,7 +1,6 @@
 #include "provisioner/settings/keys.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 #include "lib/base/text.hpp"
 #include "lib/pattern/pattern.hpp"
@@ -164,8 +163,7 @@ class Table {
                   s.force_namespace_matching = value;
                   // To HTCondor's == all cases of letters are one; a pilot that is told nothing takes any
                   // namespace.
-                  std::string word(value);
-                  std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
+                  const std::string word = lower_case(value);
                   s.pilots_matching = word.empty() ? NamespaceMatching::no : matching_of(word);
                   return {};
                 });

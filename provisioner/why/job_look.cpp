@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "lib/base/text.hpp"
 #include "lib/condor/clauses.hpp"
 #include "lib/condor/job_ad.hpp"
-#include "lib/condor/tokens.hpp"
 #include "provisioner/demand/trust.hpp"
 
 namespace glidepod::provisioner {
@@ -30,7 +30,7 @@ bool is_submits_own(std::string expression) {
       "target.hassingularity",
       "target.hasdockerurl"};
   std::erase_if(expression, [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; });
-  return std::ranges::find(known, condor::lower_case(expression)) != std::end(known);
+  return std::ranges::find(known, lower_case(expression)) != std::end(known);
 }
 
 // Over this job alone: each of its names is in the job's ad.
@@ -38,7 +38,7 @@ bool is_of_job(const std::string& expression, const Ad& job) {
   const auto names = condor::referenced_attributes(expression);
   const auto in_job = [&job](const std::string& name) { return job.written(name) != "undefined"; };
   return names && std::ranges::all_of(names.value(), in_job) &&
-         condor::lower_case(expression).find("target") == std::string::npos;
+         lower_case(expression).find("target") == std::string::npos;
 }
 
 Clause::From from_of(QueryPart::From part) {

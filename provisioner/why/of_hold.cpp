@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <cctype>
-
 #include "lib/base/text.hpp"
 #include "provisioner/why/findings.hpp"
 
@@ -63,10 +60,6 @@ constexpr ImageWords k_image_words[] = {
     is_not_let_in("denied request"),      // of a ValidatingAdmissionPolicy
 };
 
-int lower(char c) {
-  return std::tolower(static_cast<unsigned char>(c));
-}
-
 void explain(Finding& finding, std::int64_t code, std::int64_t subcode, const std::string& reason) {
   const auto set = [&finding](std::string_view key, std::string_view what, std::string_view change, Who who) {
     finding.key = key;
@@ -75,12 +68,9 @@ void explain(Finding& finding, std::int64_t code, std::int64_t subcode, const st
     finding.who = who;
   };
   if (code == 19) {
-    const auto has = [&reason](std::string_view words) {
-      const auto same = [](char a, char b) { return lower(a) == lower(b); };
-      return std::search(reason.begin(), reason.end(), words.begin(), words.end(), same) != reason.end();
-    };
+    const auto words = lower_case(reason);
     for (const auto& row : k_image_words)
-      if (has(row.words)) return set("held-image", row.what, row.change, row.who);
+      if (words.find(row.words) != std::string::npos) return set("held-image", row.what, row.change, row.who);
     return set("held-image", "its image cannot be had or cannot start",
                "correct container_image and submit again", Who::owner);
   }

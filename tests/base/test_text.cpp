@@ -4,6 +4,12 @@
 
 using namespace glidepod;
 
+TEST_CASE("text: small letters, of A to Z alone") {
+  CHECK(lower_case("AbZ @[`{ 19") == "abz @[`{ 19");
+  CHECK(lower_case("\xc3\x84") == "\xc3\x84");
+  CHECK(lower_case("").empty());
+}
+
 TEST_CASE("text: split keeps empty parts") {
   CHECK(split("a,,b", ',') == std::vector<std::string>{"a", "", "b"});
   CHECK(split("", ',') == std::vector<std::string>{""});

@@ -2,9 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include "lib/base/file.hpp"
+#include "lib/base/text.hpp"
 #include "provisioner/settings/shown.hpp"
 
 using namespace glidepod;
@@ -309,8 +308,7 @@ TEST_CASE("settings: no value of a secret is told, whatever is wrong with it") {
            "[lancium]\nenvs_dict=A:S3cr3t\nenvs_dict=B:S3cr3t\n",
            "[nowhere]\nenvs_dict=A:S3cr3t\nother=S3cr3t\n",
        }) {
-    auto all = told(text);
-    std::ranges::transform(all, all.begin(), [](unsigned char c) { return std::tolower(c); });
+    const auto all = lower_case(told(text));
     CHECK_MESSAGE(all.find("s3cr3t") == std::string::npos, text, all);
     CHECK(all.size() > 2);
   }
