@@ -15,6 +15,7 @@
 #include <cerrno>
 
 #include "glue/descriptors.hpp"
+#include "glue/program_file.hpp"
 
 namespace glidepod::glue {
 
@@ -96,9 +97,18 @@ class JobChild {
     if (plan_.marker.empty()) return 0;
     const int fd =
         ::open(plan_.marker.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0644);
-    if (fd < 0) return errno;
+    if (fd < 0) return in_the_way(plan_.marker.c_str()) ? EEXIST : errno;
     ::close(fd);
     return 0;
+  }
+
+  // Something of the user's, who has this folder: a folder, a pipe, a link, a file that nobody may write.
+  static bool in_the_way(const char* path) {
+    const int code = errno;
+    struct stat info {};
+    const bool there = ::lstat(path, &info) == 0;
+    errno = code;
+    return there && (!S_ISREG(info.st_mode) || code == EACCES);
   }
 
   // As the C library's execvpe, but only text goes to /bin/sh, and it tells which file it was.
@@ -117,7 +127,10 @@ class JobChild {
       if (plan_.own_names) words[0] = const_cast<char*>(file);
       ::execve(file, words.data(), plan_.environment.data());
       int code = errno;
-      if (code == ENOEXEC && is_text(file)) code = execute_in_shell(file);
+      if (code == ENOEXEC && is_text(file))
+        code = execute_in_shell(file);
+      else if (code == EIO && is_cut_short(file))
+        code = ENOEXEC;
       const bool present = ::access(file, F_OK) == 0;
       // Not there, or in a folder closed to the user: the next folder of the path may have it.
       if (!present && plan_.candidates.size() > 1) continue;
@@ -139,35 +152,9 @@ class JobChild {
     std::vector<char*> words = {shell.data(), const_cast<char*>(file)};
     words.insert(words.end(), plan_.argv.begin() + 1, plan_.argv.end());
     ::execve(shell.data(), words.data(), plan_.environment.data());
-    return is_passing(errno) || errno == E2BIG ? errno : ENOEXEC;
-  }
-
-  // As POSIX wants it of shells: no NUL in the first line. So a program of another machine is not text. Read
-  // by the job's own rights, hence without anything that it could not read itself.
-  static bool is_text(const char* file) {
-    std::array<char, 256> begin{};
-    const int fd = ::open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    const ssize_t got = fd < 0 ? -1 : ::read(fd, begin.data(), begin.size());
-    ::close(fd);
-    if (got < 0) return false;
-    const char* const end = std::find(begin.data(), begin.data() + got, '\n');
-    return std::find(static_cast<const char*>(begin.data()), end, '\0') == end;
-  }
-
-  // Read by the job's own rights. The kernel takes the same blanks and the same length (fs/binfmt_script.c).
-  static void read_interpreter(const char* file, decltype(ChildReport::interpreter)& interpreter) {
-    std::array<char, 256> line{};
-    const int fd = ::open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    const ssize_t got = fd < 0 ? -1 : ::read(fd, line.data(), line.size());
-    ::close(fd);
-    if (got < 2 || line[0] != '#' || line[1] != '!') return;
-    const char* const end = line.data() + got;
-    const char* from = line.data() + 2;
-    while (from < end && (*from == ' ' || *from == '\t')) ++from;
-    for (std::size_t i = 0; i + 1 < interpreter.size() && from < end; ++i, ++from) {
-      if (*from == '\0' || *from == '\n' || *from == ' ' || *from == '\t') return;
-      interpreter[i] = *from;
-    }
+    const int code = errno;
+    const bool its_own = code == EIO ? !is_cut_short(shell.data()) : is_passing(code) || code == E2BIG;
+    return its_own ? code : ENOEXEC;
   }
 
   const ChildPlan& plan_;

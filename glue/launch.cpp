@@ -44,7 +44,8 @@ std::string hint_of(int code, bool present, std::string_view interpreter) {
     case EACCES:
       return " (is it executable for every user of the image?)";
     case ENOEXEC:
-      return " (is it for this machine's architecture? for a script without #!: may its user read it, and is "
+      return " (is it whole, and for this machine's architecture? for a script without #!: may its user read "
+             "it, and is "
              "/bin/sh in the image?)";
     case E2BIG:
       return " (arguments and environment together are longer than the system allows)";
@@ -163,6 +164,12 @@ Prepared prepare(const wire::Launch& launch, const std::array<int, 3>& stdio, in
   plan.umask = launch.umask;
   plan.cwd = launch.cwd;
   plan.marker = launch.launched_marker;
+  if (report.step == Step::marker && report.code == EEXIST)
+    return error(
+               "the job's folder has {}, which HTCondor makes itself, and which is no file that the job may "
+               "write",
+               one_line(launch.launched_marker))
+        .with(wire::Fault::user);
   plan.limits = launch.limits;
   plan.argv = exec_pointers(launch.argv);
   plan.environment = exec_pointers(prepared.environment);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "lib/base/file.hpp"
+#include "tests/glue/elf.hpp"
 #include "tests/glue/fake_agent.hpp"
 
 using namespace glidepod;
@@ -24,6 +25,10 @@ TEST_CASE("failure: a program that cannot be executed is the user's fault, and n
                   "ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0\xb7\0",
                   20),
       0755);
+  // Its loader's name is beyond its end, of which the kernel says that it is an I/O error.
+  put("/opt/cut", elf_with_loader("", 1 << 20, 10), 0755);
+  put("/opt/cut-script", "#!/opt/cut\n", 0755);
+  put("/opt/cut-closed", elf_with_loader("", 1 << 20, 10), 0711);
   put("/opt/unreadable", "echo no first line\n", 0711);
   put("/opt/a-script", "#!/no/such/interpreter\n", 0755);
   put("/opt/of-windows", "#! /bin/sh\r\n", 0755);
@@ -43,6 +48,9 @@ TEST_CASE("failure: a program that cannot be executed is the user's fault, and n
         Case{"/opt/secret", "cannot execute /opt/secret: Permission denied"},
         Case{"/opt/other-machine", "cannot execute /opt/other-machine: Exec format error"},
         Case{"other-machine", "cannot execute /opt/other-machine: Exec format error"},
+        Case{"/opt/cut", "cannot execute /opt/cut: Exec format error (is it whole"},
+        Case{"/opt/cut-script", "cannot execute /opt/cut-script: Exec format error"},
+        Case{"/opt/cut-closed", "cannot execute /opt/cut-closed: Exec format error"},
         Case{"/opt/unreadable", "cannot execute /opt/unreadable: Exec format error"},
         Case{"/opt/a-script",
              "cannot execute /opt/a-script: No such file or directory (its interpreter /no/such/interpreter "

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
 #include "tests/glue/fake_agent.hpp"
@@ -136,10 +138,19 @@ TEST_CASE("job: the launch marker is the user's, and made only for what the job 
   launch.cwd = "/glidepod/scratch/gone";
   CHECK(session.agent.fail(launch).fault == wire::Fault::infrastructure);
   CHECK(::stat(marker.c_str(), &info) != 0);
-  REQUIRE(::symlink("/etc/passwd", marker.c_str()) == 0);
   launch.cwd = k_sandbox;
-  CHECK(session.agent.fail(launch).message.find("launch marker") != std::string::npos);
-  REQUIRE(::unlink(marker.c_str()) == 0);
+  const auto in_the_way = [&](int made) {
+    REQUIRE(made == 0);
+    const auto failed = session.agent.fail(launch);
+    CHECK(failed.message == "the job's folder has " + marker +
+                                ", which HTCondor makes itself, and which is no file that the job may write");
+    CHECK(failed.fault == wire::Fault::user);
+    REQUIRE(std::filesystem::remove(marker));
+  };
+  in_the_way(::symlink("/etc/passwd", marker.c_str()));
+  in_the_way(::mkdir(marker.c_str(), 0755));
+  in_the_way(::mkfifo(marker.c_str(), 0644));
+  in_the_way(replace_file(marker, "", 0400) ? 0 : -1);
 }
 
 TEST_CASE("job: links lead to the sandbox while it runs and are gone afterwards") {
