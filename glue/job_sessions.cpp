@@ -9,10 +9,10 @@
 
 namespace glidepod::glue {
 
-Result<void> JobSessions::open(const wire::Launch& job, const wire::OpenSession& message,
+Result<void> JobSessions::open(wire::Launch launch, const wire::OpenSession& message,
                                const std::vector<Fd>& fds, const Filter& filter) {
   if (sessions_.contains(message.session)) return error("a session of this number exists");
-  auto opened = TRY(open_session(job, message.request, fds, filter));
+  auto opened = TRY(open_session(std::move(launch), message.request, fds, filter));
   auto watched = loop_.watch(opened.report.get(), EPOLLIN,
                              [this, number = message.session](std::uint32_t) { on_report(number); });
   if (watched)

@@ -32,8 +32,8 @@ class JobSessions {
   JobSessions& operator=(const JobSessions&) = delete;
   ~JobSessions() { forget(); }
 
-  // Begins the session that a checked message asks for. An Error says why there is none.
-  Result<void> open(const wire::Launch& job, const wire::OpenSession& message, const std::vector<Fd>& fds,
+  // Begins the session that a checked message asks for, by its own launch. An Error says why there is none.
+  Result<void> open(wire::Launch launch, const wire::OpenSession& message, const std::vector<Fd>& fds,
                     const Filter& filter);
   // Has the session end, with all that it has left.
   void close(std::uint64_t number);

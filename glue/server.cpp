@@ -202,7 +202,8 @@ Result<void> Server::open_session(const wire::OpenSession& message, const std::v
   if (!job_ || job_->number != message.job || job_->ends()) return error("the job has ended");
   if (job_->is<Clearing>() || job_->is<Launching>()) return error("the job has not started yet");
   if (leaving_) return error("the container is about to end");
-  return job_->main->sessions().open(job_->main->launch(), message, fds, *filter_);
+  const auto launch = launch_of_session(job_->main->launch(), message.request);
+  return job_->main->sessions().open(image_.by_its_scripts(launch), message, fds, *filter_);
 }
 
 void Server::on_close_session(const wire::CloseSession& message) {

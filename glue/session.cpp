@@ -160,17 +160,21 @@ std::vector<std::string> replace_variables(std::vector<std::string> environment,
   return environment;
 }
 
-Result<OpenedSession> open_session(const wire::Launch& job, const wire::SessionRequest& request,
+wire::Launch launch_of_session(const wire::Launch& job, const wire::SessionRequest& request) {
+  wire::Launch launch = job;
+  launch.argv = program_of(request.command);
+  launch.environment = replace_variables(job.environment, request.environment);
+  launch.launched_marker.clear();
+  launch.program_attached = launch.runscript = false;
+  return launch;
+}
+
+Result<OpenedSession> open_session(wire::Launch launch, const wire::SessionRequest& request,
                                    const std::vector<Fd>& fds, const Filter& filter) {
   OpenedSession session;
-  session.launch = job;
-  session.launch.argv = program_of(request.command);
-  session.launch.environment = replace_variables(job.environment, request.environment);
-  session.launch.launched_marker.clear();
-  session.launch.program_attached = false;
-
+  session.launch = std::move(launch);
   Terminal terminal;
-  if (request.terminal) terminal = TRY(open_terminal(user_of(job), request));
+  if (request.terminal) terminal = TRY(open_terminal(user_of(session.launch), request));
   std::array<int, 3> stdio;
   for (std::size_t i = 0; i < stdio.size(); ++i)
     stdio[i] = request.terminal ? terminal.slave.get() : fds[i].get();

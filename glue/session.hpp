@@ -32,15 +32,18 @@ struct OpenedSession {
   Fd terminal;  // the terminal's master side, until it is handed over
   bool failed = false;
   std::optional<ExitStatus> status;
-  wire::Launch launch;  // the job's launch, with the session's own program
+  wire::Launch launch;
   std::vector<std::string> candidates;
 };
 
 // Checks a message. The Error says why it must be refused.
 Result<void> check_session(const wire::OpenSession& message, std::size_t fds);
 
+// The job's launch, with the session's own program and variables.
+wire::Launch launch_of_session(const wire::Launch& job, const wire::SessionRequest& request);
+
 // Forks. fds: stdin, stdout and stderr, or none for a terminal.
-Result<OpenedSession> open_session(const wire::Launch& job, const wire::SessionRequest& request,
+Result<OpenedSession> open_session(wire::Launch launch, const wire::SessionRequest& request,
                                    const std::vector<Fd>& fds, const Filter& filter);
 
 // What a report of failure means. Most often the image has no shell.

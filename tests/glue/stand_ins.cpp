@@ -117,11 +117,11 @@ std::optional<Worker> start_counter(const User& user, const std::vector<std::str
   return begin_worker(user, folders);
 }
 
-Result<OpenedSession> open_session(const wire::Launch& job, const wire::SessionRequest& request,
+Result<OpenedSession> open_session(wire::Launch launch, const wire::SessionRequest& request,
                                    const std::vector<Fd>&, const Filter&) {
   if (scene.no_child) return Error("fork", EAGAIN);
   OpenedSession session;
-  session.report = begin_child(user_of(job), {});
+  session.report = begin_child(user_of(launch), {});
   session.supervisor = last_pid;
   if (scene.no_watch) session.report.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (request.terminal) session.terminal.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));

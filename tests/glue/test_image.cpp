@@ -10,30 +10,13 @@
 
 #include "lib/base/file.hpp"
 #include "tests/glue/fake_agent.hpp"
+#include "tests/glue/instead.hpp"
 
 using namespace glidepod;
 using namespace glidepod::glue::testing;
 namespace fs = std::filesystem;
 
 namespace {
-
-// Puts something else in the place of a path, for a while.
-class Instead {
- public:
-  explicit Instead(fs::path path) : path_(std::move(path)), kept_(path_.string() + ".kept") {
-    had_ = fs::exists(fs::symlink_status(path_));
-    if (had_) fs::rename(path_, kept_);
-  }
-  ~Instead() {
-    fs::remove_all(path_);
-    if (had_) fs::rename(kept_, path_);
-  }
-  Instead(Instead&&) = delete;
-
- private:
-  fs::path path_, kept_;
-  bool had_;
-};
 
 // A volume that the containers of the pod share.
 struct Volume {

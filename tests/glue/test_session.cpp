@@ -37,6 +37,18 @@ TEST_CASE("session: what execve could not take is refused") {
   CHECK_FALSE(check_session(message, 3));
 }
 
+TEST_CASE("session: it is the job's launch, and nothing of how the job itself was started") {
+  wire::Launch job;
+  job.argv = {"runscript", "a"};
+  job.runscript = job.program_attached = true;
+  job.launched_marker = "/x";
+  job.uid = 7;
+  const auto launch = launch_of_session(job, {.command = "ls"});
+  CHECK(launch.argv == std::vector<std::string>{"/bin/sh", "-c", "ls"});
+  CHECK(launch.uid == 7);
+  CHECK_FALSE((launch.runscript || launch.program_attached || !launch.launched_marker.empty()));
+}
+
 TEST_CASE("session: its variables take the place of the job's") {
   CHECK(replace_variables({"TERM=dumb", "A=1", "TERMX=2"}, {"TERM=xterm", "B=3"}) ==
         std::vector<std::string>{"A=1", "TERMX=2", "TERM=xterm", "B=3"});

@@ -6,8 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
 #include "tests/glue/fake_agent.hpp"
+#include "tests/glue/instead.hpp"
 
 using namespace glidepod;
 using namespace glidepod::glue::testing;
@@ -20,7 +22,9 @@ struct Visited : Session {
   Fd written;
   std::uint64_t last = 0;
 
-  Visited() {
+  explicit Visited(bool runscript = false) {
+    if (runscript) job.argv[0] = "runscript";
+    job.runscript = runscript;
     job.environment = {"WORD=the job's", "TERM=dumb"};
     agent.send_launch(job);
     agent.expect<wire::Started>();
@@ -99,6 +103,27 @@ TEST_CASE("sessions: as the job, in every respect") {
   CHECK(shown.find("NoNewPrivs:\t1") != std::string::npos);
   CHECK(shown.find("Seccomp:\t2") != std::string::npos);
   CHECK(shown.ends_with("0\n1\n2\n3\n"));  // 3 is ls's own
+  v.end_job();
+}
+
+TEST_CASE("sessions: with what the image's own scripts set, also where they take a shell") {
+  const Instead scripts("/.singularity.d");
+  std::filesystem::create_directories("/.singularity.d/env");
+  REQUIRE(replace_file("/.singularity.d/env/90-environment.sh",
+                       "if true; then export FROM_IMAGE=$(echo computed) WORD=image; fi\n", 0644));
+  Visited v;
+  CHECK(v.run("echo $FROM_IMAGE $WORD $TERM; exit 3") == ExitStatus::exited(3));
+  CHECK(v.shown() == "computed the job's xterm\n");
+  v.end_job();
+}
+
+TEST_CASE("sessions: a shell beside an image that runs by itself") {
+  const Instead scripts("/.singularity.d");
+  std::filesystem::create_directories("/.singularity.d");
+  REQUIRE(replace_file("/.singularity.d/runscript", "#!/bin/sh\nexec /job deaf\n", 0755));
+  Visited v(true);
+  CHECK(v.run("echo beside; exit 3") == ExitStatus::exited(3));
+  CHECK(v.shown() == "beside\n");
   v.end_job();
 }
 
