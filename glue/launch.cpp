@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "glue/environment.hpp"
 #include "glue/own_scripts.hpp"
@@ -69,15 +71,30 @@ Error explain_program(const ChildReport& report, const wire::Launch& launch,
   return error("{}{}", plain.message(), hint_of(report.code, present, report.interpreter.data())).with(fault);
 }
 
+// The first of a path's folders, "/" among them, that is closed to whoever is not its owner; none: empty. The
+// path itself is not looked at.
+std::string closed_above(const std::string& path) {
+  for (auto slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+    const std::string folder = path.substr(0, std::max<std::size_t>(slash, 1));
+    struct stat info {};
+    if (::stat(folder.c_str(), &info) == 0 ? (info.st_mode & S_IXOTH) == 0 : errno == EACCES) return folder;
+  }
+  return {};
+}
+
 Error explain_directory(const ChildReport& report, const wire::Launch& launch, const std::string& scratch) {
-  // HTCondor made the sandbox and asked for the links; any other folder is the image's.
-  const bool ours =
-      is_inside(launch.cwd, scratch) || std::ranges::any_of(launch.links, [&](const wire::Link& link) {
-        return is_inside(launch.cwd, link.path);
-      });
   const std::string what = fmt::format("cannot enter the job's working directory {}", one_line(launch.cwd));
   const Error plain(what, report.code);
-  return ours ? plain : Error(plain.message() + " (is it in the image?)").with(wire::Fault::user);
+  // HTCondor made the sandbox and asked for the links; the way there, and any other folder, is the image's.
+  const auto link = std::ranges::find_if(
+      launch.links, [&](const wire::Link& each) { return is_inside(launch.cwd, each.path); });
+  const bool linked = link != launch.links.end();
+  if (!linked && !is_inside(launch.cwd, scratch))
+    return Error(plain.message() + " (is it in the image?)").with(wire::Fault::user);
+  const auto closed = report.code == EACCES ? closed_above(linked ? link->path : scratch) : std::string();
+  if (closed.empty()) return plain;
+  return error("{} (the image's folder {} is closed to its users)", plain.message(), one_line(closed))
+      .with(wire::Fault::user);
 }
 
 std::string_view name_of(Step step) {
@@ -147,6 +164,12 @@ Error explain(const ChildReport& report, const wire::Launch& launch,
               const std::vector<std::string>& candidates, const std::string& scratch) {
   if (report.step == Step::program) return explain_program(report, launch, candidates);
   if (report.step == Step::directory) return explain_directory(report, launch, scratch);
+  if (report.step == Step::marker && report.code == EEXIST)
+    return error(
+               "the job's folder has {}, which HTCondor makes itself, and which is no file that the job may "
+               "write",
+               one_line(launch.launched_marker))
+        .with(wire::Fault::user);
   return Error(fmt::format("cannot launch the job: {}", name_of(report.step)), report.code);
 }
 
@@ -164,12 +187,6 @@ Prepared prepare(const wire::Launch& launch, const std::array<int, 3>& stdio, in
   plan.umask = launch.umask;
   plan.cwd = launch.cwd;
   plan.marker = launch.launched_marker;
-  if (report.step == Step::marker && report.code == EEXIST)
-    return error(
-               "the job's folder has {}, which HTCondor makes itself, and which is no file that the job may "
-               "write",
-               one_line(launch.launched_marker))
-        .with(wire::Fault::user);
   plan.limits = launch.limits;
   plan.argv = exec_pointers(launch.argv);
   plan.environment = exec_pointers(prepared.environment);

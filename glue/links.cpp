@@ -34,9 +34,11 @@ Error of_image(const Error& why) {
 // A folder without links on its way, in the image's own file system or below /tmp.
 Fd open_folder(const std::string& path) {
   for (const auto tree : k_own_trees)
-    if (is_inside(path, std::string(tree)))
-      return open_beneath(open_tree(std::string(tree), O_PATH), "." + path.substr(tree.size()),
-                          O_PATH | O_DIRECTORY);
+    if (is_inside(path, std::string(tree))) {
+      Fd top = open_tree(std::string(tree), O_PATH);
+      // Else the error is that of this one: a link or a file of the image, say.
+      return top ? open_beneath(top, "." + path.substr(tree.size()), O_PATH | O_DIRECTORY) : std::move(top);
+    }
   return open_beneath(open_tree("/", O_PATH), path, O_PATH | O_DIRECTORY);
 }
 

@@ -130,6 +130,30 @@ TEST_CASE("failure: a working directory is the user's fault in the image, not in
   CHECK(failed.fault == wire::Fault::infrastructure);
 }
 
+TEST_CASE("failure: a folder of the image that is closed to its users is the user's to mend") {
+  Session session;
+  auto launch = launch_of({"/job", "exit", "0"});
+  launch.cwd = k_sandbox;
+  REQUIRE(::chmod("/", 0700) == 0);
+  auto failed = session.agent.fail(launch);
+  REQUIRE(::chmod("/", 0755) == 0);
+  CHECK(failed.fault == wire::Fault::user);
+  CHECK(failed.message.ends_with("Permission denied (the image's folder / is closed to its users)"));
+  ::mkdir("/closed", 0700);
+  launch.cwd = "/closed/work";
+  launch.links = {{"/closed/work", k_sandbox}};
+  failed = session.agent.fail(launch);
+  CHECK(failed.fault == wire::Fault::user);
+  CHECK(failed.message.ends_with("(the image's folder /closed is closed to its users)"));
+  REQUIRE(::chmod("/closed", 0755) == 0);
+  CHECK(session.agent.run(launch).clean);
+  // The sandbox itself is HTCondor's.
+  launch = launch_of({"/job", "exit", "0"});
+  launch.cwd = "/glidepod/scratch/closed";
+  REQUIRE(::mkdir(launch.cwd.c_str(), 0700) == 0);
+  CHECK(session.agent.fail(launch).fault == wire::Fault::infrastructure);
+}
+
 TEST_CASE("failure: no launch as root, in root's group, or without sense") {
   Session session;
   const auto refused = [&](auto change) {

@@ -175,6 +175,20 @@ TEST_CASE("image: its environment scripts are read by its own shell where they t
   CHECK(session.agent.run({"/bin/sh", "-c", "exit 7"}).status == ExitStatus::exited(7));
 }
 
+TEST_CASE("image: a link where its own /tmp is no folder is the user's fault") {
+  const Instead tmp("/tmp");
+  auto launch = launch_of({"/job", "exit", "0"});
+  launch.links = {{"/tmp/x", k_sandbox}};
+  SUBCASE("a link") {
+    fs::create_symlink("/var", "/tmp");
+  }
+  SUBCASE("a file") {
+    REQUIRE(replace_file("/tmp", "", 0644));
+  }
+  Session session;
+  CHECK(session.agent.fail(launch).fault == wire::Fault::user);
+}
+
 TEST_CASE("image: it runs by itself as Apptainer would start it") {
   const Instead scripts("/.singularity.d");
   Session session;
