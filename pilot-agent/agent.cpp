@@ -157,7 +157,8 @@ void Agent::finish() {
   for (auto& [id, client] : clients_) (void)client.channel->flush();
 }
 
-void Agent::open_link(Fd socket, wire::Peer peer, PeerProcess process, std::string instance) {
+void Agent::open_link(Fd socket, wire::Peer peer, PeerProcess process, std::string instance,
+                      std::size_t longest) {
   const ClientId id = ++last_id_;
   auto channel = wire::Channel::create(loop_, std::move(socket),
                                        {[this, id](wire::Frame frame) { client_frame(id, std::move(frame)); },
@@ -165,7 +166,8 @@ void Agent::open_link(Fd socket, wire::Peer peer, PeerProcess process, std::stri
                                           close_client(id);
                                           core_.on_client_gone(id, Loop::now());
                                           pump();
-                                        }});
+                                        }},
+                                       longest);
   if (!channel) return spdlog::error("event=accept_failed reason={}", quoted(channel.error().message()));
   ClientLink& link = clients_[id];
   link.channel = std::move(*channel);
@@ -287,7 +289,9 @@ Result<void> Agent::take_bind(ClientId client, wire::Frame frame) {
         request.keep_idle = std::chrono::seconds(std::min(job->identity.keep_idle_s, k_longest_keep_s));
         request.slot = job->slot;
         request.slot_size = job->slot_size;
-        request.pilot = settings_.pilot_jobs && job->identity.pilot;
+        // Its own jobs take containers, which must not be another job's of HTCondor's. START sees to that,
+        // but not to what is written in a line of another attribute.
+        request.pilot = settings_.pilot_jobs && job->identity.pilot && job->whole;
         link.pilot = request.pilot;
         if (request.pilot) find_our_programs(link.launch->environment);
       }
@@ -432,7 +436,7 @@ void Agent::run(const AskImage& action) {
 
 void Agent::run(const SignalJob& action) {
   const auto glue = glues_.find(action.glue);
-  if (glue == glues_.end()) return;
+  if (glue == glues_.end() || !wire::takes_signal(*glue->second.channel, action.number)) return;
   // A glue that cannot be told is gone, which reading tells.
   (void)glue->second.channel->send(wire::Signal{action.job, action.number});
 }

@@ -128,7 +128,7 @@ class Agent {
   void open_to_pilots();
   // Now or, where the client has a folder on loan, once that is back.
   void when_returned(ClientId client, std::function<void()> act);
-  void open_link(Fd socket, wire::Peer peer, PeerProcess process, std::string instance);
+  void open_link(Fd socket, wire::Peer peer, PeerProcess process, std::string instance, std::size_t longest);
   void glue_frame(GlueId glue, const wire::Frame& frame);
   void client_frame(ClientId client, wire::Frame frame);
   static Result<void> check_protocol(std::uint32_t theirs);

@@ -74,7 +74,7 @@ void Agent::accept_client() {
   PeerProcess process = find_peer_process(*socket);
   if (!process.in_own_container)
     return spdlog::warn("event=stranger socket=exec uid={} pid={}", peer->uid, peer->pid);
-  open_link(std::move(*socket), *std::move(peer), std::move(process), {});
+  open_link(std::move(*socket), *std::move(peer), std::move(process), {}, wire::k_longest_frame);
 }
 
 Result<void> Agent::judge(const ClientLink& link, const std::vector<Fd>& streams,

@@ -19,7 +19,9 @@
 namespace glidepod::agent {
 namespace {
 
-constexpr std::size_t k_most_links = 256;  // of all pilot jobs, waiting or running
+constexpr std::size_t k_most_links = 64;  // of all pilot jobs, waiting or running
+constexpr std::size_t k_longest_request = std::size_t{1}
+                                          << 20;  // of each; whether it ever comes is up to them
 constexpr std::string_view k_bin = "/glidepod/bin";
 constexpr std::string_view k_path = "PATH=";
 
@@ -66,7 +68,7 @@ void Agent::accept_pilot() {
   const auto links =
       std::ranges::count_if(clients_, [](const auto& each) { return !each.second.instance.empty(); });
   if (static_cast<std::size_t>(links) >= k_most_links) return;
-  open_link(std::move(*socket), *std::move(peer), std::move(process), std::move(instance));
+  open_link(std::move(*socket), *std::move(peer), std::move(process), std::move(instance), k_longest_request);
 }
 
 // An Error is the caller's fault.

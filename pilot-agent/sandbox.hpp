@@ -18,6 +18,7 @@ struct SandboxJob {
   std::int64_t disk_kib = 0;  // of its slot, else what it asked for; 0: not known
   std::string slot = {};      // its slot's name; empty: not known
   kube::Amount slot_size = {};
+  bool whole = true;  // its slot has all CPUs of the pilot, or that is not known
 };
 
 // From the texts of both ads; that of the slot may be empty.

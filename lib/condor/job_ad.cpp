@@ -98,6 +98,14 @@ std::int64_t slot_cpus(std::string_view machine_ad) {
   return amount(parse_attributes(machine_ad), "Cpus");
 }
 
+// HTCondor has it with a fraction ("8.0").
+std::int64_t slot_total_cpus(std::string_view machine_ad) {
+  const auto attributes = parse_attributes(machine_ad);
+  auto text = value_of(attributes, "TotalCpus");
+  const auto value = parse_integer(text.substr(0, text.find('.')));
+  return value ? value.value() : 0;
+}
+
 std::int64_t slot_memory_mib(std::string_view machine_ad) {
   return amount(parse_attributes(machine_ad), "Memory");
 }
@@ -117,7 +125,7 @@ std::string identity_lines(const JobAttributes& job) {
 std::string slot_lines(std::string_view machine_ad) {
   const auto slot = parse_attributes(machine_ad);
   std::string lines;
-  for (const char* name : {"Disk", "Cpus", "Memory", "Name"})
+  for (const char* name : {"Disk", "Cpus", "TotalCpus", "Memory", "Name"})
     lines += fmt::format("{} = {}\n", name, value_of(slot, name));
   return lines;
 }

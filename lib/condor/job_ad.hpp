@@ -41,14 +41,15 @@ struct JobIdentity {
 
 JobIdentity parse_job_ad(std::string_view text);
 
-// What the slot's ad says, which the starter writes beside the job's ad: Disk in KiB, Cpus, Memory in MiB,
-// and Name. The numbers are 0, and the name is empty, if the ad does not say.
+// What the slot's ad says, which the starter writes beside the job's ad: Disk in KiB, Cpus, TotalCpus (of the
+// whole machine), Memory in MiB, and Name. The numbers are 0, and the name is empty, if the ad does not say.
 std::int64_t slot_disk_kib(std::string_view machine_ad);
 std::int64_t slot_cpus(std::string_view machine_ad);
+std::int64_t slot_total_cpus(std::string_view machine_ad);
 std::int64_t slot_memory_mib(std::string_view machine_ad);
 std::string slot_name(std::string_view machine_ad);
 
-// The lines of an ad that parse_job_ad() and the four functions above read.
+// The lines of an ad that parse_job_ad() and the five functions above read.
 std::string identity_lines(const JobAttributes& job);
 std::string slot_lines(std::string_view machine_ad);
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -22,16 +23,17 @@ void fields(auto& io, Is<Header> auto& m) {
 }
 }  // namespace
 
-Channel::Channel(Loop& loop, Fd socket, Handlers handlers)
-    : loop_(loop), socket_(std::move(socket)), handlers_(std::move(handlers)) {}
+Channel::Channel(Loop& loop, Fd socket, Handlers handlers, std::size_t longest)
+    : loop_(loop), socket_(std::move(socket)), handlers_(std::move(handlers)), longest_(longest) {}
 
 Channel::~Channel() {
   *alive_ = false;
   loop_.forget(socket_.get());
 }
 
-Result<std::unique_ptr<Channel>> Channel::create(Loop& loop, Fd socket, Handlers handlers) {
-  std::unique_ptr<Channel> channel(new Channel(loop, std::move(socket), std::move(handlers)));
+Result<std::unique_ptr<Channel>> Channel::create(Loop& loop, Fd socket, Handlers handlers,
+                                                 std::size_t longest) {
+  std::unique_ptr<Channel> channel(new Channel(loop, std::move(socket), std::move(handlers), longest));
   TRY(loop.watch(channel->socket_.get(), EPOLLIN,
                  [raw = channel.get()](std::uint32_t events) { raw->on_events(events); }));
   return channel;
@@ -48,6 +50,7 @@ Result<void> Channel::send_frame(Type type, const std::string& body, const std::
     if (copy < 0) return Error::system("descriptor {} to send", fd);
     out.fds.emplace_back(copy);
   }
+  unsent_ += out.bytes.size();
   if (held_ && out.fds.empty() && !outgoing_.empty())
     outgoing_.back().bytes += out.bytes;
   else
@@ -91,6 +94,7 @@ Result<bool> Channel::write_some() {
     if (put < 0) return Error::system("send");
     out.fds.clear();
     out.sent += static_cast<std::size_t>(put);
+    unsent_ -= static_cast<std::size_t>(put);
     if (out.sent == out.bytes.size()) outgoing_.pop_front();
   }
   return true;
@@ -142,7 +146,7 @@ Result<bool> Channel::next_frame(Frame* frame) {
   Header header{};
   Reader reader(std::string_view(incoming_).substr(0, k_header_size));
   fields(reader, header);
-  if (header.length > k_longest_frame || header.fds > k_most_fds) return error("malformed message");
+  if (header.length > longest_ || header.fds > k_most_fds) return error("malformed message");
   if (incoming_.size() < k_header_size + header.length) return false;
   if (incoming_fds_.size() < header.fds) return error("a message came without its descriptors");
   frame->type = header.type;
@@ -185,6 +189,12 @@ void Channel::on_events(std::uint32_t events) {
     if (!*alive) return;
   }
   if (!open.value()) close(Error(""));
+}
+
+bool takes_signal(const Channel& channel, int number) {
+  constexpr std::size_t k_many = std::size_t{64} << 10;
+  const bool ends = number == SIGTERM || number == SIGINT || number == SIGQUIT || number == SIGHUP;
+  return channel.unsent() < (number == SIGKILL ? 16 : ends ? 2 : 1) * k_many;
 }
 
 }  // namespace glidepod::wire

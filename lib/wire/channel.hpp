@@ -46,7 +46,9 @@ class Channel {
     // wrong. No handler is called after this one.
     std::function<void(const Error&)> closed;
   };
-  static Result<std::unique_ptr<Channel>> create(Loop& loop, Fd socket, Handlers handlers);
+  // longest: of the peer's messages; a longer one ends the connection.
+  static Result<std::unique_ptr<Channel>> create(Loop& loop, Fd socket, Handlers handlers,
+                                                 std::size_t longest = k_longest_frame);
   ~Channel();
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
@@ -66,6 +68,8 @@ class Channel {
   Result<void> flush(Milliseconds limit = std::chrono::seconds(2));
 
   const Fd& socket() const { return socket_; }
+  // Bytes that the peer has not taken yet.
+  std::size_t unsent() const { return unsent_; }
 
  private:
   struct Outgoing {
@@ -73,7 +77,7 @@ class Channel {
     std::size_t sent = 0;
     std::vector<Fd> fds;  // sent with the first byte
   };
-  Channel(Loop& loop, Fd socket, Handlers handlers);
+  Channel(Loop& loop, Fd socket, Handlers handlers, std::size_t longest);
   Result<void> send_frame(Type type, const std::string& body, const std::vector<int>& fds);
   Result<void> write_soon();  // writes now what the socket takes, and the rest later
   Result<bool> write_some();  // true when nothing is left to write
@@ -84,11 +88,17 @@ class Channel {
   Loop& loop_;
   Fd socket_;
   Handlers handlers_;
+  std::size_t longest_;
   std::deque<Outgoing> outgoing_;
+  std::size_t unsent_ = 0;
   bool held_ = false;
   std::string incoming_;
   std::deque<Fd> incoming_fds_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
+
+// Whether a signal is worth sending behind what the peer has not taken yet. A job may signal its own
+// `apptainer` without end; what ends it comes through all the same.
+bool takes_signal(const Channel& channel, int number);
 
 }  // namespace glidepod::wire

@@ -104,7 +104,8 @@ class Handover {
     if (lost_ && number != SIGCONT && number != SIGTSTP && number != SIGWINCH && number != SIGURG)
       return fail(*lost_);
     // A failed send means a lost agent, which reading tells.
-    if (channel_) (void)channel_->send(wire::Signal{.number = number});
+    if (channel_ && wire::takes_signal(*channel_, number))
+      (void)channel_->send(wire::Signal{.number = number});
     // On a terminal, ^Z stops the job there and, as of any program, this process here, so that the shell gets
     // its terminal back. SIGCONT continues this process by itself and then the job.
     if (number == SIGTSTP) ::kill(::getpid(), SIGSTOP);

@@ -134,7 +134,8 @@ void Core::on_launch_failed(GlueId glue, const wire::LaunchFailed& failed, Time 
   container->last_used = now;
   if (failed.fault == wire::Fault::infrastructure) {
     container->spoiled = true;
-    if (!failed.left) health_.failed(failed.message);
+    // What a pilot job asks for its own jobs is its own doing.
+    if (!failed.left && job.request.outer == 0) health_.failed(failed.message);
   }
   containers_.become(*container, Idle{}, EventKind::no_launch);
   actions_.add(JobOver{job.id});

@@ -321,6 +321,27 @@ TEST_CASE("pilot jobs: the last of its jobs releases it, however that ends") {
   CHECK(h.count<JobOver>() == 3);
 }
 
+TEST_CASE("pilot jobs: launches of theirs that fail do not end the pilot") {
+  Policy policy;
+  policy.give_up_after = 1;
+  const auto fail = [](Harness& h, int container) {
+    wire::LaunchFailed failed;
+    failed.job = h.last<Launch>().job;
+    failed.fault = wire::Fault::infrastructure;
+    h.core.on_launch_failed(h.glue[container], failed, h.now);
+    h.take();
+  };
+  Pilots h(3, policy);
+  h.ask_inner();
+  h.switch_to(1, k_image_b, k_digest_b);
+  fail(h, 1);
+  CHECK(h.count<GiveUp>() == 0);
+  h.ask(k_image_a, wire::Verb::exec, "bob", 20002);
+  h.switch_to(2, k_image_a, k_digest_a);
+  fail(h, 2);
+  CHECK(h.count<GiveUp>() == 1);
+}
+
 TEST_CASE("pilot jobs: one that runs in a drained pilot gets containers for its own jobs as ever") {
   Pilots h;
   const ClientId waits = h.ask_inner();

@@ -113,6 +113,13 @@ TEST_CASE(
   CHECK(folder.read("/scratch/dir_1").value().slot_size == kube::Amount{0, 7 << 20});
   const auto told = condor::slot_lines("Cpus = 3\nMemory = 2048\nTotalMemory = 9\nName = \"s\"\nDisk = 1\n");
   CHECK(job_of("", told).slot_size == kube::Amount{3000, std::int64_t{2} << 30});
+  // A pilot job takes the whole pod, whatever a line in another attribute of its ad says.
+  const auto of_slot = [](const std::string& ad) { return job_of("", condor::slot_lines(ad)).whole; };
+  CHECK(of_slot("Cpus = 8\nTotalCpus = 8.0\n"));
+  CHECK(of_slot("Cpus = 8\nTotalCpus = 8\n"));
+  CHECK_FALSE(of_slot("Cpus = 7\nTotalCpus = 8.0\n"));
+  CHECK(of_slot("Cpus = 1\n"));
+  CHECK(of_slot(""));
   CHECK(job_of("", "Cpus = 1\nMemory = 9223372036854775807\n").slot_size == kube::Amount{});
   CHECK(folder.read("/scratch/dir_1").value().identity.request_disk_kib == 1000);
   CHECK(folder.read("/scratch/dir_1").value().identity.memory_mib == 5);

@@ -1,6 +1,7 @@
 #include "lib/wire/channel.hpp"
 
 #include <doctest/doctest.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -46,6 +47,44 @@ TEST_CASE("channel: messages and descriptors arrive whole and in order, however 
   CHECK(got[1].type == Type::goodbye);
   CHECK(got[1].decode<Goodbye>().value().reason == "done");
   CHECK(got[1].fds.empty());
+}
+
+TEST_CASE("channel: signals behind a peer that does not read are left out, those that end a job last") {
+  Pair pair;
+  auto sender = Channel::create(pair.loop, std::move(pair.left), {[](Frame) {}, [](const Error&) {}}).value();
+  CHECK(sender->unsent() == 0);
+  const auto flood = [&](int number, std::size_t most) {
+    std::size_t sent = 0;
+    for (; takes_signal(*sender, number) && sent < 10'000'000; ++sent)
+      REQUIRE(sender->send(Signal{.number = number}).ok());
+    CHECK(sent > 0);
+    CHECK(sender->unsent() >= most);
+    CHECK(sender->unsent() < most + 100);
+  };
+  constexpr std::size_t k_many = std::size_t{64} << 10;
+  flood(SIGCONT, k_many);
+  CHECK_FALSE(takes_signal(*sender, SIGRTMIN));
+  flood(SIGTERM, 2 * k_many);
+  CHECK_FALSE(takes_signal(*sender, SIGINT));
+  flood(SIGKILL, 16 * k_many);
+  std::size_t got = 0;
+  auto receiver =
+      Channel::create(pair.loop, std::move(pair.right), {[&](Frame) { ++got; }, [](const Error&) {}}).value();
+  while (sender->unsent() > 0) REQUIRE(pair.loop.run_once(Milliseconds(1000)).ok());
+  CHECK(takes_signal(*sender, SIGCONT));
+  CHECK(got > 1000);
+}
+
+TEST_CASE("channel: whoever sends more than a connection takes is gone") {
+  Pair pair;
+  int closed = 0;
+  auto receiver = Channel::create(pair.loop, std::move(pair.right),
+                                  {[](Frame) { CHECK(false); }, [&](const Error&) { ++closed; }}, 1000)
+                      .value();
+  auto sender = Channel::create(pair.loop, std::move(pair.left), {[](Frame) {}, [](const Error&) {}}).value();
+  REQUIRE(sender->send(Goodbye{std::string(1000, 'x')}).ok());
+  while (closed == 0) REQUIRE(pair.loop.run_once(Milliseconds(1000)).ok());
+  CHECK(closed == 1);
 }
 
 TEST_CASE("channel: what is held goes in one piece, behind what could not be written before") {

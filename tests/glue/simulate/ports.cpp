@@ -103,8 +103,8 @@ Result<void> Loop::run_once(Milliseconds) {
 
 namespace wire {
 
-Channel::Channel(Loop& loop, Fd socket, Handlers handlers)
-    : loop_(loop), socket_(std::move(socket)), handlers_(std::move(handlers)) {}
+Channel::Channel(Loop& loop, Fd socket, Handlers handlers, std::size_t longest)
+    : loop_(loop), socket_(std::move(socket)), handlers_(std::move(handlers)), longest_(longest) {}
 
 Channel::~Channel() {
   *alive_ = false;
@@ -113,8 +113,9 @@ Channel::~Channel() {
   if (World::current().agent.connected(socket_.get())) World::current().agent.glue_closed();
 }
 
-Result<std::unique_ptr<Channel>> Channel::create(Loop& loop, Fd socket, Handlers handlers) {
-  std::unique_ptr<Channel> channel(new Channel(loop, std::move(socket), std::move(handlers)));
+Result<std::unique_ptr<Channel>> Channel::create(Loop& loop, Fd socket, Handlers handlers,
+                                                 std::size_t longest) {
+  std::unique_ptr<Channel> channel(new Channel(loop, std::move(socket), std::move(handlers), longest));
   TRY(loop.watch(channel->socket_.get(), EPOLLIN,
                  [raw = channel.get()](std::uint32_t events) { raw->on_events(events); }));
   return channel;
