@@ -51,13 +51,22 @@ bool place(int from, int to) {
   return from < 0 || (from == to ? ::fcntl(to, F_SETFD, 0) : ::dup2(from, to)) >= 0;
 }
 
+bool set_limits(const std::vector<Child::Options::Limit>& limits) {
+  for (const auto& [resource, most] : limits) {
+    const rlimit limit{most, most};
+    if (::setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return false;
+  }
+  return true;
+}
+
 // Shares its parent's memory until it executes: it makes system calls and nothing else.
 [[noreturn]] void exec_child(const Child::Options& options, char** argv, char** environment,
                              volatile int& failure) {
   reset_signals();
   const bool ready =
       (options.parent_death_signal == 0 || ::prctl(PR_SET_PDEATHSIG, options.parent_death_signal) == 0) &&
-      place(options.stdin_fd, 0) && place(options.stdout_fd, 1) && place(options.stderr_fd, 2);
+      place(options.stdin_fd, 0) && place(options.stdout_fd, 1) && place(options.stderr_fd, 2) &&
+      set_limits(options.limits);
   if (ready) ::execvpe(argv[0], argv, options.environment.empty() ? environ : environment);
   failure = errno;
   ::_exit(127);

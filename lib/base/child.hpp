@@ -56,6 +56,11 @@ class Child {
     int stdout_fd = -1;
     int stderr_fd = -1;
     int parent_death_signal = 0;
+    struct Limit {
+      int resource;  // RLIMIT_...
+      rlim_t most;
+    };
+    std::vector<Limit> limits;  // of what it may have, soft and hard
   };
   // Starts argv, searched in PATH, with every signal unblocked and at its default. An exec that fails is an
   // Error.

@@ -120,18 +120,16 @@ class Handover {
   wire::Ran ran_;
 };
 
-constexpr std::size_t k_most_named = 10;
-
 // What HTCondor's starter looks at next: the sandbox, which must have nothing that it would wait for, and the
 // job's ad.
 void leave_in_order(const std::string& sandbox, const wire::Ran& ran, Milliseconds limit) {
   // As HTCondor names sandboxes. Whoever else calls this program may have any folder as its working
   // directory.
   const bool starters = sandbox.substr(sandbox.rfind('/') + 1).starts_with("dir_");
-  const auto aside = starters ? set_aside(sandbox) : std::vector<std::string>();
-  std::string names;
-  for (std::size_t i = 0; i < aside.size() && i < k_most_named; ++i) names += (i == 0 ? "" : ", ") + aside[i];
-  if (aside.size() > k_most_named) names += fmt::format(" and {} more", aside.size() - k_most_named);
+  const auto aside = starters ? set_aside(sandbox) : SetAside();
+  auto names = fmt::format("{}", fmt::join(aside.names, ", "));
+  if (aside.count > aside.names.size())
+    names += fmt::format(" and {} more", aside.count - aside.names.size());
   if (!names.empty()) {
     const Fd errors(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
     // Nobody is left to tell if this fails.

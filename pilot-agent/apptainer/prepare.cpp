@@ -1,8 +1,10 @@
 #include "pilot-agent/apptainer/prepare.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "lib/base/child.hpp"
@@ -20,7 +22,8 @@ namespace {
 
 constexpr std::size_t k_longest_ad = std::size_t{4} << 20;
 constexpr std::int64_t k_many_in_vain = 3;
-constexpr std::chrono::seconds k_longest_evaluation{60};  // it takes 10 to 40 ms
+constexpr std::chrono::seconds k_longest_evaluation{60};       // it takes 10 to 40 ms
+constexpr std::size_t k_most_memory = std::size_t{256} << 20;  // of addresses; it takes less than 100 MiB
 constexpr const char* k_condor_q = "/usr/bin/condor_q";
 // As in config.d/50-containers.config, from the job's side.
 constexpr const char* k_image_expression =
@@ -102,12 +105,17 @@ Result<std::string> evaluate_image(const std::string& ad, const std::string& mac
                     .stdin_fd = input.get(),
                     .stdout_fd = output.get(),
                     .stderr_fd = null.get(),
-                    .parent_death_signal = SIGKILL}));
+                    .parent_death_signal = SIGKILL,
+                    .limits = {{RLIMIT_AS, k_most_memory},
+                               {RLIMIT_CPU, k_longest_evaluation.count() / 2},
+                               {RLIMIT_FSIZE, k_longest_ad},
+                               {RLIMIT_CORE, 0}}}));
   const auto ended = TRY(condor_q.wait(k_longest_evaluation));
   if (!ended)
     return error("{} took longer than {} seconds", k_condor_q, k_longest_evaluation.count()).with(Passing{});
   const auto failed = error("{}: {}", k_condor_q, ended->status.to_string());
-  if (ended->status.how == ExitStatus::How::signaled) return failed.with(Passing{});
+  // By another signal than that of who is short of memory: by a limit, which it meets wherever it runs.
+  if (ended->status == ExitStatus::signaled(SIGKILL)) return failed.with(Passing{});
   if (!ended->status.success()) return failed;
   if (::lseek(output.get(), 0, SEEK_SET) != 0) return Error::system("rewind");
   const auto said = TRY(read_all(output, k_condor_q, k_longest_ad));
@@ -163,7 +171,7 @@ std::string bind_answer(const std::string& ad, const std::string& image, const R
 
 int check_job(const HandoverOptions& options) {
   const auto ad = read_ad();
-  if (!ad) return say(hook_answer(k_run_elsewhere, ad.error().message()));
+  if (!ad) return say(no_image_answer(ad.error()));
   if (const auto good = check_native(condor::parse_attributes(ad.value())); !good)
     return say(hook_answer(k_hold, good.error().message()));
   // Whatever is wrong from here on, the job is told when it binds.
@@ -179,7 +187,7 @@ int check_job(const HandoverOptions& options) {
 
 int prepare_job(const HandoverOptions& options) {
   const auto ad = read_ad();
-  if (!ad) return say(hook_answer(k_run_elsewhere, ad.error().message()));
+  if (!ad) return say(no_image_answer(ad.error()));
   if (const auto good = check_native(condor::parse_attributes(ad.value())); !good)
     return say(hook_answer(k_hold, good.error().message()));
   const auto image = job_image(ad.value(), [](const std::string& text) {

@@ -18,6 +18,7 @@ namespace glidepod::apptainer {
 namespace {
 
 constexpr std::size_t k_longest_name = 64;
+constexpr std::size_t k_at_a_time = 1000;
 
 // Made by the starter itself, which knows that it is no file.
 constexpr const char* k_starters_socket = ".docker_sock";
@@ -34,7 +35,7 @@ std::vector<std::string> names_of_others(const Fd& folder) {
   const auto closing = [](DIR* list) { ::closedir(list); };
   const std::unique_ptr<DIR, decltype(closing)> list(
       ::fdopendir(::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), closing);
-  while (const dirent* entry = list ? ::readdir(list.get()) : nullptr) {
+  while (const dirent* entry = list && names.size() < k_at_a_time ? ::readdir(list.get()) : nullptr) {
     // Nearly all are files or folders, and the list says so.
     if (entry->d_type == DT_REG || entry->d_type == DT_DIR) continue;
     if (!comes_back(folder, entry->d_name)) names.emplace_back(entry->d_name);
@@ -45,11 +46,11 @@ std::vector<std::string> names_of_others(const Fd& folder) {
 
 }  // namespace
 
-std::vector<std::string> set_aside(const std::string& sandbox) {
-  std::vector<std::string> told;
+SetAside set_aside(const std::string& sandbox) {
+  SetAside told;
   const auto folder = open_file(sandbox, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (!folder) return told;
-  const auto names = names_of_others(*folder);
+  auto names = names_of_others(*folder);
   if (names.empty()) return told;
   // The job may have closed its folder to itself.
   struct stat found {};
@@ -57,11 +58,16 @@ std::vector<std::string> set_aside(const std::string& sandbox) {
     (void)::fchmod(folder->get(), (found.st_mode & 07777) | 0700);
   ::mkdirat(folder->get(), k_set_aside, 0700);
   const Fd aside(::openat(folder->get(), k_set_aside, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  for (const auto& name : names) {
-    // There is nothing in it that could be lost.
-    if (!aside || ::renameat(folder->get(), name.c_str(), aside.get(), name.c_str()) != 0)
-      ::unlinkat(folder->get(), name.c_str(), 0);
-    told.push_back(harmless(std::string_view(name).substr(0, k_longest_name)));
+  for (bool goes_on = true; goes_on && !names.empty(); names = names_of_others(*folder)) {
+    goes_on = false;
+    for (const auto& name : names) {
+      // There is nothing in it that could be lost.
+      goes_on |= (aside && ::renameat(folder->get(), name.c_str(), aside.get(), name.c_str()) == 0) ||
+                 ::unlinkat(folder->get(), name.c_str(), 0) == 0;
+      ++told.count;
+      if (told.names.size() < k_most_named)
+        told.names.push_back(harmless(std::string_view(name).substr(0, k_longest_name)));
+    }
   }
   return told;
 }

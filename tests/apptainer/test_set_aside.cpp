@@ -47,7 +47,8 @@ TEST_CASE("set_aside: what cannot be brought back lies in a folder of its own, a
   sandbox.link("to-fifo", "folder/deep");
   sandbox.link("to-kept", "kept");
   sandbox.link("nowhere", "/nonexistent");
-  CHECK(set_aside(sandbox.folder.path) == std::vector<std::string>{"fifo", "socket", "to-fifo", "zeros"});
+  CHECK(set_aside(sandbox.folder.path).names ==
+        std::vector<std::string>{"fifo", "socket", "to-fifo", "zeros"});
   for (const auto* name : {"fifo", "socket", "zeros", "to-fifo"}) {
     CAPTURE(name);
     CHECK_FALSE(sandbox.has(name));
@@ -57,16 +58,16 @@ TEST_CASE("set_aside: what cannot be brought back lies in a folder of its own, a
     CAPTURE(name);
     CHECK(sandbox.has(name));
   }
-  CHECK(set_aside(sandbox.folder.path).empty());
+  CHECK(set_aside(sandbox.folder.path).count == 0);
 }
 
 TEST_CASE("set_aside: nothing is made where there is nothing") {
   const Sandbox sandbox;
   REQUIRE(replace_file(sandbox.at("kept"), "x", 0600, Durable::no).ok());
   sandbox.listen(".docker_sock");  // HTCondor's starter leaves one in each sandbox
-  CHECK(set_aside(sandbox.folder.path).empty());
+  CHECK(set_aside(sandbox.folder.path).count == 0);
   CHECK_FALSE(sandbox.has(k_set_aside));
-  CHECK(set_aside("/nonexistent").empty());
+  CHECK(set_aside("/nonexistent").count == 0);
 }
 
 TEST_CASE("set_aside: whatever the job has made of the place, nothing stays and nothing is moved out") {
@@ -74,24 +75,24 @@ TEST_CASE("set_aside: whatever the job has made of the place, nothing stays and 
   const Sandbox linked;
   linked.link(k_set_aside, elsewhere.folder.path);
   linked.fifo("fifo");
-  CHECK(set_aside(linked.folder.path).size() == 1);
+  CHECK(set_aside(linked.folder.path).count == 1);
   CHECK_FALSE(linked.has("fifo"));
   CHECK_FALSE(elsewhere.has("fifo"));
   const Sandbox file;
   REQUIRE(replace_file(file.at(k_set_aside), "x", 0600, Durable::no).ok());
   file.fifo("fifo");
-  CHECK(set_aside(file.folder.path).size() == 1);
+  CHECK(set_aside(file.folder.path).count == 1);
   CHECK_FALSE(file.has("fifo"));
   const Sandbox filled;
   REQUIRE(::mkdir(filled.at(k_set_aside).c_str(), 0700) == 0);
   REQUIRE(::mkdir(filled.at(std::string(k_set_aside) + "/fifo").c_str(), 0700) == 0);
   filled.fifo("fifo");
-  CHECK(set_aside(filled.folder.path).size() == 1);
+  CHECK(set_aside(filled.folder.path).count == 1);
   CHECK_FALSE(filled.has("fifo"));
   const Sandbox closed;
   closed.fifo("fifo");
   REQUIRE(::chmod(closed.folder.path.c_str(), 0500) == 0);
-  CHECK(set_aside(closed.folder.path).size() == 1);
+  CHECK(set_aside(closed.folder.path).count == 1);
   CHECK_FALSE(closed.has("fifo"));
 }
 
@@ -100,9 +101,20 @@ TEST_CASE("set_aside: a name is one short line") {
   sandbox.fifo("a\nb");
   sandbox.fifo(std::string(200, 'x'));
   const auto told = set_aside(sandbox.folder.path);
-  REQUIRE(told.size() == 2);
-  for (const auto& name : told) {
+  REQUIRE(told.count == 2);
+  for (const auto& name : told.names) {
     CHECK(name.find('\n') == std::string::npos);
     CHECK(name.size() < 100);
   }
+}
+
+TEST_CASE("set_aside: thousands are moved and counted, and some named") {
+  const Sandbox sandbox;
+  for (int i = 0; i < 2001; ++i) sandbox.fifo(std::to_string(10'000 + i));
+  const auto told = set_aside(sandbox.folder.path);
+  CHECK(told.count == 2001);
+  CHECK(told.names.size() == k_most_named);
+  CHECK_FALSE(sandbox.has("10000"));
+  CHECK_FALSE(sandbox.has("12000"));
+  CHECK(set_aside(sandbox.folder.path).count == 0);
 }

@@ -37,6 +37,19 @@ TEST_CASE("child: spawn unblocks signals and passes the environment") {
   CHECK(child->wait().value().status == ExitStatus::signaled(SIGTERM));
 }
 
+TEST_CASE("child: one with limits meets them") {
+  auto child = Child::spawn({.argv = {"/bin/sh", "-c", "test $(ulimit -v) = 1000000"},
+                             .limits = {{RLIMIT_AS, rlim_t{1'024'000'000}}}});
+  REQUIRE(child.ok());
+  CHECK(child->wait().value().status.success());
+  child = Child::spawn({.argv = {"/bin/sh", "-c", "while :; do :; done"}, .limits = {{RLIMIT_CPU, 1}}});
+  REQUIRE(child.ok());
+  CHECK(child->wait().value().status.how == ExitStatus::How::signaled);
+  child = Child::spawn({.argv = {"/bin/sh", "-c", "exit 3"}, .limits = {{RLIM_NLIMITS + 1, 1}}});
+  REQUIRE_FALSE(child.ok());
+  CHECK(child.error().code() == EINVAL);
+}
+
 TEST_CASE("child: words for a status") {
   CHECK(ExitStatus::exited(3).to_string() == "exit code 3");
   CHECK(ExitStatus::signaled(SIGSEGV, true).to_string() == "signal 11 (SEGV, core dumped)");
