@@ -111,12 +111,21 @@ void Agent::on_ready(std::function<void()> handler) {
 void Agent::withdraw(std::function<void()> idle) {
   withdrawn_ = std::move(idle);
   core_.withdraw();
+  refuse_brought();
   pump();
 }
 
 void Agent::drain() {
   core_.drain(Loop::now());
+  refuse_brought();
   pump();
+}
+
+// The core does not know the requests whose image is being made. Those that it takes no more are answered by
+// it, now.
+void Agent::refuse_brought() {
+  const auto refused = [this](const Request& request) { return !core_.refusal(request).empty(); };
+  for (Request& request : files_->take(refused)) core_.on_bind(std::move(request), Loop::now());
 }
 
 void Agent::leave(std::function<void(const std::vector<std::string>&)> done) {
@@ -235,8 +244,7 @@ void Agent::client_frame(ClientId client, wire::Frame frame) {
       tell(client, node ? wire::Fault::infrastructure : wire::Fault::user, taken.error().message());
     }
   } else if (frame.type == wire::Type::signal && found->second.asked) {
-    if (const auto signal = frame.decode<wire::Signal>())
-      core_.on_client_signal(client, signal->number, Loop::now());
+    if (const auto signal = frame.decode<wire::Signal>()) take_signal(client, signal->number);
   }
   pump();
 }
@@ -317,9 +325,20 @@ void Agent::take_announcement(ClientId client, const wire::Bind& bind) {
   run(Answer{client, ExitStatus::exited(0)});
 }
 
-// Hands the request to the core, once its image has a name.
+// A request whose image is being made ends as one that the core has.
+void Agent::take_signal(ClientId client, int number) {
+  if (!files_->brings(client)) return core_.on_client_signal(client, number, Loop::now());
+  if (!ends_a_process(number)) return;
+  files_->forget(client);
+  run(Answer{client, ExitStatus::signaled(number)});
+}
+
+// Hands the request to the core, once its image has a name. What the core does not take needs none.
 void Agent::take_request(Request request) {
-  if (files_->brings(request.client)) return files_->bring(request);
+  if (files_->brings(request.client)) {
+    if (core_.refusal(request).empty()) return files_->bring(request);
+    files_->forget(request.client);
+  }
   clients_.at(request.client).launch->about =
       fmt::format("job={} owner={} image={}", word(request.job), word(request.owner), word(request.asked));
   core_.on_bind(std::move(request), Loop::now());
@@ -499,6 +518,7 @@ void Agent::run(const SendBeat& action) {
 void Agent::run(const GiveUp& action) {
   spdlog::error("event=given_up reason={}", quoted(action.reason));
   given_up_ = true;
+  refuse_brought();
   if (give_up_.given_up) std::exchange(give_up_.given_up, {})(action.reason);
 }
 

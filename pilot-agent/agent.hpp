@@ -119,6 +119,7 @@ class Agent {
   bool binds_already(ClientId client) const;
   void take_request(Request request);
   void take_image(Request request, const Result<void>& brought);
+  void refuse_brought();
   // agent_inner.cpp: pilot jobs, and what their own jobs need
   Result<void> listen_to_pilots();
   void accept_pilot();
@@ -135,6 +136,7 @@ class Agent {
   Result<void> take_glue_frame(GlueId glue, const wire::Frame& frame);
   Result<void> take_bind(ClientId client, wire::Frame frame);
   void take_announcement(ClientId client, const wire::Bind& bind);
+  void take_signal(ClientId client, int number);
   // agent_sessions.cpp
   Result<void> take_enter(ClientId client, wire::Frame frame);
   bool take_session_frame(GlueId glue, const wire::Frame& frame);

@@ -41,16 +41,16 @@ Error of_artifact(const Error& why) {
 
 // Whoever may read CVMFS may read all of it.
 Result<ImageSource> cvmfs_source(const std::string& image) {
-  Fd held = TRY(open_cvmfs_image("/cvmfs", image).in("image " + image));
+  Fd held = TRY(open_cvmfs_image("/cvmfs", image));
   struct stat info {};
-  if (::fstat(held.get(), &info) != 0) return Error::system("image {}", image);
+  if (::fstat(held.get(), &info) != 0) return Error::system("look at it");
   ImageSource source{.rules = {.times = true}};
   if (S_ISDIR(info.st_mode))
     source.folder = std::move(held);
   else if (S_ISREG(info.st_mode))
     source.file = TRY(reopen(held, O_RDONLY));
   else
-    return error("image {}: it is neither a file nor a folder", image);
+    return error("it is neither a file nor a folder");
   return source;
 }
 
@@ -114,8 +114,8 @@ Result<void> ImageFiles::name(const wire::Bind& bind, Request& request, wire::La
       return {};
     }
   }
-  auto source = cvmfs ? cvmfs_source(bind.image) : source_of(form, bind, name, request.uid);
-  if (!source && is_of_mount(source.error())) return source.error().with(NodesFault{});
+  auto source = cvmfs ? ImageSource{.cvmfs = bind.image} : source_of(form, bind, name, request.uid);
+  if (!source && is_of_node(source.error())) return source.error().with(NodesFault{});
   ImageSource opened = TRY(std::move(source));
   auto& brought = brought_[request.client];
   brought.source = std::move(opened);
@@ -137,14 +137,48 @@ Result<ImageSource> ImageFiles::source_of(condor::ImageForm form, const wire::Bi
   return source;
 }
 
-// A folder is copied first, so that the store gets a file, whose content does not change.
 void ImageFiles::bring(const Request& request) {
-  ImageSource& source = brought_.at(request.client).source;
-  if (source.file) return ask_store(request, std::move(source.file));
+  Brought& brought = brought_.at(request.client);
+  brought.request = request;
+  ImageSource& source = brought.source;
+  if (!source.cvmfs.empty()) return open_cvmfs(request);
   if (!source.artifact.empty()) return find_artifact(request);
-  const auto folder = std::make_shared<ImageSource>(std::move(source));
-  spooler_.run([this, request, folder, spool = settings_.image_spool] {
-    const auto copied = std::make_shared<Result<Fd>>(copy_folder(*folder, spool));
+  if (source.file) return ask_store(request, std::move(source.file));
+  copy(request, std::move(source));
+}
+
+std::vector<Request> ImageFiles::take(const std::function<bool(const Request&)>& which) {
+  std::vector<Request> taken;
+  for (const auto& [client, brought] : brought_)
+    if (brought.request.client == client && which(brought.request)) taken.push_back(brought.request);
+  for (const Request& request : taken) forget(request.client);
+  return taken;
+}
+
+// A job may name what CVMFS does not have, or has on a server that does not answer.
+void ImageFiles::open_cvmfs(const Request& request) {
+  Brought& brought = brought_.at(request.client);
+  const std::string image = brought.source.cvmfs;
+  auto opening = Opening::begin(
+      loop_, settings_.policy.pull_patience, [image] { return cvmfs_source(image); },
+      [this, request](Result<ImageSource> source) {
+        const auto ended = std::move(brought_.at(request.client).opening);
+        if (!source && is_of_node(source.error())) return end(request, source.error());
+        if (!source) return end(request, source.error().with(ImageQuestion::UsersFault{}));
+        if (source->file) return ask_store(request, std::move(source->file));
+        copy(request, *std::move(source));
+      });
+  if (opening)
+    brought.opening = *std::move(opening);
+  else
+    end(request, opening.error());
+}
+
+// A folder is copied first, so that the store gets a file, whose content does not change.
+void ImageFiles::copy(const Request& request, ImageSource folder) {
+  const auto from = std::make_shared<ImageSource>(std::move(folder));
+  spooler_.run([this, request, from, spool = settings_.image_spool] {
+    const auto copied = std::make_shared<Result<Fd>>(copy_folder(*from, spool));
     inbox_->post([this, request, copied] {
       if (!brings(request.client)) return;
       if (*copied)

@@ -16,6 +16,7 @@
 #include "pilot-agent/image_rules.hpp"
 #include "pilot-agent/image_store.hpp"
 #include "pilot-agent/image_upload.hpp"
+#include "pilot-agent/opening.hpp"
 #include "pilot-agent/settings.hpp"
 
 namespace glidepod::agent {
@@ -40,9 +41,12 @@ class ImageFiles {
   // NodesFault is the caller's fault.
   Result<void> name(const wire::Bind& bind, Request& request, wire::Launch& launch);
   bool brings(ClientId client) const { return brought_.contains(client); }
-  // Has the image made. The handler is called once, maybe from inside this call, unless forget() comes first.
+  // Has the image made. The handler is called once, maybe from inside this call, unless forget() or take()
+  // comes first.
   void bring(const Request& request);
   void forget(ClientId client) { brought_.erase(client); }
+  // Forgets these of the requests whose image is being made, and returns them.
+  std::vector<Request> take(const std::function<bool(const Request&)>& which);
 
   // The image of a registry as the pod names it, where no file may stand for it.
   Result<std::string> registry_image(const std::string& named) const;
@@ -58,17 +62,20 @@ class ImageFiles {
   Result<ImageSource> source_of(condor::ImageForm form, const wire::Bind& bind, const std::string& name,
                                 uid_t user) const;
   struct Brought {
+    Request request;         // once bring() is called
     ImageSource source;      // until the store is asked
     std::string tested_as;   // its key in tested_
     std::string fetched_as;  // of an artifact: its key in fetched_
     Fd spool;                // what of it has come
+    std::unique_ptr<Opening> opening;
     std::unique_ptr<registry::Client::Operation> fetching;
     std::unique_ptr<StoreQuestion> question;
   };
 
   ImageFiles(Loop& loop, const Settings& settings, registry::Client& registry, Handler handler)
       : loop_(loop), settings_(settings), registry_(registry), handler_(std::move(handler)) {}
-  Result<ImageSource> open(const wire::Bind& bind, const std::string& name, bool cvmfs, uid_t user) const;
+  void open_cvmfs(const Request& request);
+  void copy(const Request& request, ImageSource folder);
   void find_artifact(const Request& request);
   void fetch_artifact(const Request& request, const registry::Descriptor& blob);
   void ask_store(const Request& request, Fd file);

@@ -64,7 +64,8 @@ bool is_cvmfs_image(std::string_view image, bool ruled) {
 }
 
 Result<Fd> open_cvmfs_image(const std::string& cvmfs, std::string_view image) {
-  const Fd root = TRY(open_file(cvmfs, O_PATH | O_DIRECTORY));
+  const auto root = open_file(cvmfs, O_PATH | O_DIRECTORY);
+  if (!root) return Error(fmt::format("this pilot has no {}", cvmfs), ENODEV);
   std::string path(image);
   for (int links = 0; links < k_most_links; ++links) {
     path.erase(0, k_cvmfs.size());
@@ -72,7 +73,7 @@ Result<Fd> open_cvmfs_image(const std::string& cvmfs, std::string_view image) {
     const auto slash = path.find('/');
     if (slash == std::string::npos || slash == 0) break;
     // Each repository is a mount of its own.
-    const Fd repository = open_beneath(root, path.substr(0, slash), O_PATH | O_DIRECTORY, Through::mounts);
+    const Fd repository = open_beneath(*root, path.substr(0, slash), O_PATH | O_DIRECTORY, Through::mounts);
     if (!repository) return Error::system("open {} in CVMFS", path.substr(0, slash));
     const auto last = path.rfind('/');
     const Fd folder = last == slash ? TRY(reopen(repository, O_PATH | O_DIRECTORY))
@@ -89,7 +90,7 @@ Result<Fd> open_cvmfs_image(const std::string& cvmfs, std::string_view image) {
   return error("it leads to nothing in CVMFS");
 }
 
-bool is_of_mount(const Error& why) {
+bool is_of_node(const Error& why) {
   static constexpr std::array k_codes = {EIO,       ENOTCONN, ESTALE, ENODEV, ETIMEDOUT,
                                          EHOSTDOWN, EMFILE,   ENFILE, ENOMEM};
   return std::ranges::find(k_codes, why.code()) != k_codes.end();

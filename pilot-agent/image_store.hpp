@@ -32,13 +32,14 @@ bool is_cvmfs_image(std::string_view image, bool ruled);
 Result<Fd> open_cvmfs_image(const std::string& cvmfs, std::string_view image);
 // Whether an Error of opening an image is of a mount that is broken, or of a node that lacks something, and
 // so of no image.
-bool is_of_mount(const Error& why);
+bool is_of_node(const Error& why);
 
 // What a job's image is to be made of.
 struct ImageSource {
   Fd file;
   Fd folder;             // where there is no file
   std::string artifact;  // where there is neither: what a registry has, as a pod would name it
+  std::string cvmfs;     // or a path there, which is yet to be opened
   FolderRules rules;
 };
 

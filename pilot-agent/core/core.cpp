@@ -66,8 +66,12 @@ void Core::give_up(std::string why) {
     answers_.fail(waiting.request, wire::Fault::infrastructure, std::string(k_given_up));
 }
 
+std::string_view Core::refusal(const Request& request) const {
+  return health_.given_up() ? k_given_up : queue_.refusal(request);
+}
+
 void Core::on_bind(Request request, Time now) {
-  if (const auto why = health_.given_up() ? k_given_up : queue_.refusal(request); !why.empty())
+  if (const auto why = refusal(request); !why.empty())
     return answers_.fail(request, wire::Fault::infrastructure, std::string(why));
   if (request.outer != 0)
     if (const auto room = containers_.check_inner(request, queue_.size()); !room)

@@ -3,6 +3,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/result.hpp"
@@ -46,6 +47,8 @@ class Core {
   // HTCondor has begun to bring a job's input files. The job will bind when they are there, or never.
   void on_announce(Request job, Time now);
   void on_bind(Request request, Time now);
+  // Why on_bind() fails such a request whatever its image; empty: it does not.
+  std::string_view refusal(const Request& request) const;
   void on_client_gone(ClientId client, Time now);
   void on_client_signal(ClientId client, int number, Time now);
 

@@ -375,6 +375,45 @@ TEST_CASE("agent: a pod that an operator drains ends after its last job, well, a
     REQUIRE(c.until([&] { return c.glue_ended[name].has_value() && c.glue_ended[name]->success(); }));
 }
 
+TEST_CASE("agent: a job whose image is being made hears of signals, and of a pilot that takes no more") {
+  if (not_root()) return;
+  const std::string told = "/mnt/tmp";
+  SmallCluster c(2, {"COMMAND=/usr/bin/env --ignore-signal=HUP /usr/bin/tail -f /dev/null",
+                     "DRAINED_FILE=" + told + "/of-store", "TROUBLE_CONFIG=" + told + "/config",
+                     "IMAGE_STORE=" + told + "/store", "IMAGE_STORE_REPOSITORY=reg.example/files"});
+  const Fd store = wire::listen_at(told + "/store", 0600).value();  // which never answers
+  std::vector<Fd> questions;
+  REQUIRE(c.loop.watch(store.get(), EPOLLIN, [&](std::uint32_t) {
+    questions.push_back(std::move(wire::accept_from(store).value()));
+  }));
+  REQUIRE(c.until([&] { return c.logged("event=command_started"); }));
+  c.registry["reg.example/a"] = k_digest_a;
+  const int running = c.start({.image = k_a, .argv = {"/bin/sleep", "60"}, .uid = 29002});
+  REQUIRE(c.until([&] { return c.logged("event=started"); }));
+  const SmallCluster::Job job{.image = "./app.sif", .argv = {"/bin/true"}};
+  const auto file = c.folder() + "/scratch/dir_1/app.sif";
+  REQUIRE(replace_file(file, "content", 0644));
+  REQUIRE(::chown(file.c_str(), job.uid, job.uid) == 0);
+  for (const int number : {SIGUSR1, SIGTERM}) {
+    const auto asked = questions.size() + 1;
+    const int waits = c.start(job);
+    REQUIRE(c.until([&] { return questions.size() == asked; }));
+    REQUIRE(c.child(waits).signal(number).ok());
+    CHECK(c.wait(waits).status == ExitStatus::signaled(number));
+  }
+  const int waits = c.start(job);
+  REQUIRE(c.until([&] { return questions.size() == 3; }));
+  REQUIRE(replace_file(told + "/of-store", "new disks", 0644));
+  const auto refused = c.wait(waits);
+  CHECK(refused.status == ExitStatus::exited(125));
+  CHECK(refused.out.find("an operator has drained it") != std::string::npos);
+  // Nor is an image made for what comes later.
+  CHECK(c.run(job).out.find("an operator has drained it") != std::string::npos);
+  CHECK(questions.size() == 3);
+  REQUIRE(c.child(running).signal(SIGKILL).ok());
+  c.loop.forget(store.get());
+}
+
 TEST_CASE("agent: warm binds are fast, an idle agent does nothing at all and is small") {
   if (not_root()) return;
   Cluster c;

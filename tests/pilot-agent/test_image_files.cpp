@@ -138,3 +138,36 @@ TEST_CASE("image files: whoever is gone is not told") {
   CHECK(files.bring() == k_made);
   CHECK(files.brought.size() == 1);
 }
+
+TEST_CASE("image files: those that are taken are not told, the others are") {
+  Files files;
+  std::vector<ClientId> clients;
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE(files.name("./app.sif"));
+    files.files->bring(files.request);
+    clients.push_back(files.request.client);
+  }
+  REQUIRE(files.name("./app.sif"));  // of which nobody has asked yet
+  const auto none = files.files->take([](const Request&) { return false; });
+  CHECK(none.empty());
+  const auto taken = files.files->take([&](const Request& request) { return request.client == clients[0]; });
+  REQUIRE(taken.size() == 1);
+  CHECK(taken[0].client == clients[0]);
+  CHECK(taken[0].named == "./app.sif");
+  CHECK_FALSE(files.files->brings(clients[0]));
+  files.files->bring(files.request);
+  for (int i = 0; i < 100 && files.brought.size() < 2; ++i)
+    REQUIRE(files.loop.run_once(std::chrono::seconds(5)));
+  CHECK(files.files->take([](const Request&) { return true; }).empty());
+  CHECK(files.brought.size() == 2);
+}
+
+TEST_CASE("image files: what CVMFS does not have is the user's fault, a node without CVMFS is not") {
+  Files files;
+  files.settings.cvmfs_images = true;
+  REQUIRE(files.name("/cvmfs/no.such.example/image"));
+  REQUIRE(files.files->brings(files.request.client));
+  CHECK(files.bring() != k_made);
+  const bool users = files.brought.back().second.error().fact<ImageQuestion::UsersFault>() != nullptr;
+  CHECK(users == fs::exists("/cvmfs"));
+}

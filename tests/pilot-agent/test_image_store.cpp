@@ -90,9 +90,9 @@ TEST_CASE("image store: a path in CVMFS leads through its links, and nowhere els
 
 TEST_CASE("image store: a broken mount of CVMFS is the node's fault, a wrong name is not") {
   for (const int code : {EIO, ENOTCONN, ESTALE, ENODEV, ETIMEDOUT, EHOSTDOWN, EMFILE, ENFILE, ENOMEM})
-    CHECK_MESSAGE(is_of_mount(Error("open x", code)), code);
+    CHECK_MESSAGE(is_of_node(Error("open x", code)), code);
   for (const int code : {0, ENOENT, ENOTDIR, EACCES, ELOOP, EXDEV})
-    CHECK_FALSE_MESSAGE(is_of_mount(Error("open x", code)), code);
+    CHECK_FALSE_MESSAGE(is_of_node(Error("open x", code)), code);
 }
 
 TEST_CASE("image store: the file is a plain one of the job's user, in its folder") {
