@@ -23,6 +23,7 @@ constexpr std::size_t k_block = 512, k_name = 100, k_longest_path = 4095;
 constexpr std::uint64_t k_largest_plain = (std::uint64_t{1} << 33) - 1;  // eleven octal digits
 constexpr std::int64_t k_no_time = 315532800;  // 1980: the first that a zip can have
 constexpr std::size_t k_buffered = std::size_t{1} << 20;
+constexpr std::size_t k_beside_name = 96;  // bytes of a node of seen_, more than those of a list's entry
 enum Type : char {
   file = '0',
   same = '1',
@@ -106,13 +107,23 @@ class FolderTar {
 
   Result<void> contents(const Fd& folder, const std::string& path, std::size_t depth) {
     if (depth > rules_.depth) return error("the image has folders in each other, more than {}", rules_.depth);
+    const auto held = held_;
     for (const auto& name : TRY(names(folder, path))) {
       const std::string full = path.empty() ? name : fmt::format("{}/{}", path, name);
       if (full.size() > k_longest_path)
         return error("the image has a name of more than {} bytes", k_longest_path);
       TRY(one(folder, name, full, depth));
     }
+    held_ = held;
     return {};
+  }
+  // Names that are held in memory, this one with what is beside it.
+  Result<void> hold(std::size_t& sum, std::size_t bytes) {
+    sum += bytes + k_beside_name;
+    if (held_ + held_links_ <= rules_.names) return {};
+    return error(
+        "the image has too many files in one folder, or with several names: more than {} MiB of names",
+        rules_.names >> 20);
   }
 
   Result<std::vector<std::string>> names(const Fd& folder, const std::string& path) {
@@ -125,6 +136,7 @@ class FolderTar {
       const std::string_view name = entry->d_name;
       if (name == "." || name == "..") continue;
       if (++entries_ > rules_.entries) return error("the image has more than {} files", rules_.entries);
+      TRY(hold(held_, name.size()));
       result.emplace_back(name);
     }
     std::ranges::sort(result);
@@ -167,6 +179,7 @@ class FolderTar {
         header.target = first->second;
         return head(header);
       }
+      TRY(hold(held_links_, path.size()));
     }
     header.size = static_cast<std::uint64_t>(info.st_size);
     TRY(head(header));
@@ -206,6 +219,7 @@ class FolderTar {
   std::string buffer_;
   std::map<std::pair<dev_t, ino_t>, std::string> seen_;  // files with several names, by the first
   std::uint64_t entries_ = 0, content_ = 0;
+  std::size_t held_ = 0, held_links_ = 0;  // bytes of the names of open folders, and of seen_
 };
 
 }  // namespace

@@ -16,6 +16,8 @@ struct FolderRules {
   std::uint64_t content = std::uint64_t{20} << 30;  // bytes of all files together
   std::uint64_t entries = 2'000'000;
   std::size_t depth = 100;
+  std::size_t names = std::size_t{128}
+                      << 20;  // bytes of memory for names: of the files of open folders, of hard links
   std::optional<uid_t> user;  // each entry's owner; none: whoever's
   bool times = false;         // false: HTCondor has made the files now, so their times say nothing
 };

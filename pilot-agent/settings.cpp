@@ -78,7 +78,7 @@ void Settings::declare(Config& config) {
   config
       .text("image_spool", &image_spool,
             "folder, on a disk, for what the image store gets of an image that is a folder, or an "
-            "artifact of a registry; at most 20 GiB at a time, without a name")
+            "artifact of a registry; at most 20 GiB for each slot, without a name")
       .from("0.2.0");
   truth("cvmfs_images", &cvmfs_images,
         "true: CVMFS is mounted in the pilot container; folders and image files in it that no image_rule "

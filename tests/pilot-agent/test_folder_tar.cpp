@@ -134,6 +134,24 @@ TEST_CASE("folder tar: what is not this user's, too much or too deep is refused"
   CHECK(fault(tar_of(folder.path, {.depth = 1})) == "the image has folders in each other, more than 1");
 }
 
+TEST_CASE("folder tar: the names that it has to hold are bounded, however many there are in all") {
+  const TemporaryFolder folder;
+  for (const char* name : {"/a", "/b", "/c"}) {
+    fs::create_directory(folder.path + name);
+    for (int i = 0; i < 10; ++i) write(folder.path + name + "/" + std::to_string(i), "");
+  }
+  // Three names and the ten of one folder at a time.
+  const std::size_t room = 13 * 97;
+  CHECK(fault(tar_of(folder.path, {.names = room})) == "none");
+  CHECK(fault(tar_of(folder.path, {.names = room - 1})).find("too many files in one folder") !=
+        std::string::npos);
+  // The first name of each file with several stays.
+  fs::create_hard_link(folder.path + "/a/0", folder.path + "/a/1x");
+  const std::size_t with_link = room + (2 + 96) + (3 + 96);  // "1x", and "a/0"
+  CHECK(fault(tar_of(folder.path, {.names = with_link})) == "none");
+  CHECK(fault(tar_of(folder.path, {.names = with_link - 1})).find("with several names") != std::string::npos);
+}
+
 TEST_CASE("folder tar: a file with a hole as large as a disk is refused before it is read") {
   const TemporaryFolder folder;
   write(folder.path + "/f", "");
