@@ -24,6 +24,7 @@ using Retry = NotPrepared::Retry;
 constexpr std::size_t k_message_limit = 4096;
 constexpr std::size_t k_fallback_limit = 2048;
 constexpr int k_fallback_lines = 80;
+constexpr int k_looks = 3;             // of a container that podman fails to tell of
 constexpr int k_conmon_limit = 15000;  // milliseconds; it runs podman's own clean-up before it ends
 
 Error failure(std::string reason, std::string message, Retry retry = Retry::backoff) {
@@ -249,19 +250,39 @@ EndResult bury_container(const TaskTools& tools, const PodSpec& pod, const Conta
   return result;
 }
 
+namespace {
+
+// A pod without a container that it had is made anew, and what runs of it is removed: so one that podman
+// fails to tell of is given up late. Nothing: it is not there.
+Result<std::optional<ContainerInfo>> look_at(Podman& podman, const std::string& id) {
+  for (int left = k_looks; left > 0; --left) {
+    auto info = podman.inspect_container(id);
+    if (info) return std::optional(*std::move(info));
+    if (podman_away(info.error())) return info.error();
+    if (info.error().fact<PodmanLacks>()) return std::optional<ContainerInfo>();
+    spdlog::warn("event=container_not_known id={} error={}", id, glidepod::quoted(info.error().message()));
+  }
+  return std::optional<ContainerInfo>();
+}
+
+bool has_ended(const Error& why) {
+  return why.code() == ESRCH || why.fact<PodmanLacks>();
+}
+
+}  // namespace
+
 Result<Found> find_pods(Podman& podman, const std::string& state_dir) {
   const std::string mine = fmt::format("{}={}", label::k_state_dir, state_dir);
   Found found;
   for (const auto& id : TRY(podman.list_containers(mine))) {
-    auto info = podman.inspect_container(id);
-    if (!info && podman_away(info.error())) return info.error();
-    if (!info) continue;  // removed in between
-    FoundContainer container{std::move(info).value(), {}, {}};
+    auto info = TRY(look_at(podman, id));
+    if (!info) continue;
+    FoundContainer container{*std::move(info), {}, {}};
     const auto& labels = container.info.labels;
     const auto uid = labels.find(label::k_uid);
     if (uid == labels.end()) continue;
     auto process = open_process(podman, container.info);
-    if (!process && podman_away(process.error())) return process.error();
+    if (!process && !has_ended(process.error())) return process.error();
     if (process) container.process = std::move(process).value();
     container.conmon = open_conmon(container.info);
     FoundPod& pod = found.pods[uid->second];

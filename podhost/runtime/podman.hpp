@@ -35,6 +35,9 @@ inline bool podman_away(const Error& error) {
   return error.code() == ECONNREFUSED || error.code() == ETIMEDOUT || error.code() == ECANCELED;
 }
 
+// The fact of an Error: podman does not know what was asked about.
+struct PodmanLacks {};
+
 // The part of podman that podhost uses. Safe from any thread; each call blocks.
 class Podman {
  public:

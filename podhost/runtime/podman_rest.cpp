@@ -23,8 +23,13 @@ Json PodmanRest::Answer::json() const {
   return json_from(body);
 }
 
-// Podman's message ends with its "cause", which says nothing new.
 Error PodmanRest::Answer::error() const {
+  const auto why = in_words();
+  return status == 404 ? why.with(PodmanLacks{}) : why;
+}
+
+// Podman's message ends with its "cause", which says nothing new.
+Error PodmanRest::Answer::in_words() const {
   const Json answer = json();
   if (!answer.is_object()) return glidepod::error("podman answered {}", status);
   std::string message = text_of(answer, "message");

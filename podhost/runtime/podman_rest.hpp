@@ -36,6 +36,9 @@ class PodmanRest : public Podman {
     nlohmann::json json() const;
     bool good() const { return status >= 200 && status < 400; }
     Error error() const;
+
+   private:
+    Error in_words() const;
   };
   struct Call {
     std::string method, path, body;

@@ -125,10 +125,34 @@ TEST_CASE("pod_tasks: an inventory leaves out what vanishes, but fails if podman
   CHECK_FALSE(found.value().pods.at("u-1").containers[0].process);
   CHECK_FALSE(found.value().pods.at("u-1").infra);
   CHECK(found.value().podman_pods == std::vector<std::string>{"p"});
-  scene.podman.inspections = {Error("no such container")};
+  scene.podman.inspections = {Error("no such container").with(PodmanLacks{})};
   CHECK(find_pods(scene.podman, "/state").value().pods.empty());
+  CHECK(scene.podman.calls == 2);
   scene.podman.inspections = {k_away};
   CHECK_FALSE(find_pods(scene.podman, "/state"));
+}
+
+TEST_CASE("pod_tasks: a container that podman fails to tell of is not taken for removed at once") {
+  Scene scene;
+  scene.podman.inspections = {Error("database is locked"), Error("database is locked"), scene.ended};
+  CHECK(find_pods(scene.podman, "/state").value().pods.at("u-1").containers.size() == 1);
+  scene.podman.calls = 0;
+  scene.podman.inspections = {Error("database is locked")};
+  CHECK(find_pods(scene.podman, "/state").value().pods.empty());
+  CHECK(scene.podman.calls == 3);
+}
+
+TEST_CASE("pod_tasks: a process that cannot be looked at has not ended") {
+  Scene scene;
+  ContainerInfo running = scene.ended;
+  running.state = "running";
+  running.pid = ::getpid();
+  scene.podman.inspections = {running, Error("database is locked")};
+  CHECK_FALSE(find_pods(scene.podman, "/state"));
+  scene.podman.inspections = {running, Error("no such container").with(PodmanLacks{})};
+  CHECK_FALSE(find_pods(scene.podman, "/state").value().pods.at("u-1").containers[0].process);
+  scene.podman.inspections = {running};
+  CHECK(find_pods(scene.podman, "/state").value().pods.at("u-1").containers[0].process);
 }
 
 TEST_CASE("pod_tasks: whether a pod exists is known only from podman") {
