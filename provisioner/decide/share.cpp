@@ -31,13 +31,16 @@ class Limits {
     }
     if (s.ramp_up > 0) limits_.push_back({Rule::ramp_up, s.ramp_up});
     if (s.max_idle > 0) limits_.push_back({Rule::max_idle, s.max_idle - unclaimed});
+    if (s.unschedulable_limit > Seconds(0)) count_stuck(view.supply, s, view.now);
     if (s.max_running > 0) limits_.push_back({Rule::max_running, s.max_running - running});
     if (s.max_pods > 0) limits_.push_back({Rule::max_pods, s.max_pods - live});
     if (s.max_cores > 0) cores_left_ = s.max_cores - cores;
   }
   // Takes one pod of the group from all limits, or says which of them has none left.
   std::optional<Rule> take(const Group& group) {
-    const auto limit = std::ranges::find_if(limits_, [](const Limit& l) { return l.left <= 0; });
+    const auto limit = std::ranges::find_if(limits_, [&](const Limit& l) {
+      return l.left + (l.rule == Rule::max_idle ? of_others(group) : 0) <= 0;
+    });
     if (limit != limits_.end()) return limit->rule;
     // A smaller group may still have what this one needs too much of.
     if (cores_left_ && *cores_left_ < group.cpus) return Rule::max_cores;
@@ -56,7 +59,26 @@ class Limits {
     Rule rule;
     std::int64_t left;
   };
+  // A pod that has long had no node, in a group that has others, is in the way of its own group only: it may
+  // wait for a size that is taken everywhere, while there is room for other sizes.
+  void count_stuck(const Supply& supply, const PolicySettings& settings, Time now) {
+    for (const auto& pod : supply.jobless) {
+      const bool waits = pod.state == PodState::unschedulable && !pod.node_comes && !pod.outdated &&
+                         pod.drained.empty() && now - pod.since > settings.unschedulable_limit;
+      const auto* pods = waits ? found_in(supply.groups, pod.group) : nullptr;
+      if (pods == nullptr || homeless(*pods, settings, now)) continue;
+      ++stuck_[pod.group];
+      ++all_stuck_;
+    }
+  }
+  std::int64_t of_others(const Group& group) const {
+    const auto* own = found_in(stuck_, group);
+    return all_stuck_ - (own ? *own : 0);
+  }
+
   std::vector<Limit> limits_;
+  std::map<Group, std::int64_t> stuck_;
+  std::int64_t all_stuck_ = 0;
   std::optional<std::int64_t> cores_left_;
   const std::map<Group, Resources>& needs_;
   std::optional<Resources> quota_;

@@ -210,6 +210,42 @@ TEST_CASE("decide: pods that no node has had room for in long use up nobody's li
   CHECK(submitted(scene.plan(), 1, 1) == 0);
 }
 
+TEST_CASE("decide: of a group that also has jobs, such pods use up max_idle for itself alone") {
+  Scene scene;
+  auto& stuck = scene.pods(64, 50, 0, 1);
+  stuck.unschedulable = 50;
+  stuck.unschedulable_since = scene.now - Seconds(601);
+  for (int i = 0; i < 50; ++i)
+    scene.supply.jobless.push_back(
+        {std::to_string(i), group(64), PodState::unschedulable, scene.now - Seconds(601)});
+  scene.jobs(64, 5000, "alice");
+  scene.jobs(1, 4, "bob");
+  scene.policy.max_pods_per_cluster = 1000;
+  scene.rules().max_idle = 50;
+  CHECK(submitted(scene.plan(), 1, 1) == 2);
+  CHECK(submitted(scene.plan(), 64, 1) == 0);
+  for (auto& pod : scene.supply.jobless) pod.since = scene.now - Seconds(600);
+  CHECK(submitted(scene.plan(), 1, 1) == 0);
+  for (auto& pod : scene.supply.jobless) pod.since = scene.now - Seconds(601);
+  // Those that get a node, or go, are not stuck; nor is anything without the limit.
+  SUBCASE("a node comes") {
+    for (auto& pod : scene.supply.jobless) pod.node_comes = true;
+  }
+  SUBCASE("made otherwise now") {
+    for (auto& pod : scene.supply.jobless) pod.outdated = true;
+  }
+  SUBCASE("drained") {
+    for (auto& pod : scene.supply.jobless) pod.drained = "for repair";
+  }
+  SUBCASE("the image") {
+    for (auto& pod : scene.supply.jobless) pod.state = PodState::pulling;
+  }
+  SUBCASE("no limit") {
+    scene.rules().unschedulable_limit = Seconds(0);
+  }
+  CHECK(submitted(scene.plan(), 1, 1) == 0);
+}
+
 TEST_CASE("decide: one owner's jobs count up to the cap, over all groups") {
   Scene scene;
   scene.jobs(1, 100, "alice");
