@@ -20,9 +20,9 @@ constexpr std::chrono::seconds k_quiet{60};
 std::chrono::seconds answer_time(const Policy& policy) {
   return std::min(policy.puller_answer, policy.bind_deadline / 4);
 }
-// The time for a pull beside the pod. In the rest of a request's time a container can still pull the image.
+// The time for a pull beside the pod. In the rest of a request's time a container can start the image.
 std::chrono::seconds pull_time(const Policy& policy) {
-  return policy.bind_deadline * 3 / 4;
+  return policy.bind_deadline * 19 / 20;
 }
 }  // namespace
 
@@ -46,7 +46,7 @@ std::span<const PullTransition> pull_transitions() {
       {asked, E::trouble, none},   {asked, E::trouble, failing}, {asked, E::lost, silent},
       {asked, E::refused, silent}, {asked, E::time, silent},     {asked, E::unwanted, none},
       {pulling, E::ready, none},   {pulling, E::trouble, none},  {pulling, E::trouble, failing},
-      {pulling, E::lost, silent},  {pulling, E::time, silent},   {pulling, E::unwanted, none},
+      {pulling, E::lost, silent},  {pulling, E::time, none},     {pulling, E::unwanted, none},
       {failing, E::ready, none},   {failing, E::trouble, none},  {failing, E::lost, silent},
       {failing, E::time, none},    {failing, E::unwanted, none}, {silent, E::unwanted, none},
   });
@@ -146,7 +146,12 @@ void Pulls::on_time(Time now) {
     const Entry entry = next++;
     Pull& pull = entry->second;
     if (pull.state == PullState::silent || now < pull.until) continue;
-    if (pull.state == PullState::failing) {
+    // A container that pulled it would hold up all its neighbours, for as long again.
+    if (pull.state == PullState::pulling) {
+      pull.trouble = fmt::format("the node has not pulled it within {} seconds", pull_time(policy_).count());
+      pull.counts = false;
+    }
+    if (pull.state == PullState::failing || pull.state == PullState::pulling) {
       give_up(entry, wire::Fault::infrastructure, PullEvent::time);
       continue;
     }

@@ -159,17 +159,24 @@ TEST_CASE("pulls: help that is refused or lost is not waited for") {
   CHECK(refused.count<Want>() == 1);  // and not again at once
 }
 
-TEST_CASE("pulls: one that is stuck leaves time for a container to do it") {
+TEST_CASE("pulls: one that takes too long ends its request, and costs neither neighbours nor the pilot") {
   BesidePod h;
-  h.ask(k_image_a);
-  h.taken();
-  h.told(Told::pulling);
-  h.tell();  // once more
-  h.pass(449s);
+  for (int i = 0; i < 6; ++i) {
+    h.ask(k_image_a);
+    h.pass(1s);
+    h.taken();
+    h.told(Told::pulling);
+    h.tell();  // once more
+    h.pass(568s);
+    CHECK(h.count<Fail>() == i);
+    h.pass(2s);
+    CHECK(h.count<Fail>() == i + 1);
+    CHECK(h.last<Fail>().fault == wire::Fault::infrastructure);
+    CHECK(h.last<Fail>().message.find("has not pulled it within 570 seconds") != std::string::npos);
+    h.pass(3600s);  // it was in doubt
+  }
   CHECK(h.count<Patch>() == 0);
-  h.pass(1s);
-  CHECK(h.count<Patch>() == 1);
-  CHECK(h.count<Fail>() == 0);
+  CHECK(h.count<GiveUp>() == 0);
 }
 
 TEST_CASE("pulls: an answer to another question, or of another image, is none") {
