@@ -161,8 +161,19 @@ Result<void> Repository::Upload::commit(const std::string& digest) {
 
 Result<bool> Repository::has_blob(const std::string& digest) {
   const auto answer = TRY(send(request("HEAD", TRY(at("blobs/" + digest)))));
-  if (answer.status != 200 && answer.status != 404) return words_of(answer);
-  return answer.status == 200;
+  switch (answer.status) {
+    case 200:
+    case 301:  // a registry that has its blobs elsewhere looks before it leads there
+    case 302:
+    case 303:
+    case 307:
+    case 308:
+      return true;
+    case 404:
+      return false;
+    default:
+      return words_of(answer);
+  }
 }
 
 Result<void> Repository::put_blob(const std::string& digest, const std::shared_ptr<const Fd>& file,

@@ -37,6 +37,7 @@ struct Scene {
   bool stream_fails = false, stream_hangs = false;
   std::string streamed, taken_back;
   int tokens = 0, elsewhere = 0;
+  int known = 200;  // what it says of a blob that it has
   std::string uploads = "/upload/1?state=x";
   std::unique_ptr<RegistryShelf> shelf;
 
@@ -84,7 +85,8 @@ struct Scene {
       taken_back += target + " ";
       return FakeServer::json(204, "");
     }
-    if (request.method == "HEAD") return FakeServer::json(blobs.contains(last) ? 200 : 404, "");
+    if (request.method == "HEAD")
+      return FakeServer::json(blobs.contains(last) ? known : 404, "", "Location: http://other.test/blob\r\n");
     if (request.method == "POST")
       return full ? FakeServer::json(507, R"({"errors":[{"code":"DENIED","message":"no room"}]})")
                   : FakeServer::json(202, "", "Location: " + uploads + "\r\n");
@@ -141,6 +143,23 @@ TEST_CASE("registry shelf: an image goes there part by part, and what is there i
   const auto asked = scene.registry.requests.size();
   REQUIRE(scene.with([&] { return scene.shelf->put(folder, "key"); }));
   CHECK(scene.registry.requests.size() == asked + 3);  // two looks, and the manifest
+}
+
+TEST_CASE(
+    "registry shelf: a registry that has its blobs elsewhere leads there, which says that it has them") {
+  Scene scene;
+  const auto folder = scene.registry.folder() + "/layout";
+  make_layout(folder, "layer");
+  REQUIRE(scene.with([&] { return scene.shelf->put(folder, "key"); }));
+  for (const int status : {301, 302, 303, 307, 308}) {
+    CAPTURE(status);
+    scene.known = status;
+    const auto asked = scene.registry.requests.size();
+    REQUIRE(scene.with([&] { return scene.shelf->put(folder, "key"); }));
+    CHECK(scene.registry.requests.size() == asked + 3);  // two looks, and the manifest
+  }
+  scene.known = 304;
+  CHECK_FALSE(scene.with([&] { return scene.shelf->put(folder, "key"); }));
 }
 
 TEST_CASE("registry shelf: a layer goes there while it is made, and is not sent again") {
