@@ -16,7 +16,8 @@ namespace glidepod::store {
 namespace {
 
 constexpr uid_t k_nobody = 65534;
-constexpr unsigned k_first_other = 3;  // descriptor
+constexpr unsigned k_first_other = 3;        // descriptor
+constexpr std::uint64_t k_more_seconds = 5;  // from the soft limit of the processor to the hard one
 
 constexpr std::array k_allowed = {
     "read", "pread64", "write", "writev", "lseek", "close", "fstat", "newfstatat",
@@ -26,8 +27,8 @@ constexpr std::array k_allowed = {
     "futex", "rt_sigreturn", "rt_sigprocmask", "clock_gettime", "gettimeofday", "getrandom", "sched_yield",
     "restart_syscall", "getpid", "gettid", "exit", "exit_group"};
 
-Result<void> limit(int resource, std::uint64_t value) {
-  const rlimit both{value, value};
+Result<void> limit(int resource, std::uint64_t soft, std::uint64_t more = 0) {
+  const rlimit both{soft, soft + more};
   if (::setrlimit(static_cast<__rlimit_resource_t>(resource), &both) != 0)
     return Error::system("limit resource {}", resource);
   return {};
@@ -71,7 +72,8 @@ Result<void> confine(const Limits& limits) {
     return Error::system("give up privileges");
   TRY(limit(RLIMIT_CORE, 0));
   TRY(limit(RLIMIT_NPROC, 0));
-  TRY(limit(RLIMIT_CPU, limits.processor_seconds));
+  // At the soft limit it is told why it ends; at the hard one, which is looked at first, it is just killed.
+  TRY(limit(RLIMIT_CPU, limits.processor_seconds, k_more_seconds));
   TRY(limit(RLIMIT_AS, limits.memory));
   return allow_little();
 }

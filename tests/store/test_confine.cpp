@@ -24,11 +24,10 @@ constexpr int k_not_confined = 200;
 
 // How a process ends that is confined and then does this; the sanitizers could not live with a limit of
 // memory.
-int end_of(const std::function<void()>& act) {
+int end_of(const std::function<void()>& act, Limits limits = {}) {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    Limits limits;
     limits.memory = RLIM_INFINITY;
     if (!confine(limits)) ::_exit(k_not_confined);
     act();
@@ -81,4 +80,12 @@ TEST_CASE("confine: what is left is to read, to write, to ask for memory, to abo
           if (memory == -1 || ::syscall(SYS_munmap, memory, 4096) != 0) ::_exit(2);
           if (::syscall(SYS_write, STDOUT_FILENO, "", 0) != 0) ::_exit(3);
         }) == 0);
+}
+
+TEST_CASE("confine: whoever takes too long ends by the signal that says so") {
+  const auto burn = [] {
+    while (::syscall(SYS_getpid) > 0) {
+    }
+  };
+  CHECK(end_of(burn, {.processor_seconds = 1}) == -SIGXCPU);
 }
