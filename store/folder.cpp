@@ -2,6 +2,7 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +27,10 @@ class FolderReader {
 
   Result<void> read() {
     if (!tar_) return error("no memory to read the folder");
+    // A tar has its content as it is. Only one with holes, which no agent makes, could become a larger one.
+    struct stat info {};
+    if (::fstat(file_.get(), &info) != 0) return Error::system("stat the folder");
+    file_size_ = static_cast<std::uint64_t>(info.st_size);
     archive_read_support_format_tar(tar_.get());
     // Names are bytes: the agent says so with each that is not in a plain header. Conversions would want
     // files.
@@ -105,6 +110,8 @@ class FolderReader {
       entry.size = size > 0 ? static_cast<std::uint64_t>(size) : 0;
       if (entry.size > limits_.content - content_)
         return error("the image has more than {} MiB of content", limits_.content >> 20);
+      if (entry.size > file_size_ - content_)
+        return error("the folder claims more content than its file has");
       content_ += entry.size;
     }
     TRY(visitor_.entry(entry));
@@ -133,7 +140,7 @@ class FolderReader {
   }
 
   const Fd& file_;
-  std::uint64_t at_ = 0;
+  std::uint64_t at_ = 0, file_size_ = 0;
   const Limits& limits_;
   Visitor& visitor_;
   std::unique_ptr<archive, EndArchive> tar_;

@@ -65,3 +65,15 @@ TEST_CASE("folder: devices and other kinds are refused, and so is what is too mu
   CHECK(read(tar({{'0', "a", "123", "", std::uint64_t{1} << 32}})).find("folder") != std::string::npos);
   CHECK(read(tar({{'0', "a", std::string(2000, 'x')}}).substr(0, 2000)).find("folder") != std::string::npos);
 }
+
+TEST_CASE("attack: a folder that claims more content than its tar has is refused") {
+  // A MiB of nothing but three bytes, as GNU's tar has files with holes.
+  const std::string records =
+      "27 GNU.sparse.size=1048576\n"
+      "26 GNU.sparse.numblocks=2\n"
+      "32 GNU.sparse.map=0,3,1048576,0\n";
+  CHECK(read(tar({{'x', "pax", records}, {'0', "a", "123"}})) ==
+        "the folder claims more content than its file has");
+  // What is there may be all of it.
+  CHECK(read(tar({{'0', "a", std::string(100'000, 'x')}})).size() > 100'000);
+}
