@@ -47,11 +47,14 @@ class Arrival {
     if (::ftruncate(to_.get(), 0) != 0 || ::lseek(to_.get(), 0, SEEK_SET) != 0)
       failed_ = Error::system("empty a file");
   }
-  void add(std::string_view bytes) {
+  // After an Error nothing more is wanted.
+  Result<void> add(std::string_view bytes) {
+    if (failed_) return *failed_;
     size_ += bytes.size();
-    if (failed_ || size_ > blob_.size) return;
+    if (size_ > blob_.size)
+      return error("the registry sends more than the {} bytes of {}", blob_.size, blob_.digest);
     digest_.add(bytes);
-    if (const auto written = write_all(to_, bytes); !written) failed_ = written.error();
+    return write_all(to_, bytes).in("write the file");
   }
   Result<void> end() {
     if (failed_) return *failed_;
@@ -87,7 +90,7 @@ class Question : public Client::Operation {
     // ask().
     timer_ = loop_.after(Milliseconds(0), [this] {
       timer_ = 0;
-      if (const auto begun = begin(); !begun) refuse(begun.error().message());
+      if (const auto begun = begin(); !begun) fail(begun.error());
     });
   }
   ~Question() override { loop_.cancel(timer_); }
@@ -140,7 +143,6 @@ class Question : public Client::Operation {
           request.headers.emplace_back(step_ == Step::manifest ? k_accept : "Accept: */*");
           request.authorization = authorization_;
           if (arrival_) arrival_->begin();
-          if (arrival_) request.longest_body = goal_.blob.size + 1;
           return request;
         },
         k_most_redirects, &Question::answered);
@@ -165,7 +167,12 @@ class Question : public Client::Operation {
     plan.may_follow = [this](const http::Url& next) { return check(next); };
     // These are final answers of the registry, also errors: each step knows what they mean.
     if (arrival_) {
-      plan.data = [this](std::string_view bytes) { arrival_->add(bytes); };
+      plan.data = [this](std::string_view bytes) {
+        const auto added = arrival_->add(bytes);
+        if (added) return;
+        call_.reset();  // no more of it
+        fail(added.error());
+      };
       plan.attempt_limit = std::chrono::ceil<Milliseconds>(deadline_ - std::chrono::steady_clock::now());
     }
     plan.judge = [](const http::Response& response) -> std::optional<http::Failure> {
@@ -189,17 +196,18 @@ class Question : public Client::Operation {
     const auto from = http::Url::parse(url);
     if (!response) {
       const auto* failure = response.error().fact<http::Failure>();
-      if (!failure) return refuse(response.error().message());
-      if (failure->lost.why == http::Lost::Why::too_long) return refuse("the registry's answer is too long");
+      if (!failure) return fail(response.error());
+      if (failure->lost.why == http::Lost::Why::too_long)
+        return fail(error("the registry's answer is too long"));
       if (failure->lost.why == http::Lost::Why::address)
-        return refuse(fmt::format("{} has a link-local or metadata address, which is not contacted",
-                                  from ? from->authority() : url));
+        return fail(error("{} has a link-local or metadata address, which is not contacted",
+                          from ? from->authority() : url));
       const std::string status = failure->status == 0 ? "" : fmt::format("{} ", failure->status);
       return finish(Error(in_context(status + failure->message)).with(Unknown::unreachable));
     }
-    if (!from) return refuse(from.error().message());
+    if (!from) return fail(from.error());
     // The last statement, since it may end the question and destroy this object.
-    if (const auto handled = (this->*handle)(*response, *from); !handled) refuse(handled.error().message());
+    if (const auto handled = (this->*handle)(*response, *from); !handled) fail(handled.error());
   }
 
   static std::string words_of(const http::Response& response) {
@@ -305,7 +313,11 @@ class Question : public Client::Operation {
                            : "the image file could not be fetched";
     return one_line(fmt::format("{}: {}", what, why));
   }
-  void refuse(const std::string& why) { finish(Error(in_context(why)).with(Unknown::refused)); }
+  // Trouble of this machine, such as a full disk, is no word of the registry's.
+  void fail(const Error& why) {
+    const auto what = why.code() == 0 ? Unknown::refused : Unknown::unreachable;
+    finish(Error(in_context(why.message())).with(what));
+  }
   void finish(Result<Answer> answer) {
     const auto handler = std::move(handler_);
     handler(std::move(answer));  // may destroy this

@@ -358,7 +358,7 @@ std::string file_manifest(const std::string& kind = "application/vnd.sylabs.sif.
 
 // What a registry has as a file; the content goes to a file in memory.
 struct FileFixture : Fixture {
-  Fd to{::memfd_create("file", MFD_CLOEXEC)};
+  Fd to{::memfd_create("file", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
   std::optional<Result<Descriptor>> found;
   std::optional<Result<void>> fetched;
 
@@ -439,4 +439,18 @@ TEST_CASE("registry: what is no image file is refused with what it is") {
   CHECK(fault(manifest_of(k_config)) ==
         "the image file could not be fetched: it is no SIF: it has not one layer");
   CHECK(fault("{}") == "the image file could not be fetched: it is no SIF: it has not one layer");
+}
+
+TEST_CASE("registry: a file that cannot be written here is nobody's refusal, and not fetched on") {
+  // Whole, or only begun: who goes on would wait for the rest.
+  for (const std::size_t sent : {k_file.size(), std::size_t{1}}) {
+    FileFixture f;
+    REQUIRE(::fcntl(f.to.get(), F_ADD_SEALS, F_SEAL_GROW) == 0);
+    f.replies["reg.test/v2/x/blobs/" + digest_of(k_file)] = {fmt::format(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{}", k_file.size(), k_file.substr(0, sent))};
+    f.fetch({digest_of(k_file), k_file.size()});
+    REQUIRE_FALSE(f.fetched->ok());
+    CHECK_FALSE(refused(f.fetched->error()));
+    CHECK(f.fetched->error().message().find("Operation not permitted") != std::string::npos);
+  }
 }
