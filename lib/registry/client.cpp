@@ -166,7 +166,7 @@ class Question : public Client::Operation {
     plan.redirects = redirects;
     plan.may_follow = [this](const http::Url& next) { return check(next); };
     // These are final answers of the registry, also errors: each step knows what they mean.
-    if (arrival_) {
+    if (arrival_ && handle == &Question::answered) {  // a token is not the file
       plan.data = [this](std::string_view bytes) {
         const auto added = arrival_->add(bytes);
         if (added) return;

@@ -425,6 +425,19 @@ TEST_CASE("registry: a file is behind a redirect, which gets no credentials") {
   CHECK(f.content() == k_file);
 }
 
+TEST_CASE("registry: a file is fetched from a registry that wants a token") {
+  FileFixture f;
+  f.server.on_request = [&](const FakeServer::Request& request) {
+    if (where(request).starts_with("auth.test/")) return FakeServer::json(200, R"({"token":"TOKEN"})");
+    if (header(request, "Authorization") != "Bearer TOKEN")
+      return unauthorized(R"(Bearer realm="http://auth.test/token")");
+    return f.replies.at(where(request));
+  };
+  f.fetch({digest_of(k_file), k_file.size()});
+  if (!f.fetched->ok()) FAIL(f.fetched->error().message());
+  CHECK(f.content() == k_file);
+}
+
 TEST_CASE("registry: what is no image file is refused with what it is") {
   FileFixture f;
   const auto fault = [&](const std::string& manifest) {
