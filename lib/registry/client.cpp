@@ -142,6 +142,8 @@ class Question : public Client::Operation {
           http::Request request = request_to(*origin_);
           request.headers.emplace_back(step_ == Step::manifest ? k_accept : "Accept: */*");
           request.authorization = authorization_;
+          // Each attempt may be told once what it lacks: what did before may have ended meanwhile.
+          challenged_ = std::exchange(answering_, false);
           if (arrival_) arrival_->begin();
           return request;
         },
@@ -247,12 +249,12 @@ class Question : public Client::Operation {
     return want((manifest.index ? "manifests/" : "blobs/") + manifest.next.digest);
   }
 
-  // If a redirect led to this host, or credentials were sent already, 401 is an answer like any other.
+  // If a redirect led to this host, or this answered a challenge already, 401 is an answer like any other.
   Result<void> challenged(const http::Response& response, const http::Url& from) {
     const auto header = response.headers.find("WWW-Authenticate");
     if (challenged_ || !from.same_origin(*base_) || header == response.headers.end())
       return error("{}", words_of(response));
-    challenged_ = true;
+    answering_ = true;
     const Challenge challenge = parse_challenge(header->second);
     const std::string secret = credentials();
     switch (challenge.scheme) {
@@ -338,7 +340,7 @@ class Question : public Client::Operation {
   std::optional<Descriptor> expected_;
   std::string secret_;
   std::string authorization_;
-  bool challenged_ = false;
+  bool answering_ = false, challenged_ = false;  // the next attempt answers a challenge, this one does
   int manifests_ = 0;
   std::optional<Arrival> arrival_;  // of a file's content
   Loop::TimerId timer_ = 0;

@@ -467,3 +467,24 @@ TEST_CASE("registry: a file that cannot be written here is nobody's refusal, and
     CHECK(f.fetched->error().message().find("Operation not permitted") != std::string::npos);
   }
 }
+
+TEST_CASE("registry: a token that ends while a file comes is asked for anew, once for each attempt") {
+  FileFixture f;
+  int tokens = 0, good = 1;
+  f.server.on_request = [&](const FakeServer::Request& request) {
+    if (where(request).starts_with("auth.test/"))
+      return FakeServer::json(200, fmt::format(R"({{"token":"{}"}})", ++tokens));
+    if (header(request, "Authorization") != fmt::format("Bearer {}", good))
+      return unauthorized(R"(Bearer realm="http://auth.test/token")");
+    if (++good == 3) return FakeServer::json(200, k_file);
+    return FakeServer::Reply{"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\na", true};
+  };
+  f.fetch({digest_of(k_file), k_file.size()});
+  if (!f.fetched->ok()) FAIL(f.fetched->error().message());
+  CHECK(f.content() == k_file);
+  CHECK(tokens == 2);
+  good = 0;  // no token does
+  f.fetch({digest_of(k_file), k_file.size()});
+  CHECK(refused(f.fetched->error()));
+  CHECK(tokens == 3);
+}
