@@ -245,10 +245,19 @@ Result<std::optional<std::string>> Keeper::look_up(const std::string& key) {
 
 Result<void> Keeper::expire() {
   if (settings_.keep.count() == 0) return {};
-  for (const auto& key : TRY(shelf_.tags()))
-    if (is_digest("sha256:" + key) && !read_known(key)) (void)TRY(find(key));
-  for (const auto& key : keys())
-    if (age_of(known(key)) > settings_.keep) TRY(expire(key));
+  // One that cannot be looked up or removed, since a container runs in it or for whatever reason, keeps no
+  // other.
+  const auto tell = [](const std::string& key, const Error& why) {
+    spdlog::warn("event=not_expired file=sha256:{} reason={}", key, quoted(why.message()));
+  };
+  for (const auto& key : TRY(shelf_.tags())) {
+    if (!is_digest("sha256:" + key) || read_known(key)) continue;
+    if (const auto found = find(key); !found) tell(key, found.error());
+  }
+  for (const auto& key : keys()) {
+    if (age_of(known(key)) <= settings_.keep) continue;
+    if (const auto done = expire(key); !done) tell(key, done.error());
+  }
   return {};
 }
 

@@ -33,6 +33,10 @@ const std::vector<std::string> k_reader = {
     "/bin/sh", "-c",
     R"(printf '{"diff_id": "sha256:%064d", "architecture": "", "runscript": false}\n' 7 >&2; exec cat)"};
 
+// The keys of "one" and "two".
+const std::string k_one = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed";
+const std::string k_two = "3fc4ccfe745870e2c0d99f71f30ff0656c8dedd41cc1d7d3d376b0dbe685e2f3";
+
 struct SmallShelf : Shelf {
   std::mutex mutex;
   std::set<std::string> put_as;
@@ -51,7 +55,9 @@ struct SmallShelf : Shelf {
     return all;
   }
   std::vector<std::string> removed;
+  std::string stays;  // what cannot be removed
   Result<void> remove(const std::string&, const std::string& tag) override {
+    if (tag == stays) return error("{} is in use", tag);
     removed.push_back(tag);
     return {};
   }
@@ -91,7 +97,7 @@ TEST_CASE("keeper: the same content is one image, other content another") {
   CHECK(scene.keeper.image_of(in_memory("two")).value() != *one);
   CHECK(scene.shelf.puts == 2);
   // By the content's hash.
-  CHECK(scene.shelf.put_as.contains("7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"));
+  CHECK(scene.shelf.put_as.contains(k_one));
   CHECK(scene.left("making") == 0);
   CHECK(scene.left("spool") == 0);
   CHECK(scene.left("known") == 2);
@@ -263,7 +269,7 @@ TEST_CASE("attack: a file that changes while it is converted is what it was when
                 shelf);
   REQUIRE(keeper.image_of(open_file(file, O_RDONLY).value(), "alice"));
   CHECK(read_file(file).value() == "two");
-  CHECK(shelf.put_as.contains("7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"));
+  CHECK(shelf.put_as.contains(k_one));
   CHECK(shelf.is_the_file);
 }
 
@@ -408,15 +414,13 @@ TEST_CASE("keeper: what nobody has asked for is removed, and what is asked for s
   REQUIRE(keeper.prepare());
   REQUIRE(keeper.image_of(in_memory("one"), "alice"));
   REQUIRE(keeper.image_of(in_memory("two"), "alice"));
-  const std::string one = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed";
-  const std::string two = "3fc4ccfe745870e2c0d99f71f30ff0656c8dedd41cc1d7d3d376b0dbe685e2f3";
   const auto path = [&](const std::string& key) { return scene.folder.path + "/store/known/" + key; };
-  for (const auto& key : {one, two}) age(path(key), std::chrono::hours(25));
+  for (const auto& key : {k_one, k_two}) age(path(key), std::chrono::hours(25));
   REQUIRE(keeper.image_of(in_memory("two"), "bob"));
   // One of an earlier store, whose folder is lost: it is kept from now on.
   scene.shelf.found[std::string(64, 'c')] = "localhost/files@sha256:" + std::string(64, 'd');
   REQUIRE(keeper.expire());
-  CHECK(scene.shelf.removed == std::vector{one});
+  CHECK(scene.shelf.removed == std::vector{k_one});
   CHECK(scene.left("known") == 2);
   scene.shelf.found.clear();
   age(path(std::string(64, 'c')), std::chrono::hours(25));
@@ -425,6 +429,39 @@ TEST_CASE("keeper: what nobody has asked for is removed, and what is asked for s
   const auto left = keeper.used_by("alice");
   REQUIRE(keeper.image_of(in_memory("one"), "alice"));
   CHECK(keeper.used_by("alice") > left);
+}
+
+namespace {
+
+// Has both for a day.
+struct OldScene : Scene {
+  explicit OldScene(const std::vector<std::string>& reader = k_reader)
+      : keeping({.folder = folder.path + "/store",
+                 .repository = "localhost/files",
+                 .reader = reader,
+                 .keep = std::chrono::hours(24)},
+                shelf) {
+    REQUIRE(keeping.prepare());
+    for (const char* text : {"one", "two"}) REQUIRE(keeping.image_of(in_memory(text), "alice"));
+  }
+  void forget(const std::string& key) { age(folder.path + "/store/known/" + key, std::chrono::hours(25)); }
+  Keeper keeping;
+};
+
+}  // namespace
+
+TEST_CASE("keeper: what cannot be removed keeps nothing else") {
+  for (const auto& stays : {k_one, k_two}) {
+    OldScene scene;
+    for (const auto& key : {k_one, k_two}) scene.forget(key);
+    scene.shelf.stays = stays;
+    REQUIRE(scene.keeping.expire());
+    CHECK(scene.shelf.removed == std::vector{stays == k_one ? k_two : k_one});
+    CHECK(scene.left("known") == 1);
+    scene.shelf.stays.clear();
+    REQUIRE(scene.keeping.expire());
+    CHECK(scene.left("known") == 0);
+  }
 }
 
 TEST_CASE("attack: a disk that is nearly full takes no file") {
