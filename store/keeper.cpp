@@ -254,20 +254,27 @@ Result<void> Keeper::expire() {
     if (!is_digest("sha256:" + key) || read_known(key)) continue;
     if (const auto found = find(key); !found) tell(key, found.error());
   }
+  // Files that differ in what no layer has, such as a signature, are one image, which goes with the last.
+  std::set<std::string> wanted;
+  std::vector<std::string> old;
   for (const auto& key : keys()) {
-    if (age_of(known(key)) <= settings_.keep) continue;
-    if (const auto done = expire(key); !done) tell(key, done.error());
+    if (age_of(known(key)) > settings_.keep)
+      old.push_back(key);
+    else if (const auto what = read_known(key))
+      wanted.insert(what->image);
   }
+  for (const auto& key : old)
+    if (const auto done = expire(key, wanted); !done) tell(key, done.error());
   return {};
 }
 
-Result<void> Keeper::expire(const std::string& key) {
+Result<void> Keeper::expire(const std::string& key, const std::set<std::string>& wanted) {
   const auto mine = turn(key);
   const std::unique_lock lock(*mine, std::try_to_lock);
   // Whoever has the turn is asking for it.
   if (!lock || age_of(known(key)) <= settings_.keep) return {};
   const auto what = read_known(key);
-  if (!what) return {};
+  if (!what || wanted.contains(what->image)) return {};
   TRY(shelf_.remove(what->image, key));
   if (::unlink(known(key).c_str()) != 0) return Error::system("forget {}", key);
   const std::scoped_lock used(mutex_);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -82,7 +83,7 @@ class Keeper {
   Result<std::optional<std::string>> look_up(const std::string& key);
   Result<std::string> make(const Copy& copy, Share& share);
   Result<Made> make(const Copy& copy, Layout& layout, Share& share);
-  Result<void> expire(const std::string& key);
+  Result<void> expire(const std::string& key, const std::set<std::string>& wanted);
   std::vector<std::string> keys() const;
   std::string known(const std::string& key) const { return settings_.folder + "/known/" + key; }
   std::optional<Known> read_known(const std::string& key) const;

@@ -464,6 +464,18 @@ TEST_CASE("keeper: what cannot be removed keeps nothing else") {
   }
 }
 
+TEST_CASE("keeper: an image of several files stays as long as one of them is asked for") {
+  OldScene scene({"/bin/sh", "-c", R"(printf '{"diff_id": "sha256:%064d"}\n' 7 >&2; printf same)"});
+  scene.forget(k_one);
+  REQUIRE(scene.keeping.expire());
+  CHECK(scene.shelf.removed.empty());
+  CHECK(scene.left("known") == 2);
+  scene.forget(k_two);
+  REQUIRE(scene.keeping.expire());
+  CHECK(std::set(scene.shelf.removed.begin(), scene.shelf.removed.end()) == std::set{k_one, k_two});
+  CHECK(scene.left("known") == 0);
+}
+
 TEST_CASE("attack: a disk that is nearly full takes no file") {
   Scene scene;
   Keeper keeper({.folder = scene.folder.path + "/store",
