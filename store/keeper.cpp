@@ -125,8 +125,8 @@ class Keeper::Bound : public Blobs {
     ended_.emplace_back(std::move(next_), layer.digest);
     return {};
   }
-  Result<void> layers_ended() override {
-    TRY(share_.take(size_));
+  Result<void> layers_ended(std::uint64_t unpacked) override {
+    TRY(share_.take(shelf_.unpacks() ? unpacked : size_));
     for (const auto& [stream, digest] : ended_) TRY(of_stream(stream->commit(digest)));
     return {};
   }

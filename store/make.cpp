@@ -93,6 +93,7 @@ class Layers {
     return {};
   }
   const std::vector<Blob>& whole() const { return blobs_of_; }
+  std::uint64_t unpacked() const { return taken_; }
   std::vector<std::string>& diff_ids() { return diff_ids_; }
 
  private:
@@ -229,7 +230,7 @@ Result<Made> make_image(const Fd& file, Blobs& blobs, const MakeOptions& options
   made.layer = TRY(verdict(ended.status, said.last()));
   made.layer.below = std::move(layers.diff_ids());
   TRY(layers.end());
-  TRY(blobs.layers_ended());
+  TRY(blobs.layers_ended(layers.unpacked()));
   const Blob config = TRY(put_text(blobs, image_config(made.layer, own_architecture())));
   made.manifest = TRY(put_text(blobs, image_manifest(config, layers.whole())));
   return made;

@@ -25,8 +25,8 @@ struct Blobs {
   virtual Result<void> layer(std::string_view bytes) = 0;
   // That one is whole; the next bytes are another one's.
   virtual Result<void> layer_ended(const Blob& layer) = 0;
-  // That was the last one, and nothing is wrong with them.
-  virtual Result<void> layers_ended() { return {}; }
+  // That was the last one, and nothing is wrong with them. unpacked: bytes of all their tars.
+  virtual Result<void> layers_ended([[maybe_unused]] std::uint64_t unpacked) { return {}; }
   // A whole small blob: the configuration, then the manifest.
   virtual Result<void> put(const Blob& blob, std::string_view bytes) = 0;
 };

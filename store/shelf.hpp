@@ -27,6 +27,8 @@ struct Shelf {
   virtual Result<bool> has(const std::string& image) = 0;
   // The image that was put there under this tag, if that can be told.
   virtual Result<std::optional<std::string>> find(const std::string& tag) = 0;
+  // Whether images take the room of their content there, not of their layers.
+  virtual bool unpacks() const { return false; }
   // For one layer of an image that will be put there, where that spares time; else nothing.
   virtual std::unique_ptr<LayerStream> stream() { return nullptr; }
   // layout: a folder in the form of an OCI image layout; layers of which a stream() was committed may be
@@ -48,6 +50,7 @@ class PodmanShelf : public Shelf {
   Result<std::optional<std::string>> find(const std::string&) override {
     return std::optional<std::string>();  // it gives no digest of a name that cannot be of another image
   }
+  bool unpacks() const override { return true; }
   Result<void> put(const std::string& layout, const std::string& tag) override;
   Result<std::vector<std::string>> tags() override { return std::vector<std::string>(); }
   Result<void> remove(const std::string& image, const std::string& tag) override;

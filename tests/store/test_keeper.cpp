@@ -290,6 +290,28 @@ TEST_CASE("attack: a small file that becomes a large layer is measured by the la
   CHECK(keeper.used_by("alice") == 0);
 }
 
+TEST_CASE(
+    "attack: where images are kept unpacked, one of a small file and layer is measured by its content") {
+  TemporaryFolder folder;
+  struct UnpackingShelf : SmallShelf {
+    bool unpacks() const override { return true; }
+  } unpacking;
+  SmallShelf packed;
+  for (SmallShelf* shelf : {static_cast<SmallShelf*>(&unpacking), &packed}) {
+    Keeper keeper({.folder = folder.path + "/store",
+                   .repository = "localhost/files",
+                   .reader = {"/bin/sh", "-c",
+                              R"(head -c 4000000 /dev/zero; printf '{"diff_id": "sha256:%064d"}\n' 7 >&2)"},
+                   .quota = 2 * k_mib},
+                  *shelf);
+    REQUIRE(keeper.prepare());
+    const auto image = keeper.image_of(in_memory("small"), "alice");
+    CHECK(image.ok() == (shelf == &packed));
+    CHECK(shelf->puts == (shelf == &packed ? 1 : 0));
+  }
+  CHECK(PodmanShelf({"podman"}, "localhost/files").unpacks());
+}
+
 namespace {
 
 // Takes layers while they are made.
