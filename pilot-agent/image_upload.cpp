@@ -106,10 +106,17 @@ class ImageUploads::Upload : public StoreQuestion {
     plan.deadline = deadline_;
     plan.attempt_limit = std::chrono::ceil<Milliseconds>(deadline_ - std::chrono::steady_clock::now());
     plan.judge = judged;
+    // A store that is busy is well. What breaks off later than one that cannot be reached does was heard
+    // until then, so that this trouble is a new one.
+    plan.attempted = [this](const std::string&, int status, std::chrono::duration<double> took) {
+      if (status == 429 || (status == 0 && took > uploads_.settings_.trouble / 4)) trouble_.reset();
+    };
     plan.hopeless = [this](const http::Failure& failure) {
+      if (failure.status == 409 || failure.status == 507) return true;
+      if (failure.status == 429) return false;
       const auto now = std::chrono::steady_clock::now();
       if (!trouble_) trouble_ = now;
-      return failure.status == 409 || failure.status == 507 || now - *trouble_ >= uploads_.settings_.trouble;
+      return now - *trouble_ >= uploads_.settings_.trouble;
     };
     exchange_ = std::make_unique<http::Exchange>(
         *uploads_.transport_, std::move(plan),

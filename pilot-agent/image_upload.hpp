@@ -13,7 +13,8 @@
 namespace glidepod::agent {
 
 // Questions to an image-store that is elsewhere, by HTTPS. A file is read once for its SHA-256, by a thread,
-// and sent only if the store has no such content. Trouble of the store's is waited for a minute.
+// and sent only if the store has no such content. Trouble of the store's is waited for a minute, each time;
+// one that is busy as long as the patience lasts.
 class ImageUploads {
  public:
   struct Settings {
@@ -21,6 +22,7 @@ class ImageUploads {
     std::string token_file;   // read for each request, since it is replaced now and then
     std::string ca_file;      // empty: the system's
     std::string unix_socket;  // for tests: the socket that stands for every host
+    // A quarter of it is longer than it takes to fail to connect.
     Milliseconds trouble{60'000};
   };
   // Whether a setting of where the store is means one of these.

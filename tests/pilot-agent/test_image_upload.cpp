@@ -146,6 +146,35 @@ TEST_CASE("image upload: a store that is away for a moment is asked again") {
   CHECK(scene.server.requests.size() == 3);
 }
 
+TEST_CASE("image upload: a store that is busy has no trouble, and is waited for") {
+  Scene scene;
+  scene.trouble = Milliseconds(0);
+  scene.server.on_request = [&](const FakeServer::Request&) {
+    return scene.server.requests.size() == 1 ? FakeServer::json(429, R"({"error":"busy"})")
+                                             : FakeServer::json(200, k_image);
+  };
+  scene.ask();
+  REQUIRE(scene.answer());
+  CHECK(scene.answer().value() == "localhost/x@sha256:1");
+}
+
+TEST_CASE("image upload: a second outage counts from its own beginning") {
+  Scene scene;
+  scene.trouble = Milliseconds(400);
+  scene.server.on_request = [&](const FakeServer::Request& request) {
+    if (scene.server.requests.size() == 1) return FakeServer::Reply{"", true};
+    if (scene.server.requests.size() > 2) return FakeServer::json(200, k_image);
+    // It takes the file, and is gone before it answers.
+    scene.loop.after(Milliseconds(450),
+                     [&scene, id = request.connection] { scene.server.send(id, "no answer\r\n\r\n"); });
+    return FakeServer::Reply{};
+  };
+  scene.ask();
+  REQUIRE(scene.answer());
+  CHECK(scene.answer().value() == "localhost/x@sha256:1");
+  CHECK(scene.server.requests.size() == 3);
+}
+
 TEST_CASE("image upload: one that stays away, or knows not who asks, is nobody's fault") {
   Scene gone;
   gone.trouble = Milliseconds(300);
