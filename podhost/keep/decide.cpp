@@ -40,9 +40,12 @@ class Decider {
 
   Decision run() {
     if (state_.deleting) {
-      if (stop_all(*state_.deleting)) tear_down(Do::forget);
+      if (stop_all(*state_.deleting) && no_sandbox()) add({.kind = Do::forget});
     } else if (state_.failure || finished(spec_, state_)) {
-      if (!state_.released && stop_all(Seconds(spec_.grace_seconds))) tear_down(Do::release);
+      // Until the status is saved only podman's containers know how they ended. What fills the disk may be
+      // the pod's volumes.
+      if (stop_all(Seconds(spec_.grace_seconds)) && (state_.unsaved || no_sandbox()) && !state_.released)
+        add({.kind = Do::release});
     } else if (past_deadline()) {
       add({.kind = Do::exceed_deadline});
     } else if (state_.sandbox == Sandbox::ready) {
@@ -124,19 +127,21 @@ class Decider {
     return std::max(left, k_least);
   }
 
-  void tear_down(Do last) {
+  // Has it removed if there is one.
+  bool no_sandbox() {
     switch (state_.sandbox) {
       case Sandbox::creating:
       case Sandbox::removing:
-        return;
+        return false;
       case Sandbox::failed:
       case Sandbox::ready:
       case Sandbox::lost:
         if (!state_.removal_retry_at || due(*state_.removal_retry_at)) add({.kind = Do::remove_sandbox});
-        return;
+        return false;
       case Sandbox::none:
-        return add({.kind = last});
+        return true;
     }
+    return true;
   }
 
   void sync_sandbox() {
@@ -147,7 +152,7 @@ class Decider {
         if (!state_.sandbox_retry_at || due(*state_.sandbox_retry_at)) add({.kind = Do::remove_sandbox});
         return;
       case Sandbox::lost:
-        if (stop_all(Seconds(0))) add({.kind = Do::remove_sandbox});
+        if (stop_all(Seconds(0)) && !state_.unsaved) add({.kind = Do::remove_sandbox});
         return;
       case Sandbox::creating:
       case Sandbox::removing:

@@ -24,7 +24,7 @@ struct Action {
     stop,            // ask politely, grace seconds
     kill,
     resize,   // give it the resources that the spec has by now
-    release,  // a finished pod: sandbox and volumes go, status and logs stay
+    release,  // a finished pod: its volumes go, status and logs stay
     forget,   // a deleted pod: everything goes
     exceed_deadline,
   };

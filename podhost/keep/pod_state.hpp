@@ -95,7 +95,8 @@ struct PodState {
   Time started{};
   std::vector<ContainerState> init_containers, containers;  // in the spec's order
   int tasks = 0;                                            // under way in other threads
-  bool released = false;                                    // a finished pod's sandbox and volumes are gone
+  bool released = false;                                    // a finished pod's volumes are gone
+  bool unsaved = false;                                     // the status is not on disk, or was not told yet
   std::optional<Seconds> deleting;                          // the grace period of a pod being deleted
   std::optional<PodFailure> failure;
 

@@ -213,8 +213,8 @@ Result<void> resize_container(const TaskTools& tools, const std::string& id, con
   return tools.podman.update_container(id, limits);
 }
 
-EndResult bury_container(const TaskTools& tools, const PodSpec& pod, const ContainerSpec& container,
-                         const std::string& id, int attempt, const Fd& conmon) {
+EndResult learn_end(const TaskTools& tools, const PodSpec& pod, const ContainerSpec& container,
+                    const std::string& id, int attempt, const Fd& conmon) {
   EndResult result;
   if (conmon) {
     pollfd wait{conmon.get(), POLLIN, 0};
@@ -233,21 +233,25 @@ EndResult bury_container(const TaskTools& tools, const PodSpec& pod, const Conta
     result.reason = k_status_unknown;
     result.message = k_status_unknown_message;
   }
-  if (const auto removed = remove_container(tools.podman, id); !removed) {
-    spdlog::warn("event=container_not_removed id={} error={}", id,
-                 glidepod::quoted(removed.error().message()));
-  }
-  const std::string path = tools.files.message_file(pod.uid, container.name, attempt);
-  if (auto words = read_head(path, k_message_limit); !words.empty()) {
+  if (auto words = read_head(tools.files.message_file(pod.uid, container.name, attempt), k_message_limit);
+      !words.empty()) {
     result.message = std::move(words);
   } else if (container.termination_falls_back_to_logs && result.exit_code != 0) {
     result.message =
         read_tail(tools.files.log_file(pod.uid, container.name, attempt), k_fallback_lines, k_fallback_limit);
   }
-  unlink(path.c_str());
-  // The log of this run and of the one before stay, as the kubelet keeps them.
-  unlink(tools.files.log_file(pod.uid, container.name, attempt - 2).c_str());
   return result;
+}
+
+void bury_container(const TaskTools& tools, const std::string& uid, const std::string& container,
+                    const std::string& id, int attempt) {
+  if (const auto removed = remove_container(tools.podman, id); !removed) {
+    spdlog::warn("event=container_not_removed id={} error={}", id,
+                 glidepod::quoted(removed.error().message()));
+  }
+  unlink(tools.files.message_file(uid, container, attempt).c_str());
+  // The log of this run and of the one before stay, as the kubelet keeps them.
+  unlink(tools.files.log_file(uid, container, attempt - 2).c_str());
 }
 
 namespace {

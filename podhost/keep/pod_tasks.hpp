@@ -57,10 +57,12 @@ struct EndResult {
   std::string reason, message;
   std::optional<Time> started, finished;
 };
-// Learns how a container ended, and removes it. Its exit code is known once conmon, its parent, has ended
-// too.
-EndResult bury_container(const TaskTools& tools, const PodSpec& pod, const ContainerSpec& container,
-                         const std::string& id, int attempt, const Fd& conmon);
+// How a container ended. Its exit code is known once conmon, its parent, has ended too.
+EndResult learn_end(const TaskTools& tools, const PodSpec& pod, const ContainerSpec& container,
+                    const std::string& id, int attempt, const Fd& conmon);
+// Removes a container whose end is saved, and the files that nobody needs any more then.
+void bury_container(const TaskTools& tools, const std::string& uid, const std::string& container,
+                    const std::string& id, int attempt);
 
 // A container as podman has it, with its processes held.
 struct FoundContainer {

@@ -11,6 +11,7 @@ namespace glidepod::podhost {
 namespace {
 
 constexpr int k_rounds = 8;
+constexpr Seconds k_save_retry{5};
 constexpr const char* k_lost_reason = "NodeLost";
 constexpr const char* k_lost_message = "The pod was removed from podman by somebody other than podhost";
 
@@ -78,6 +79,8 @@ PodFacts PodWorker::facts() const {
 }
 
 void PodWorker::sync() {
+  // How a container ended is saved before anything is decided by it.
+  if (state_.unsaved) publish();
   Decision decision = decide(spec_, state_, context_.backoff, now());
   // What was applied may call for more, or for a timer: until decide() is content.
   for (int round = 0; !decision.actions.empty() && round < k_rounds; ++round) {
@@ -87,13 +90,17 @@ void PodWorker::sync() {
     }
     decision = decide(spec_, state_, context_.backoff, now());
   }
+  const bool waited = state_.unsaved;
   publish();
+  if (waited && !state_.unsaved) return sync();
   context_.loop.cancel(timer_);
   timer_ = 0;
   auto wake_at = decision.wake_at;
   if (const auto change = status_changes_at(state_, now()); change && (!wake_at || *change < *wake_at)) {
     wake_at = change;
   }
+  if (const Time retry = now() + k_save_retry; state_.unsaved && (!wake_at || retry < *wake_at))
+    wake_at = retry;
   if (wake_at) {
     const auto delay = std::chrono::ceil<Milliseconds>(*wake_at - now());
     timer_ = context_.loop.after(std::max(delay, Milliseconds(0)), [this] {
@@ -134,9 +141,10 @@ void PodWorker::apply(const Action& action) {
 void PodWorker::publish() {
   const Json before = pod_->value("status", Json::object());
   Json status = make_status(spec_, state_, before, {context_.host.host_ip}, context_.backoff, now());
-  if (status == before) return;
-  if (!context_.store.set_status(spec_.uid, std::move(status))) return;
+  if (status == before && !state_.unsaved) return;
+  state_.unsaved = !context_.store.set_status(spec_.uid, std::move(status));
   if (PodPtr fresh = context_.store.find(spec_.uid)) pod_ = std::move(fresh);
+  if (!state_.unsaved) bury_ended();
 }
 
 void PodWorker::create_sandbox() {
@@ -235,6 +243,7 @@ void PodWorker::remove_sandbox() {
 
 void PodWorker::release() {
   state_.released = true;
+  context_.sockets.close(spec_.uid);
   launch([tools = context_.tools, uid = spec_.uid] { return remove_volumes(tools.files, uid); },
          [](PodWorker& self, const Result<void>& result) {
            if (!result)

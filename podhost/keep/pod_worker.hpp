@@ -70,6 +70,12 @@ class PodWorker {
     int next_stop_signal = 15, stop_signal = 15;
   };
 
+  // An ended container that podman still has.
+  struct Remains {
+    std::string container, id;
+    int attempt;
+  };
+
   // Runs task() in a worker thread, then done(*this, result) and sync() in the loop's.
   template <typename Task, typename Done>
   void launch(Task task, Done done);
@@ -89,7 +95,8 @@ class PodWorker {
   void kill(ContainerState& container);
   void resize(ContainerState& container);
   void ended(const std::string& name, const std::string& id);
-  void bury(const std::string& name, const std::string& id, int attempt, Fd conmon);
+  void learn_end(const std::string& name, const std::string& id, int attempt, Fd conmon);
+  void bury_ended();
   void remove_later(const std::string& id);
   void start_failed(ContainerState& container, const Next& next);
   void adopt_container(FoundContainer found);
@@ -106,6 +113,7 @@ class PodWorker {
   PodSpec spec_;
   PodState state_;
   std::map<std::string, Handles> handles_;
+  std::vector<Remains> ended_;
   Fd sandbox_process_;
   Loop::TimerId timer_ = 0;
   std::uint64_t last_token_ = 0;

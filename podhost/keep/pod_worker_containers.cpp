@@ -3,12 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "lib/base/log.hpp"
 #include "podhost/keep/pod_status.hpp"
 #include "podhost/keep/pod_worker.hpp"
 
-// The part of PodWorker that is about single containers: prepare, start, stop, bury, adopt.
+// The part of PodWorker that is about single containers: prepare, start, stop, learn the end, bury, adopt.
 
 namespace glidepod::podhost {
 namespace {
@@ -237,14 +238,16 @@ void PodWorker::ended(const std::string& name, const std::string& id) {
   container.run->state = Run::State::ended;
   container.run->finished = now();
   container.run->kill_at.reset();
-  bury(name, id, container.run->attempt, std::move(handles.conmon));
+  learn_end(name, id, container.run->attempt, std::move(handles.conmon));
 }
 
-void PodWorker::bury(const std::string& name, const std::string& id, int attempt, Fd conmon) {
+void PodWorker::learn_end(const std::string& name, const std::string& id, int attempt, Fd conmon) {
   launch([tools = context_.tools, spec = spec_, wanted = *spec_.find(name), id, attempt,
           conmon = std::make_shared<Fd>(
-              std::move(conmon))] { return bury_container(tools, spec, wanted, id, attempt, *conmon); },
-         [name, id](PodWorker& self, EndResult result) {
+              std::move(conmon))] { return podhost::learn_end(tools, spec, wanted, id, attempt, *conmon); },
+         [name, id, attempt](PodWorker& self, EndResult result) {
+           self.state_.unsaved = true;
+           self.ended_.push_back({name, id, attempt});
            ContainerState& container = *self.state_.find(name);
            for (auto* run : {&container.run, &container.previous}) {
              if (!*run || (*run)->id != id) continue;
@@ -258,6 +261,16 @@ void PodWorker::bury(const std::string& name, const std::string& id, int attempt
            spdlog::info("event=container_ended pod={}/{} container={} exit_code={} reason={}",
                         self.spec_.name_space, self.spec_.name, name, result.exit_code, result.reason);
          });
+}
+
+void PodWorker::bury_ended() {
+  for (const auto& remains : std::exchange(ended_, {}))
+    launch(
+        [tools = context_.tools, uid = spec_.uid, remains] {
+          bury_container(tools, uid, remains.container, remains.id, remains.attempt);
+          return true;
+        },
+        [](PodWorker&, bool) {});
 }
 
 void PodWorker::adopt_container(FoundContainer found) {
@@ -292,7 +305,7 @@ void PodWorker::adopt_container(FoundContainer found) {
   } else {
     container->run->state = Run::State::ended;
     container->run->finished = parse_time(info.finished).value_or(now());
-    bury(container->name, info.id, container->run->attempt, std::move(found.conmon));
+    learn_end(container->name, info.id, container->run->attempt, std::move(found.conmon));
   }
 }
 

@@ -90,19 +90,16 @@ Result<void> PodFiles::save_spec(const Json& pod) const {
   return replace_file(folder(uid) + "/pod.json", json_text(kept, 1), 0600);
 }
 
-void PodFiles::save_status(const std::string& uid, const Json& status) const {
+Result<void> PodFiles::save_status(const std::string& uid, const Json& status) const {
   const std::string path = folder(uid) + "/status.json";
   const std::string fresh = path + ".new";
-  const auto fd = open_file(fresh, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  if (!fd)
-    return spdlog::warn("event=status_not_saved uid={} error={}", uid,
-                        glidepod::quoted(fd.error().message()));
-  if (const auto written = write_all(fd.value(), json_text(status)); !written) {
+  const Fd fd = TRY(open_file(fresh, O_WRONLY | O_CREAT | O_TRUNC, 0600));
+  if (const auto written = write_all(fd, json_text(status)); !written) {
     unlink(fresh.c_str());
-    return spdlog::warn("event=status_not_saved uid={} error={}", uid,
-                        glidepod::quoted(written.error().message()));
+    return written.error();
   }
-  if (rename(fresh.c_str(), path.c_str()) != 0) spdlog::warn("event=status_not_saved uid={}", uid);
+  if (rename(fresh.c_str(), path.c_str()) != 0) return Error::system("rename {}", fresh);
+  return {};
 }
 
 Result<void> PodFiles::remove_tree(const std::string& folder) {

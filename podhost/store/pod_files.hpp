@@ -16,8 +16,8 @@ class PodFiles {
   Result<void> prepare() const;
   // What a restart needs; durable when it returns.
   Result<void> save_spec(const nlohmann::json& pod) const;
-  // Best effort: the status is built again from podman where it is lost.
-  void save_status(const std::string& uid, const nlohmann::json& status) const;
+  // Outlives podhost, but perhaps not the machine's crash.
+  Result<void> save_status(const std::string& uid, const nlohmann::json& status) const;
   // Unmounts what is mounted below the pod's folder and removes it.
   void erase(const std::string& uid) const;
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "lib/base/log.hpp"
+
 namespace glidepod::podhost {
 namespace {
 constexpr std::size_t k_history = 1000;
@@ -118,19 +120,28 @@ Result<PodPtr> Store::update(const std::string& name_space, const std::string& n
 bool Store::set_status(const std::string& uid, Json status) {
   const std::lock_guard writing(writing_);
   const PodPtr old_pod = find(uid);
-  if (!old_pod) return false;
-  if (old_pod->value("status", Json()) == status) return true;
-  files_.save_status(uid, status);
-  Json pod = *old_pod;
-  pod["status"] = std::move(status);
-  publish(Event::Type::modified, std::move(pod));
-  return true;
+  if (!old_pod) return true;
+  const bool same = old_pod->value("status", Json()) == status;
+  if (same && !unsaved_.contains(uid)) return true;
+  const auto saved = files_.save_status(uid, status);
+  if (saved) {
+    unsaved_.erase(uid);
+  } else if (unsaved_.insert(uid).second) {
+    spdlog::warn("event=status_not_saved uid={} error={}", uid, glidepod::quoted(saved.error().message()));
+  }
+  if (!same) {
+    Json pod = *old_pod;
+    pod["status"] = std::move(status);
+    publish(Event::Type::modified, std::move(pod));
+  }
+  return saved.ok();
 }
 
 void Store::remove(const std::string& uid) {
   const std::lock_guard writing(writing_);
   const PodPtr pod = find(uid);
   files_.erase(uid);
+  unsaved_.erase(uid);
   if (pod) publish(Event::Type::deleted, *pod);
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,7 @@ struct Event {
 };
 
 // All pods, in memory and on disk, with the recent changes for watchers. Safe from any thread; a change is on
-// disk before anybody sees it. Objects are never changed in place.
+// disk before anybody sees it, but for statuses while the disk is full. Objects are never changed in place.
 class Store {
  public:
   // Calls changed(uid) after every change made by a client, in the client's thread.
@@ -50,7 +51,8 @@ class Store {
   // Replaces a pod by what the function makes of it. The function runs with writers locked out.
   using Change = std::function<Result<Json>(const Json& old_pod)>;
   Result<PodPtr> update(const std::string& name_space, const std::string& name, const Change& change);
-  // For podhost's own changes; no effect and no event if the status is the same. False if the pod is gone.
+  // For podhost's own changes; no event if the status is the same, no effect if the pod is gone. False if it
+  // is told but could not be saved: the next call tries again, also if it says the same.
   bool set_status(const std::string& uid, Json status);
   void remove(const std::string& uid);
 
@@ -80,6 +82,7 @@ class Store {
   PodFiles& files_;
   std::function<void(const std::string&)> changed_;
   std::mutex writing_;                  // taken first; held over disk writes
+  std::set<std::string> unsaved_;       // pods whose status is not on disk; needs writing_
   mutable std::mutex mutex_;            // the members below
   std::map<std::string, PodPtr> pods_;  // by uid
   std::deque<Event> history_;

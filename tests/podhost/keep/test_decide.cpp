@@ -305,6 +305,30 @@ TEST_CASE("decide: a pod whose containers are all done is released once, not for
   CHECK(scene.kinds().empty());
 }
 
+TEST_CASE("decide: podman keeps the containers of a pod whose status is not saved, unless it is deleted") {
+  Scene scene;
+  scene.c().run = Scene::ended(0);
+  scene.state.unsaved = true;
+  SUBCASE("one that has finished gives its disk space back first") {
+    CHECK(scene.kinds() == Kinds{Kind::release});
+    scene.state.released = true;
+    CHECK(scene.kinds().empty());
+    scene.state.unsaved = false;
+    CHECK(scene.kinds() == Kinds{Kind::remove_sandbox});
+  }
+  SUBCASE("one whose sandbox has died") {
+    scene.spec.restart_policy = RestartPolicy::always;
+    scene.state.sandbox = Sandbox::lost;
+    CHECK(scene.kinds().empty());
+    scene.state.unsaved = false;
+    CHECK(scene.kinds() == Kinds{Kind::remove_sandbox});
+  }
+  SUBCASE("one that is deleted") {
+    scene.state.deleting = Seconds(0);
+    CHECK(scene.kinds() == Kinds{Kind::remove_sandbox});
+  }
+}
+
 namespace {
 // A pod with one init container that ends, two sidecars and the container that they are beside.
 Scene with_sidecars() {

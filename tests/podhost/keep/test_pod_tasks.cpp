@@ -72,7 +72,10 @@ struct Scene {
   }
   EndResult bury() {
     const PodFiles files(folder);
-    return bury_container({podman, files, folder}, spec, spec.containers[0], "c", 0, Fd());
+    const TaskTools tools{podman, files, folder};
+    EndResult result = learn_end(tools, spec, spec.containers[0], "c", 0, Fd());
+    bury_container(tools, spec.uid, "pilot", "c", 0);
+    return result;
   }
 };
 

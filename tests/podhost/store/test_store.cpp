@@ -58,7 +58,25 @@ TEST_CASE("store: pods and their status outlive the process") {
   scene.store.remove("u-1");
   CHECK(scene.files.load().empty());
   CHECK_FALSE(std::filesystem::exists(scene.files.folder("u-1")));
-  CHECK_FALSE(scene.store.set_status("u-1", {{"phase", "Failed"}}));
+  CHECK(scene.store.set_status("u-1", {{"phase", "Failed"}}));
+  CHECK_FALSE(scene.store.find("u-1"));
+}
+
+TEST_CASE("store: a status that could not be saved is told, and saved by the next call") {
+  Scene scene;
+  REQUIRE(scene.store.create(sample_pod()));
+  // As on a full disk, also for root.
+  const std::string hindrance = scene.files.folder("u-1") + "/status.json.new";
+  std::filesystem::create_directory(hindrance);
+  CHECK_FALSE(scene.store.set_status("u-1", {{"phase", "Succeeded"}}));
+  CHECK((*scene.store.find("u-1"))["status"]["phase"] == "Succeeded");
+  const auto version = scene.store.version();
+  CHECK_FALSE(scene.store.set_status("u-1", {{"phase", "Succeeded"}}));
+  CHECK(scene.files.load().at(0)["status"]["phase"] == "Pending");
+  std::filesystem::remove(hindrance);
+  CHECK(scene.store.set_status("u-1", {{"phase", "Succeeded"}}));
+  CHECK(scene.files.load().at(0)["status"]["phase"] == "Succeeded");
+  CHECK(scene.store.version() == version);
 }
 
 TEST_CASE("store: a status that says the same is no event") {
