@@ -13,6 +13,11 @@ constexpr std::size_t k_history = 1000;
 std::string text_at(const Json& pod, const char* key) {
   return pod.at("metadata").at(key).get<std::string>();
 }
+
+bool deletes(const Json& old_pod, const Json& new_pod) {
+  const auto when = [](const Json& pod) { return pod.at("metadata").value("deletionTimestamp", Json()); };
+  return when(new_pod) != when(old_pod);
+}
 }  // namespace
 
 Store::Store(PodFiles& files, std::int64_t first_version, std::function<void(const std::string&)> changed)
@@ -109,7 +114,10 @@ Result<PodPtr> Store::update(const std::string& name_space, const std::string& n
     if (!new_pod) return new_pod.error();
     if (*new_pod == **old_pod) return old_pod;
     if (const auto saved = files_.save_spec(*new_pod); !saved) {
-      return saved.error();
+      // A full disk is freed by deletions.
+      if (!deletes(**old_pod, *new_pod)) return saved.error();
+      spdlog::warn("event=deletion_not_saved uid={} error={}", uid,
+                   glidepod::quoted(saved.error().message()));
     }
     updated = publish(Event::Type::modified, std::move(*new_pod));
   }

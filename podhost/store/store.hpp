@@ -29,7 +29,8 @@ struct Event {
 };
 
 // All pods, in memory and on disk, with the recent changes for watchers. Safe from any thread; a change is on
-// disk before anybody sees it, but for statuses while the disk is full. Objects are never changed in place.
+// disk before anybody sees it, but for statuses and deletions while the disk is full. Objects are never
+// changed in place.
 class Store {
  public:
   // Calls changed(uid) after every change made by a client, in the client's thread.
@@ -48,7 +49,8 @@ class Store {
   };
   List list() const;
 
-  // Replaces a pod by what the function makes of it. The function runs with writers locked out.
+  // Replaces a pod by what the function makes of it. The function runs with writers locked out. What cannot
+  // be saved is an error and changes nothing, unless it deletes the pod.
   using Change = std::function<Result<Json>(const Json& old_pod)>;
   Result<PodPtr> update(const std::string& name_space, const std::string& name, const Change& change);
   // For podhost's own changes; no event if the status is the same, no effect if the pod is gone. False if it

@@ -96,6 +96,24 @@ TEST_CASE("store: a pod that cannot be written is not created") {
   CHECK(scene.store.list().pods.empty());
 }
 
+TEST_CASE("store: a change that cannot be written is refused, a deletion is not") {
+  Scene scene;
+  REQUIRE(scene.store.create(sample_pod()));
+  std::filesystem::remove_all(scene.folder);
+  CHECK_FALSE(scene.store.update("ns", "p", relabel));
+  CHECK((*scene.store.find("u-1"))["metadata"]["labels"]["app"] == "x");
+  scene.changed.clear();
+  const auto deleting = scene.store.update("ns", "p", [](const Json& pod) -> glidepod::Result<Json> {
+    Json fresh = pod;
+    fresh["metadata"]["deletionTimestamp"] = "2026-11-30T00:00:00Z";
+    return fresh;
+  });
+  REQUIRE(deleting);
+  CHECK((*scene.store.find("u-1"))["metadata"].contains("deletionTimestamp"));
+  CHECK(scene.changed == std::vector<std::string>{"u-1"});
+  CHECK_FALSE(scene.store.update("ns", "p", relabel));
+}
+
 TEST_CASE("store: a folder without a pod is litter, one with a broken pod is kept for a human") {
   Scene scene;
   std::filesystem::create_directories(scene.files.folder("litter") + "/volumes");
