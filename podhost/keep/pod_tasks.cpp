@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "lib/base/file.hpp"
@@ -38,6 +39,13 @@ Error failure(std::string reason, const Error& error) {
   return failure("ContainerCreating", error.message(), Retry::soon);
 }
 
+// Podman finds an image by its digest whatever repository it came from, also for one who may not pull it from
+// there.
+bool is_from(const ImageInfo& image, const kube::ImageReference& reference) {
+  return reference.digest.empty() ||
+         std::ranges::find(image.digests, reference.full_name()) != image.digests.end();
+}
+
 Result<ImageInfo> get_image(const TaskTools& tools, const ContainerSpec& container,
                             const std::atomic<bool>& cancelled) {
   const auto reference = kube::ImageReference::parse(container.image);
@@ -51,7 +59,7 @@ Result<ImageInfo> get_image(const TaskTools& tools, const ContainerSpec& contain
   if (container.pull_policy != PullPolicy::always) {
     auto local = tools.podman.find_image(reference.value().local_name());
     if (!local) return failure("ImageInspectError", local.error());
-    if (local.value()) return *std::move(local).value();
+    if (local.value() && is_from(*local.value(), reference.value())) return *std::move(local).value();
     if (container.pull_policy == PullPolicy::never) {
       return failure(
           "ErrImageNeverPull",

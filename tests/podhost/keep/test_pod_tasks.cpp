@@ -23,11 +23,15 @@ class FakePodman : public Podman {
   std::deque<Result<std::optional<PodInfo>>> pods;
   int calls = 0;
   std::vector<Json> updates;
+  std::optional<ImageInfo> image;
+  std::vector<std::string> pulled;
+  int starts = 0;
 
-  Result<std::optional<ImageInfo>> find_image(const std::string&) override {
-    return std::optional<ImageInfo>();
+  Result<std::optional<ImageInfo>> find_image(const std::string&) override { return image; }
+  Result<void> pull(const std::string& name, const std::atomic<bool>&) override {
+    pulled.push_back(name);
+    return Error("unauthorized");
   }
-  Result<void> pull(const std::string&, const std::atomic<bool>&) override { return {}; }
   Result<std::string> run_pod(const Json&) override { return std::string(); }
   Result<std::optional<PodInfo>> find_pod(const std::string&) override { return next(pods); }
   Result<void> remove_pod(const std::string&) override { return {}; }
@@ -160,6 +164,26 @@ TEST_CASE("pod_tasks: a process that cannot be looked at has not ended") {
 
 TEST_CASE("pod_tasks: whether a pod exists is known only from podman") {
   Scene scene;
+TEST_CASE("pod_tasks: a local image is used by its digest only where its repository is the one named") {
+  Scene scene;
+  const std::string digest = "@sha256:" + std::string(64, 'd');
+  scene.podman.image = ImageInfo{"f00", {"docker.io/alice/private" + digest}, ""};
+  const auto reason = [&](const std::string& repository, PullPolicy policy = PullPolicy::if_not_present) {
+    scene.spec.containers[0].image = repository + digest;
+    scene.spec.containers[0].pull_policy = policy;
+    const PodFiles files(scene.folder);
+    const auto made = prepare_container({scene.podman, files, scene.folder}, scene.spec,
+                                        scene.spec.containers[0], {}, 0, "name", false);
+    return made ? "" : made.error().fact<NotPrepared>()->reason;
+  };
+  CHECK(reason("docker.io/mallory/any") == "ErrImagePull");
+  CHECK(scene.podman.pulled == std::vector<std::string>{"docker.io/mallory/any" + digest});
+  CHECK(reason("docker.io/mallory/any", PullPolicy::never) == "ErrImageNeverPull");
+  CHECK(reason("alice/private") != "ErrImagePull");
+  CHECK(reason("docker.io/alice/private:1") != "ErrImagePull");
+  CHECK(scene.podman.pulled.size() == 1);
+}
+
   scene.podman.pods = {k_away, std::optional<Podman::PodInfo>()};
   CHECK(has_pod(scene.podman, "p").value() == false);
   scene.podman.pods = {std::optional(Podman::PodInfo{"id", "/c/id"})};
