@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/base/file.hpp"
@@ -44,7 +45,7 @@ bool has_container(const Json& pod, const std::string& container) {
 struct LogStream {
   Store& store;
   const http::Connection& connection;
-  std::string uid, container;
+  std::string uid, container, path;
   int attempt;
   Fd file, inotify;
   std::unique_ptr<Store::Subscription> news;
@@ -70,6 +71,26 @@ struct LogStream {
     }
   }
 
+  // Conmon writes to another file under this name by now, and nothing to this one.
+  bool is_replaced() const {
+    struct stat now {
+    }, read{};
+    return lstat(path.c_str(), &now) == 0 && fstat(file.get(), &read) == 0 &&
+           (now.st_ino != read.st_ino || now.st_dev != read.st_dev);
+  }
+
+  bool watch() const {
+    // IN_ATTRIB comes when the file has lost its name.
+    return inotify_add_watch(inotify.get(), path.c_str(), IN_MODIFY | IN_ATTRIB) >= 0;
+  }
+
+  bool reopen() {
+    auto opened = open_file(path, O_RDONLY | O_NOFOLLOW);
+    if (!opened) return false;
+    file = std::move(opened).value();
+    return watch();
+  }
+
   bool still_runs() const {
     const PodPtr pod = store.find(uid);
     const Json* status = pod ? status_of(*pod, container) : nullptr;
@@ -78,8 +99,15 @@ struct LogStream {
 
   void follow(httplib::DataSink& sink) {
     while (true) {
-      const bool runs = still_runs();  // before the read: what it wrote last is then in the file
-      if (!drain(sink) || !runs) return;
+      // Both before the read: what was written last is then in the file.
+      const bool runs = still_runs();
+      const bool replaced = is_replaced();
+      if (!drain(sink)) return;
+      if (replaced) {
+        if (!reopen()) return;
+        continue;
+      }
+      if (!runs) return;
       pollfd both[] = {
           {inotify.get(), POLLIN, 0}, {news->fd(), POLLIN, 0}, {connection.fd, connection.gone_events(), 0}};
       if (poll(both, 3, static_cast<int>(k_follow_limit.count())) <= 0 || both[2].revents != 0) return;
@@ -114,7 +142,8 @@ Result<void> stream_log(Store& store, const PodFiles& files, const http::Connect
   const Json* status = status_of(pod, container);
   const int newest = status ? status->value("restartCount", 0) : 0;
   const int attempt = request.previous ? newest - 1 : newest;
-  auto file = open_file(files.log_file(uid, container, attempt), O_RDONLY | O_NOFOLLOW);
+  const std::string path = files.log_file(uid, container, attempt);
+  auto file = open_file(path, O_RDONLY | O_NOFOLLOW);
   if (!file) {
     return request.previous
                ? ApiError::bad_request(fmt::format(
@@ -123,7 +152,7 @@ Result<void> stream_log(Store& store, const PodFiles& files, const http::Connect
                      fmt::format("container \"{}\" in pod \"{}\" is waiting to start", container, pod_name));
   }
   auto stream = std::make_shared<LogStream>(
-      LogStream{store, connection, uid, container, attempt, std::move(file).value(),
+      LogStream{store, connection, uid, container, path, attempt, std::move(file).value(),
                 Fd(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)), nullptr, LogReader(request.options.timestamps),
                 request.options.limit_bytes});
   if (request.options.tail_lines) {
@@ -137,9 +166,7 @@ Result<void> stream_log(Store& store, const PodFiles& files, const http::Connect
     auto news = store.subscribe();
     if (!news) return ApiError::internal(news.error().message());
     stream->news = std::move(news).value();
-    const std::string path = files.log_file(uid, container, attempt);
-    if (inotify_add_watch(stream->inotify.get(), path.c_str(), IN_MODIFY) < 0)
-      return ApiError::internal("watch log");
+    if (!stream->watch()) return ApiError::internal("watch log");
   }
   response.status = 200;
   response.set_chunked_content_provider(
