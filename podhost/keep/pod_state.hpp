@@ -46,6 +46,7 @@ struct Next {
     unstartable,  // its first process cannot be: that counts as a run, once the one before has ended
   };
   State state = State::preparing;
+  bool start_unanswered = false;  // podman was asked to start it, and may have
   std::uint64_t token = 0;
   std::string image, id, image_id;
   Resources resources;

@@ -208,6 +208,15 @@ Result<Prepared> prepare_container(const TaskTools& tools, const PodSpec& pod, c
   return result;
 }
 
+bool has_begun(const ContainerInfo& container) {
+  return container.state != "created" && container.state != "initialized" && container.state != "configured";
+}
+
+Result<void> start_container(Podman& podman, const std::string& id, bool asked_before) {
+  if (asked_before && has_begun(TRY(podman.inspect_container(id)))) return {};
+  return podman.start_container(id);
+}
+
 Result<void> resize_container(const TaskTools& tools, const std::string& id, const Resources& resources) {
   if (resources.memory_limit) {
     const ContainerInfo info = TRY(tools.podman.inspect_container(id));

@@ -48,6 +48,12 @@ Result<Prepared> prepare_container(const TaskTools& tools, const PodSpec& pod, c
                                    const PodFacts& facts, int attempt, const std::string& podman_name,
                                    const std::atomic<bool>& cancelled);
 
+// Whether it was ever started.
+bool has_begun(const ContainerInfo& container);
+// Starts what is prepared. Where the answer to an earlier call was lost it may have run already: then nothing
+// is done, for podman would start it a second time once it has ended.
+Result<void> start_container(Podman& podman, const std::string& id, bool asked_before);
+
 // Gives a running container other resources. An error where it has more memory in use than it may have then:
 // the kernel would kill.
 Result<void> resize_container(const TaskTools& tools, const std::string& id, const Resources& resources);

@@ -1,3 +1,4 @@
+#include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,6 +19,11 @@ constexpr Seconds k_resize_retry{5};
 
 void send(const Fd& process, int signal) {
   if (process) syscall(SYS_pidfd_send_signal, process.get(), signal, nullptr, 0);
+}
+
+bool has_ended(const Fd& process) {
+  pollfd end{process.get(), POLLIN, 0};
+  return poll(&end, 1, 0) == 1;
 }
 
 }  // namespace
@@ -112,24 +118,28 @@ void PodWorker::remove_later(const std::string& id) {
 void PodWorker::start(ContainerState& container) {
   if (container.next->state == Next::State::unstartable) return start_failed(container, *container.next);
   container.next->state = Next::State::starting;
-  launch([tools = context_.tools, id = container.next->id] { return tools.podman.start_container(id); },
-         [name = container.name, token = container.next->token](PodWorker& self, const Result<void>& result) {
-           self.started(name, token, result);
-         });
+  launch(
+      [tools = context_.tools, id = container.next->id, asked_before = container.next->start_unanswered] {
+        return start_container(tools.podman, id, asked_before);
+      },
+      [name = container.name, token = container.next->token](PodWorker& self, const Result<void>& result) {
+        self.started(name, token, result);
+      });
 }
 
 void PodWorker::started(const std::string& name, std::uint64_t token, const Result<void>& result) {
   ContainerState& container = *state_.find(name);
   if (!container.next || container.next->token != token) return;
-  if (!result && podman_away(result.error())) {
-    // It may have started or not; starting it once more is no harm.
+  Handles& handles = handles_[name];
+  const bool unanswered = !result && podman_away(result.error());
+  if (unanswered && !has_ended(handles.next_process)) {
     container.next->state = Next::State::ready;
+    container.next->start_unanswered = true;
     return;
   }
   Next next = std::move(*container.next);
   container.next.reset();
-  Handles& handles = handles_[name];
-  if (!result) {
+  if (!result && !unanswered) {
     handles.next_process.reset();
     remove_later(next.id);
     next.message = result.error().message();
@@ -282,8 +292,7 @@ void PodWorker::adopt_container(FoundContainer found) {
     return value == info.labels.end() ? std::string() : value->second;
   };
   ContainerState* container = state_.find(label_of(label::k_container));
-  const bool begun = info.state != "created" && info.state != "initialized" && info.state != "configured";
-  if (!container || !begun) return remove_later(info.id);
+  if (!container || !has_begun(info)) return remove_later(info.id);
   Handles& handles = handles_[container->name];
   if (handles.process) {  // two of them run; the older one should have been gone
     context_.loop.forget(handles.process.get());

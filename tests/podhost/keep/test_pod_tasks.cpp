@@ -37,7 +37,10 @@ class FakePodman : public Podman {
   Result<void> remove_pod(const std::string&) override { return {}; }
   Result<std::string> create_container(const Json&) override { return std::string(); }
   Result<void> init_container(const std::string&) override { return {}; }
-  Result<void> start_container(const std::string&) override { return {}; }
+  Result<void> start_container(const std::string&) override {
+    ++starts;
+    return {};
+  }
   Result<void> update_container(const std::string&, const Json& limits) override {
     updates.push_back(limits);
     return {};
@@ -162,8 +165,6 @@ TEST_CASE("pod_tasks: a process that cannot be looked at has not ended") {
   CHECK(find_pods(scene.podman, "/state").value().pods.at("u-1").containers[0].process);
 }
 
-TEST_CASE("pod_tasks: whether a pod exists is known only from podman") {
-  Scene scene;
 TEST_CASE("pod_tasks: a local image is used by its digest only where its repository is the one named") {
   Scene scene;
   const std::string digest = "@sha256:" + std::string(64, 'd');
@@ -184,10 +185,28 @@ TEST_CASE("pod_tasks: a local image is used by its digest only where its reposit
   CHECK(scene.podman.pulled.size() == 1);
 }
 
+TEST_CASE("pod_tasks: whether a pod exists is known only from podman") {
+  Scene scene;
   scene.podman.pods = {k_away, std::optional<Podman::PodInfo>()};
   CHECK(has_pod(scene.podman, "p").value() == false);
   scene.podman.pods = {std::optional(Podman::PodInfo{"id", "/c/id"})};
   CHECK(has_pod(scene.podman, "p").value());
+}
+
+TEST_CASE("pod_tasks: a container that may have been started is not started again") {
+  Scene scene;
+  CHECK(start_container(scene.podman, "c", false));
+  CHECK(scene.podman.starts == 1);
+  scene.podman.inspections = {scene.ended};
+  CHECK(start_container(scene.podman, "c", true));
+  CHECK(scene.podman.starts == 1);
+  scene.ended.state = "initialized";
+  scene.podman.inspections = {scene.ended};
+  CHECK(start_container(scene.podman, "c", true));
+  CHECK(scene.podman.starts == 2);
+  scene.podman.inspections = {k_away};
+  CHECK_FALSE(start_container(scene.podman, "c", true));
+  CHECK(scene.podman.starts == 2);
 }
 
 TEST_CASE("pod tasks: a resize is podman's update, with all limits") {

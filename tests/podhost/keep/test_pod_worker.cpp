@@ -1,13 +1,15 @@
 #include "podhost/keep/pod_worker.hpp"
 
 #include <doctest/doctest.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 
+#include "lib/base/child.hpp"
 #include "tests/podhost/pods.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -24,6 +26,7 @@ Fd pidfd_of(pid_t pid) {
 class FakePodman : public Podman {
  public:
   ContainerInfo container;
+  std::function<Result<void>()> start = [] { return Result<void>(); };
 
   std::vector<std::string> removed() const {
     const std::lock_guard lock(mutex_);
@@ -43,7 +46,10 @@ class FakePodman : public Podman {
   }
   Result<std::string> create_container(const Json&) override { return container.id; }
   Result<void> init_container(const std::string&) override { return {}; }
-  Result<void> start_container(const std::string&) override { return {}; }
+  Result<void> start_container(const std::string&) override {
+    const std::lock_guard lock(mutex_);
+    return start();
+  }
   Result<void> update_container(const std::string&, const Json&) override { return {}; }
   Result<ContainerInfo> inspect_container(const std::string&) override {
     const std::lock_guard lock(mutex_);
@@ -159,4 +165,30 @@ TEST_CASE("pod_worker: a container is removed once its exit code is saved, and t
   scene.worker->sync();
   CHECK(scene.saved_phase() == "Succeeded");
   scene.until([&] { return scene.podman.removed() == std::vector<std::string>{"c", "pod"}; });
+}
+
+TEST_CASE("pod_worker: a container that has ended after a start without an answer is not started again") {
+  Scene scene;
+  auto process = Child::fork([] { return pause(); });
+  REQUIRE(process);
+  scene.podman.container.state = "initialized";
+  scene.podman.container.pid = process->pid();
+  int starts = 0;
+  bool seen = true;
+  SUBCASE("podman has seen its end") {}
+  SUBCASE("podman has not even seen its start") {
+    seen = false;
+  }
+  scene.podman.start = [&]() -> Result<void> {
+    ++starts;
+    CHECK(process->signal(SIGKILL));
+    CHECK(process->wait());
+    if (seen) scene.podman.container.state = "exited";
+    scene.podman.container.exit_code = 7;
+    return Error("podman: connection reset", ECONNREFUSED);
+  };
+  scene.adopt({});
+  scene.until([&] { return scene.terminated(); });
+  CHECK(scene.state()["terminated"]["exitCode"] == (seen ? 7 : k_exit_unknown));
+  CHECK(starts == 1);
 }
