@@ -268,7 +268,8 @@ Plan decide(const Demand& demand, const Supply& supply, const Capacity& capacity
   const auto off = drained_nodes(policy.drained);
   for (const auto& [group, pods] : supply.groups) {
     const auto* breaker = found_in(plan.history.breakers, std::pair(group, policy.image));
-    decisions[group].supply = without_nodes(pods, plan.history.nodes, breaker ? breaker->closed : Time{});
+    decisions[group].supply = without_nodes(pods, plan.history.nodes, breaker ? breaker->closed : Time{},
+                                            now - policy.settings.waste_window);
   }
   for (const auto& [group, jobs] : demand.groups) decisions[group].demand = jobs;
   const auto counted = counted_jobs(demand, supply, policy.settings.max_pods_per_owner);

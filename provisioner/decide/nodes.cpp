@@ -94,13 +94,19 @@ std::vector<std::string> avoided(const std::map<std::string, NodeMemory>& nodes,
   return result;
 }
 
-GroupSupply without_nodes(GroupSupply supply, const std::map<std::string, NodeMemory>& nodes, Time closed) {
+GroupSupply without_nodes(GroupSupply supply, const std::map<std::string, NodeMemory>& nodes, Time closed,
+                          Time wasted_since) {
   const auto by_node = [&nodes](const Outcome& outcome) {
     const auto* memory = found_in(nodes, outcome.node);
     return memory && outcome.at < memory->until;
   };
   const auto after = [closed](const Outcome& outcome) { return outcome.at > closed; };
-  supply.wasted -= std::count_if(supply.crashes.begin(), supply.crashes.end(), by_node);
+  // Crashes are remembered for breaker_window, which may be longer than waste_window.
+  const auto crashed =
+      std::ranges::count_if(supply.crashes, [&by_node, wasted_since](const Outcome& outcome) {
+        return outcome.at >= wasted_since && by_node(outcome);
+      });
+  supply.wasted = std::max<std::int64_t>(supply.wasted - crashed, 0);
   std::set<std::string> failing;
   for (const auto& outcome : supply.failures)
     if (after(outcome)) failing.insert(outcome.node);

@@ -18,7 +18,8 @@ std::vector<std::string> avoided(const std::map<std::string, NodeMemory>& nodes,
 
 // The group without what the nodes have to answer for: neither its breaker nor its waste counts that. But
 // what fails on more than one node, and has worked nowhere since the breaker closed last, is not the nodes'
-// doing.
-GroupSupply without_nodes(GroupSupply supply, const std::map<std::string, NodeMemory>& nodes, Time closed);
+// doing. Of the crashes only those since the begin of waste_window are among the wasted.
+GroupSupply without_nodes(GroupSupply supply, const std::map<std::string, NodeMemory>& nodes, Time closed,
+                          Time wasted_since);
 
 }  // namespace glidepod::provisioner

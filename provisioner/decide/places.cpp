@@ -50,7 +50,8 @@ Placing::Room Placing::room_of(const Place& place, const Group& group) {
   const auto& s = policy_.settings;
   Room room;
   auto& breaker = history_.breakers[{group, p.image}];
-  const auto pods = without_nodes(pods_of(*place.supply, group), history_.nodes, breaker.closed);
+  const auto pods =
+      without_nodes(pods_of(*place.supply, group), history_.nodes, breaker.closed, now_ - s.waste_window);
   room.homeless = provisioner::homeless(pods, s, now_);
   room.left = p.max_pods_per_cluster - pods.unclaimed();
   room.why = {Rule::max_pods_per_cluster, {p.max_pods_per_cluster, pods.unclaimed()}, {}, p.name};

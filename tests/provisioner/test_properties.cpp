@@ -55,6 +55,8 @@ struct Case : RandomInputs {
           *count = number(300);
         for (auto* times : {&pods.failures, &pods.registrations})
           for (auto n = below(6); n > 0; --n) times->push_back(k_now - Seconds(below(3000)));
+        for (auto n = below(4); n > 0; --n)
+          pods.crashes.emplace_back(k_now - Seconds(below(9000)), "p" + std::to_string(n), "bad");
       }
       for (auto n = below(6); n > 0; --n)
         supply.rooms.push_back(
@@ -69,6 +71,7 @@ struct Case : RandomInputs {
                                             .next_canary = k_now + Seconds(below(200) - 100),
                                             .pause = Seconds(below(7200))};
     }
+    if (below(3) > 0) history.nodes["bad"] = {.until = k_now + Seconds(below(900))};
     if (below(3) == 0) capacity.nodes = {{.cpu_milli = 8000, .memory_bytes = 500, .pods = 10}};
     if (below(3) == 0) capacity.quota = Resources{.cpu_milli = 40'000, .memory_bytes = 10'000, .pods = 40};
     if (capacity.quota)

@@ -119,7 +119,7 @@ TEST_CASE("nodes: what a group is not to blame for") {
   const auto left = [&](std::initializer_list<Outcome> failures, Time closed) {
     GroupSupply supply;
     supply.failures = failures;
-    return without_nodes(supply, nodes, closed).failures.size();
+    return without_nodes(supply, nodes, closed, {}).failures.size();
   };
   const Outcome in_time{now - Seconds(60), "a", "bad"}, later{now - Seconds(40), "b", "bad"},
       elsewhere{now - Seconds(90), "c", "other"};
@@ -277,11 +277,26 @@ TEST_CASE("nodes: what failed at the moment of a pause's end, or of a breaker's 
       {"bad", {.since = now - Seconds(300), .until = now, .pause = {}}}};
   GroupSupply supply;
   supply.failures = {Outcome(now, "p", "bad"), Outcome(now - Seconds(1), "q", "bad")};
-  CHECK(without_nodes(supply, nodes, {}).failures.size() == 1);
+  CHECK(without_nodes(supply, nodes, {}, {}).failures.size() == 1);
   // One of another node that failed before the breaker closed is no second one that fails.
   supply.failures = {Outcome(now - Seconds(1), "p", "bad"), Outcome(now - Seconds(9), "q", "other")};
-  CHECK(without_nodes(supply, nodes, now - Seconds(9)).failures.size() == 1);
-  CHECK(without_nodes(supply, nodes, now - Seconds(10)).failures.size() == 2);
+  CHECK(without_nodes(supply, nodes, now - Seconds(9), {}).failures.size() == 1);
+  CHECK(without_nodes(supply, nodes, now - Seconds(10), {}).failures.size() == 2);
+}
+
+TEST_CASE("nodes: a crash that is no longer among the wasted is not taken from them") {
+  const Time now{Seconds(1'000'000)};
+  const std::map<std::string, NodeMemory> nodes = {
+      {"bad", {.since = now - Seconds(300), .until = now, .pause = {}}}};
+  GroupSupply supply;
+  supply.wasted = 3;
+  supply.crashes = {Outcome(now - Seconds(601), "p", "bad"), Outcome(now - Seconds(600), "q", "bad"),
+                    Outcome(now - Seconds(1), "r", "other")};
+  CHECK(without_nodes(supply, nodes, {}, now - Seconds(600)).wasted == 2);
+  CHECK(without_nodes(supply, nodes, {}, {}).wasted == 1);
+  // Whatever was remembered: there are never fewer than none.
+  supply.wasted = 0;
+  CHECK(without_nodes(supply, nodes, {}, {}).wasted == 0);
 }
 
 TEST_CASE("nodes: pilots without a node have none to answer for them") {
