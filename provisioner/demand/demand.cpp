@@ -6,7 +6,6 @@
 
 #include "lib/base/text.hpp"
 #include "lib/condor/job_ad.hpp"
-#include "provisioner/demand/budget.hpp"
 #include "provisioner/demand/name_space.hpp"
 #include "provisioner/demand/trust.hpp"
 
@@ -264,10 +263,12 @@ struct CondorDemand::Groups {
   std::map<Group, GroupDemand> demand;
   UnmetDemands unmet;
   std::map<Group, ImageTally> images;
+  explicit Groups(AnswerBudget::Clock processor) : budget(std::move(processor)) {}
   AnswerBudget budget;
   SteadyTime asked;
   bool silent = true;
-  std::set<std::string> over_budget;  // owners; "": all together
+  bool cut_short = false;             // what there was for all of its ads is spent
+  std::set<std::string> over_budget;  // owners
 };
 
 struct CondorDemand::Fetch {
@@ -276,6 +277,7 @@ struct CondorDemand::Fetch {
   std::vector<std::string> schedds;                // still to ask
   std::map<std::string, std::int64_t> idle_there;  // by their ads
   std::int64_t under_way = 0;
+  std::int64_t cut_short = 0;  // of the failed schedds: a part of their answer counts
   std::string last_failure;
   std::function<void(Demand)> done;
 
@@ -287,7 +289,8 @@ struct CondorDemand::Fetch {
   void finish() {
     if (static_cast<std::size_t>(demand.bad_ads) > k_most_bad_ads_told)
       demand.problems.push_back(fmt::format("{} bad ads in all", demand.bad_ads));
-    if (!demand.blind && demand.schedds_asked > 0 && demand.schedds_failed == demand.schedds_asked)
+    if (!demand.blind && demand.schedds_asked > 0 &&
+        demand.schedds_failed - cut_short == demand.schedds_asked)
       demand.blind = fmt::format("no schedd answered: {}", last_failure);
     for (const auto& [group, tally] : images) demand.groups[group].images = tally.most_wanted();
     const auto call = std::move(done);
@@ -373,13 +376,13 @@ void CondorDemand::within_budget(Fetch& fetch, Groups& groups, const std::string
   const auto spent = groups.budget.read(owner, [&] { read(owner); });
   if (spent == AnswerBudget::Spent::no) return;
   ++fetch.demand.bad_ads;
-  const bool own = spent == AnswerBudget::Spent::by_owner;
-  const auto whose = own ? owner : std::string();
-  if (groups.over_budget.size() >= k_most_bad_ads_told || !groups.over_budget.insert(whose).second) return;
-  fetch.demand.problems.push_back(
-      own ? fmt::format("{}: the ads of {} took too much processor time: its others are not read", schedd,
-                        one_line(owner))
-          : fmt::format("{}: its ads took too much processor time: the others are not read", schedd));
+  if (spent == AnswerBudget::Spent::by_all) {
+    groups.cut_short = true;
+    return;
+  }
+  if (groups.over_budget.size() >= k_most_bad_ads_told || !groups.over_budget.insert(owner).second) return;
+  fetch.demand.problems.push_back(fmt::format(
+      "{}: the ads of {} took too much processor time: its others are not read", schedd, one_line(owner)));
 }
 
 void CondorDemand::count(Fetch& fetch, Groups& groups, const std::string& schedd, const Ad& ad,
@@ -404,7 +407,7 @@ void CondorDemand::count(Fetch& fetch, Groups& groups, const std::string& schedd
 
 void CondorDemand::ask_schedd(const std::shared_ptr<Fetch>& fetch, const std::string& schedd) {
   // Counted apart until the answer is whole: half an answer is no answer.
-  auto groups = std::make_shared<Groups>();
+  auto groups = std::make_shared<Groups>(processor_);
   groups->asked = clock_();
   const auto& [constraint, attributes] = query_.value();
   pool_.job_groups(
@@ -469,6 +472,16 @@ void CondorDemand::end_schedd(const std::shared_ptr<Fetch>& fetch, const std::st
       sum.unmaterialized += demand.unmaterialized;
       if (demand.largest) sum.largest = sum.largest.value_or(*demand.largest).widened_to(*demand.largest);
       for (const auto& [owner, idle] : demand.owners) sum.owners[owner] += idle;
+    }
+    // What was read is true, but nobody's pods may be taken back for what was not.
+    if (groups.cut_short) {
+      ++fetch->cut_short;
+      ++fetch->demand.schedds_failed;
+      fetch->last_failure = fmt::format(
+          "{}: its ads took too much processor time: the others are not read, and nothing is taken back",
+          schedd);
+      fetch->demand.problems.push_back(fetch->last_failure);
+      fetch->demand.silent[schedd] = fetch->last_failure;
     }
   } else {
     ++fetch->demand.schedds_failed;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lib/condor/pool.hpp"
+#include "provisioner/demand/budget.hpp"
 #include "provisioner/demand/group.hpp"
 #include "provisioner/demand/images.hpp"
 #include "provisioner/demand/offers.hpp"
@@ -47,7 +48,7 @@ struct Demand {
   std::optional<std::string> blind;
   std::vector<std::string>
       problems;  // what cost only itself: a schedd that did not answer, ads that were bad
-  std::map<std::string, std::string> silent;  // of these: schedds without an answer, and why
+  std::map<std::string, std::string> silent;  // of these: schedds without a whole answer, and why
   std::int64_t schedds_asked = 0, schedds_failed = 0, bad_ads = 0;
   std::int64_t schedds_vanished = 0;  // of the failed: the collector has them no more
   Priorities priorities;
@@ -77,7 +78,9 @@ class CondorDemand : public DemandSource {
   // What the pilots' ads have beside HTCondor's own and ours. Where that is known, jobs that require more are
   // no demand.
   void set_pilots(PilotAttributes pilots);
-  void set_clock(std::function<SteadyTime()> clock) { clock_ = std::move(clock); }  // for tests
+  // For tests.
+  void set_clock(std::function<SteadyTime()> clock) { clock_ = std::move(clock); }
+  void set_processor_clock(AnswerBudget::Clock clock) { processor_ = std::move(clock); }
 
  private:
   struct Fetch;
@@ -106,6 +109,7 @@ class CondorDemand : public DemandSource {
   };
   std::map<std::string, Sight> seen_;  // schedds that count
   std::function<SteadyTime()> clock_ = [] { return std::chrono::steady_clock::now(); };
+  AnswerBudget::Clock processor_ = AnswerBudget::processor_time;
   bool patterns_;
   Result<std::pair<std::string, std::vector<std::string>>> query_;  // constraint and attributes
 };

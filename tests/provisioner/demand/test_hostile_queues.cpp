@@ -86,6 +86,7 @@ struct Pool {
   HtcondorSettings settings;
   std::map<std::string, std::string> answers;
   std::string schedds;  // instead of those that answer
+  AnswerBudget::Clock processor = AnswerBudget::processor_time;
 
   Pool() {
     policy.job_labels = {"zone"};
@@ -103,6 +104,7 @@ struct Pool {
       return {"[\n" + list + "]\n", {}};
     };
     CondorDemand source(runner, settings, policy, "ns", CondorDemand::Namespace::ignored);
+    source.set_processor_clock(processor);
     Demand result;
     source.fetch([&result](Demand demand) { result = std::move(demand); });
     runner.run_all();
@@ -173,6 +175,25 @@ TEST_CASE("hostile queues: an owner's processor time is spent apart from another
     CHECK(ad("other" + std::to_string(other), milliseconds(1000)) == Spent::no);
   CHECK(ad("alice", milliseconds(1)) == Spent::by_all);
   CHECK(read["alice"] == 1);
+}
+
+TEST_CASE("hostile queues: what is not read of a schedd is not taken for no jobs, and what is read counts") {
+  Pool pool;
+  std::chrono::nanoseconds now{0};
+  pool.processor = [&now] { return now += std::chrono::milliseconds(500); };
+  for (int i = 0; i < 11; ++i) pool.answers["a"] += good("user" + std::to_string(i), 1);
+  SUBCASE("of the only one") {}
+  SUBCASE("beside another one") {
+    pool.answers["b"] = good("alice", 2);
+  }
+  const auto demand = pool.fetch();
+  CHECK_FALSE(demand.blind);
+  CHECK(demand.schedds_failed == 1);
+  REQUIRE(demand.silent.contains("a"));
+  CHECK(demand.silent.at("a").find("the others are not read, and nothing is taken back") !=
+        std::string::npos);
+  CHECK(all_of(demand.problems).find(demand.silent.at("a")) != std::string::npos);
+  CHECK(others(demand).size() == (pool.answers.contains("b") ? 11 : 10));
 }
 
 TEST_CASE("hostile queues: a schedd's name has a length, also where it is not trusted") {
