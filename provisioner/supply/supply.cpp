@@ -224,7 +224,8 @@ bool Tracker::jobless(const Pod& pod, bool broken, Supply& supply, const Sums& s
   const bool outdated = pod.outdated && (pod.state != PodState::pulling || broken);
   supply.jobless.push_back(
       {pod.name, pod.group, pod.state, pod.since, outdated, pod.message, pod.node_comes, pod.drained});
-  if (!outdated && pod.drained.empty() && pod.state == PodState::unschedulable && !pod.node_comes)
+  const bool without_node = pod.state == PodState::unschedulable || pod.state == PodState::gated;
+  if (!outdated && pod.drained.empty() && without_node && !pod.node_comes)
     for (auto* sum : sums) {
       const bool first = sum->unschedulable++ == 0;
       sum->unschedulable_since = first ? pod.since : std::min(sum->unschedulable_since, pod.since);

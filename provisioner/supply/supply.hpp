@@ -80,7 +80,7 @@ struct GroupSupply {
   std::int64_t claimed = 0;
   std::int64_t broken = 0;  // cannot pull, or took too long to start or to register
   std::int64_t unknown = 0;
-  // Of those that wait, such as no node comes for; the oldest of them was made then:
+  // Of those that wait, such as no node comes for, gated ones among them; the oldest of them was made then:
   std::int64_t unschedulable = 0;
   Time unschedulable_since;
   // Of the present image only, each within its window:

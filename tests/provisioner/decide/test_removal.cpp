@@ -182,6 +182,15 @@ TEST_CASE("removal: jobs that no node can hold are down to one pod, and the othe
   CHECK(scene.plan().decisions[1].target == 20);
 }
 
+TEST_CASE("removal: pods that a scheduling gate holds back are taken back like those without a node") {
+  Scene scene;
+  scene.jobs(1, 8);  // ask for three
+  wait_for_room(scene, 1, 5, 60);
+  for (auto& pod : scene.supply.jobless) pod.state = PodState::gated;
+  CHECK(removed(scene, 0).empty());
+  CHECK(removed(scene, 600) == List{"w1", "w2", "w3", "w4"});  // and there has been no node for long
+}
+
 TEST_CASE("removal: pods that an autoscaler makes nodes for stay while there are jobs") {
   Scene scene;
   scene.jobs(64, 3000);

@@ -220,6 +220,14 @@ TEST_CASE("supply: a pod near its end has no room for a long job") {
   CHECK(later.groups.at(Group{}).claimed == 1);
 }
 
+TEST_CASE("supply: a pod that a scheduling gate holds back is without a node") {
+  Scene scene;
+  scene.add("a", PodState::gated).jobless = true;
+  const auto supply = scene.look(Seconds(5000));
+  CHECK(supply.groups.at(Group{}).unschedulable == 1);
+  CHECK(supply.groups.at(Group{}).unschedulable_since == k_start);
+}
+
 TEST_CASE("supply: a pod that an autoscaler makes a node for is not without one for ever") {
   Scene scene;
   scene.add("a", PodState::unschedulable).jobless = true;
