@@ -50,6 +50,12 @@ std::pair<std::string, std::string> names_of(const Json& node) {
 
 }  // namespace
 
+// How pods of each group are made, by the annotation k_made_as: now, and without spare containers.
+struct Kubernetes::MadeAs {
+  std::map<Group, std::string> now, plain;
+  std::optional<PodMaker> plain_maker;
+};
+
 struct Kubernetes::Look {
   Time now;
   Seen seen;
@@ -180,7 +186,7 @@ void Kubernetes::read_scale_ups(const std::shared_ptr<Look>& look) {
 
 // The pods as they are now, not as they were when the look began: what it waited for may have taken a while.
 void Kubernetes::finish(const std::shared_ptr<Look>& look) {
-  std::map<Group, std::string> made_as;
+  MadeAs made_as;
   const auto hosts = avoided_hosts();
   judged_.clear();
   look->seen.pods.reserve(feed_.pods().size());
@@ -226,13 +232,23 @@ List Kubernetes::avoided_hosts() const {
 }
 
 // The image is not asked for: admission may have put a mirror's in its place.
-bool Kubernetes::is_outdated(const Pod& pod, std::map<Group, std::string>& made_as) const {
+bool Kubernetes::is_outdated(const Pod& pod, MadeAs& made_as) const {
   if (pod.made_as.empty()) return false;
-  const auto [now, first] = made_as.try_emplace(pod.group);
-  if (first)
-    if (const auto made = maker_.make(pod.group, "any"))
-      now->second = made.value()["metadata"]["annotations"][k_made_as];
-  return pod.made_as != now->second;
+  const auto differs = [&pod](std::map<Group, std::string>& known, const PodMaker& maker) {
+    const auto [now, first] = known.try_emplace(pod.group);
+    if (first)
+      if (const auto made = maker.make(pod.group, "any"))
+        now->second = made.value()["metadata"]["annotations"][k_made_as];
+    return pod.made_as != now->second;
+  };
+  if (!differs(made_as.now, maker_)) return false;
+  if (maker_.spares(pod.group) == 0) return true;
+  // Another process has learnt that spare containers are refused here, which this one may have yet to.
+  if (!made_as.plain_maker) {
+    made_as.plain_maker = maker_;
+    made_as.plain_maker->leave_out_spares("refused");
+  }
+  return differs(made_as.plain, *made_as.plain_maker);
 }
 
 Result<Resources> Kubernetes::need_of(const Group& group) const {

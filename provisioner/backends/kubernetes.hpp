@@ -66,7 +66,8 @@ class Kubernetes : public Backend {
   bool believed(Look& look, std::size_t nodes);
   List avoided_hosts() const;
   Result<Resources> need_of(const Group& group) const;
-  bool is_outdated(const Pod& pod, std::map<Group, std::string>& made_as) const;
+  struct MadeAs;
+  bool is_outdated(const Pod& pod, MadeAs& made_as) const;
   std::string pods_path(std::string_view name = {}) const;
 
   kube::Calls calls_;

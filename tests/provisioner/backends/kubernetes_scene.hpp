@@ -18,6 +18,8 @@ struct Scene {
   FakeServer server{loop};
   std::unique_ptr<kube::Client> client;
   ApiCounts counts;
+  KubernetesSettings settings;
+  std::optional<PodMaker> maker;
   std::unique_ptr<Kubernetes> kubernetes;
   std::map<std::string, Json> pods;
   std::function<std::optional<FakeServer::Reply>(const FakeServer::Request&)> instead;
@@ -25,13 +27,12 @@ struct Scene {
   explicit Scene(const Json* pod_template = nullptr, bool born_ready = false,
                  std::optional<std::int64_t> warm = std::nullopt) {
     client = kube::Client::create(loop, {"http://localhost", server.socket(), {}, {}}).value();
-    KubernetesSettings settings;
     settings.name_space = "ns";
     settings.app_name = "wn";
     settings.born_ready = born_ready;
     settings.warm = warm;
-    kubernetes = std::make_unique<Kubernetes>(
-        *client, settings, PodMaker::create(settings, pod_template).value(), PodFeed::Mode::followed);
+    maker = PodMaker::create(settings, pod_template).value();
+    restart();
     client->observe(counts.observer());
     server.on_request = [this](const FakeServer::Request& request) {
       // Of pullers test_pullers.cpp tells; here there are none.
@@ -40,6 +41,10 @@ struct Scene {
       const auto other = instead ? instead(request) : std::nullopt;
       return other ? *other : answer(request);
     };
+  }
+  // As another process with the same settings.
+  void restart() {
+    kubernetes = std::make_unique<Kubernetes>(*client, settings, *maker, PodFeed::Mode::followed);
   }
   static std::string status(int code, const char* reason, const std::string& message) {
     return Json{{"kind", "Status"}, {"code", code}, {"reason", reason}, {"message", message}}.dump();

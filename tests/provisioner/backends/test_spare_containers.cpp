@@ -323,6 +323,13 @@ TEST_CASE("spare containers: where they alone are refused, pods are made without
     CHECK(tried == std::vector{2});
     // The pods made so are as pods are made now.
     for (const auto& pod : scene.look().pods) CHECK_FALSE(pod.outdated);
+    // Nor does a process that has yet to learn it take them back, unless they are of another template.
+    scene.restart();
+    scene.pods["b"]["metadata"]["annotations"]["glidepod.io/made-as"] = "another";
+    const auto seen = scene.look();
+    REQUIRE(seen.pods.size() == 2);
+    CHECK(seen.pods[0].outdated);
+    CHECK_FALSE(seen.pods[1].outdated);
   }
 }
 
