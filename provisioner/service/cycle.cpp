@@ -277,6 +277,8 @@ struct Cycle::Work {
   };
   std::vector<Draining> drainings;
   std::deque<Action> actions;
+  std::optional<SteadyTime> first_created;
+  std::int64_t left_out = 0;                       // pods, since those before them took too long
   std::set<std::pair<Group, std::string>> failed;  // with the place
   int under_way = 0;
   Time now;
@@ -298,6 +300,10 @@ void Cycle::apply(const Plan& plan, Time now, std::function<void(Applied)> done)
     if (!decision.demand.images.empty()) wanted[decision.group] = decision.demand;
   backend_.want(wanted);
   if (!winding_up_) demand_.follow_up(now);
+  // First what an operator wants and what makes room, of which there is an end: pods to make may be many.
+  work->drainings = plan.drainings;
+  for (const auto& draining : work->drainings) work->actions.push_back({{}, draining.pod, false, &draining});
+  for (const auto& removal : plan.removals) work->actions.push_back({{}, removal.pod, false});
   // A pod of each group in turn: if time runs out, all have got some.
   bool more = true;
   for (std::int64_t number = 0; more; ++number) {
@@ -309,10 +315,12 @@ void Cycle::apply(const Plan& plan, Time now, std::function<void(Applied)> done)
       work->actions.push_back({decision.group, in_place(place_of_next(decision, number), name), true});
     }
   }
-  for (const auto& removal : plan.removals) work->actions.push_back({{}, removal.pod, false});
-  work->drainings = plan.drainings;
-  for (const auto& draining : work->drainings) work->actions.push_back({{}, draining.pod, false, &draining});
   next_work(work);
+}
+
+bool Cycle::out_of_time(Work& work) const {
+  const auto now = clock_();
+  return now - work.first_created.emplace(work.first_created.value_or(now)) >= create_within_;
 }
 
 void Cycle::next_work(const std::shared_ptr<Work>& work) {
@@ -321,6 +329,10 @@ void Cycle::next_work(const std::shared_ptr<Work>& work) {
     work->actions.pop_front();
     const std::pair key(action.group, std::string(place_of(action.pod)));
     if (winding_up_ || !may_act_() || (action.creates && work->failed.contains(key))) continue;
+    if (action.creates && out_of_time(*work)) {
+      ++work->left_out;
+      continue;
+    }
     ++work->under_way;
     const auto ended = [this, work, action, key](const Result<void>& end) {
       --work->under_way;
@@ -357,6 +369,10 @@ void Cycle::next_work(const std::shared_ptr<Work>& work) {
     }
   }
   if (!work->actions.empty() || work->under_way > 0 || !work->done) return;
+  if (work->left_out > 0)
+    work->result.problems.push_back(
+        fmt::format("{} pods are not made, since the others took {} s: the next cycle decides anew",
+                    work->left_out, create_within_.count()));
   const auto done = std::exchange(work->done, {});
   done(std::move(work->result));
 }

@@ -57,8 +57,8 @@ class Cycle {
   // while decide() runs, nothing but act_while() and wind_up() may be called from another thread.
   void observe(Time now, std::function<void(Observation)> done);
   Plan decide(const Observation& seen);
-  // Makes and removes the plan's pods, some at a time. A group whose pod could not be made gets no more this
-  // time.
+  // Drains, removes and makes the plan's pods, in this order and some at a time. A group whose pod could not
+  // be made gets no more this time.
   void apply(const Plan& plan, Time now, std::function<void(Applied)> done);
   // Takes over what another one has learnt of pods and breakers.
   void inherit(Cycle& other);
@@ -70,6 +70,9 @@ class Cycle {
   void drain(DrainList list) { policy_.drained = std::move(list); }
   // Asked before each action: nothing is begun where it says no.
   void act_while(std::function<bool()> may_act) { may_act_ = std::move(may_act); }
+  // Pods that a plan still has to make so long after its first one are left to the next plan.
+  void create_within(Seconds limit) { create_within_ = limit; }
+  void set_clock(std::function<SteadyTime()> clock) { clock_ = std::move(clock); }  // for tests
   // Nothing new is begun and nothing tried again; what is under way is waited for. For good.
   void wind_up() {
     winding_up_ = true;
@@ -86,6 +89,7 @@ class Cycle {
   Supply supply_of(Look& look);
   std::string image_of(std::string_view pod) const;
   void next_work(const std::shared_ptr<Work>& work);
+  bool out_of_time(Work& work) const;
   std::vector<std::string> kept_off(std::vector<std::string> avoid) const;
 
   DemandSource& demand_;
@@ -104,6 +108,8 @@ class Cycle {
     then();
   };
   std::function<bool()> may_act_ = [] { return true; };
+  Seconds create_within_{120};
+  std::function<SteadyTime()> clock_ = [] { return std::chrono::steady_clock::now(); };
   bool winding_up_ = false;
 };
 

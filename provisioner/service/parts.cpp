@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::size_t k_longest_status = std::size_t{128} << 20;  // 100,000 pods take some 50 MiB
 constexpr std::size_t k_longest_file = std::size_t{4} << 20;
-constexpr Seconds k_least_offer{1200};  // for so long at least an offline ad stays in the collector
+constexpr Seconds k_least_offer{1200};   // for so long at least an offline ad stays in the collector
+constexpr Seconds k_least_creating{60};  // for so long at least a plan's pods are made
 
 Policy make_policy(const Settings& settings, const PilotSettings& pilots, const std::string& image) {
   Policy policy;
@@ -168,6 +169,7 @@ Result<std::unique_ptr<Parts>> Parts::make(Loop& loop, const ServiceOptions& opt
   }
   parts->cycle = std::make_unique<Cycle>(*demand, parts->runner, *parts->backend, settings.htcondor,
                                          pilots.app_name, std::move(policy));
+  parts->cycle->create_within(std::max(settings.sleep_time, k_least_creating));
   return parts;
 }
 

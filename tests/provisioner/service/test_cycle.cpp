@@ -263,6 +263,33 @@ TEST_CASE("cycle: a group whose pod is refused gets no more this time, the other
   CHECK(applied.problems[0].ends_with("-f4240-0: 403 Forbidden: exceeded quota"));
 }
 
+TEST_CASE("cycle: what takes long to make keeps nothing from its end, and is given up for the next plan") {
+  Scene scene;
+  SteadyTime now{};
+  scene.cycle.set_clock([&now] { return now; });
+  scene.cycle.create_within(Seconds(100));
+  scene.demand.demand.groups[group(1)].idle = 40;
+  auto plan = scene.cycle.decide(scene.observe());
+  plan.removals = {{"r", "finished"}};
+  plan.drainings = {{"d", "new disks", Drained::Mode::drain}};
+  scene.backend.answers = false;
+  std::optional<Applied> got;
+  scene.cycle.apply(plan, k_now, [&got](Applied applied) { got = std::move(applied); });
+  CHECK(scene.backend.removed == std::vector<std::string>{"r"});
+  CHECK(scene.backend.drained == std::vector<std::string>{"drain d"});
+  for (const auto later : {Seconds(99), Seconds(1)}) {
+    now += later;
+    const auto waiting = std::exchange(scene.backend.waiting, {});
+    REQUIRE(waiting.size() == 4);
+    for (const auto& call : waiting) call();
+  }
+  REQUIRE(got);
+  CHECK(got->created == 8);
+  CHECK(scene.backend.created.size() == 8);
+  REQUIRE(got->problems.size() == 1);
+  CHECK(got->problems[0] == "3 pods are not made, since the others took 100 s: the next cycle decides anew");
+}
+
 TEST_CASE("cycle: some actions at a time, and none after it is wound up") {
   Scene scene;
   scene.demand.demand.groups[group(1)].idle = 40;
