@@ -17,6 +17,9 @@ using Json = nlohmann::json;
 constexpr std::array<std::string_view, 2> k_reasons = {"TriggeredScaleUp", "Nominated"};
 // The Cluster Autoscaler gives a node 15 minutes to come (--max-node-provision-time), and then says it anew.
 constexpr Seconds k_believed{1200};
+// An API server reads all Events of the namespace for each answer. Well below what take_back_after and
+// unschedulable_limit are as a rule.
+constexpr Seconds k_pause{240};
 constexpr int k_page = 500;
 
 // It has one of these times or another, by which API it was written.
@@ -31,7 +34,9 @@ Time time_of(const Json& event) {
 
 void ScaleUps::read(Time now, std::function<void()> done) {
   std::erase_if(events_, [now](const auto& event) { return now - event.second.at > k_believed; });
-  if (forbidden_) return calls_.later(std::move(done));
+  const bool lately = now >= read_at_ && now - read_at_ < k_pause;
+  if (forbidden_ || lately) return calls_.later(std::move(done));
+  read_at_ = now;
   read_reason(0, now, std::move(done));
 }
 

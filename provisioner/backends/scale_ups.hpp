@@ -16,8 +16,8 @@ class ScaleUps {
   // Must outlive it.
   ScaleUps(kube::Calls& calls, std::string name_space) : calls_(calls), name_space_(std::move(name_space)) {}
 
-  // Asks for them, and calls done from the loop. Without the right to list Events it is told once, and there
-  // are none.
+  // Asks for them every four minutes, and calls done from the loop. Without the right to list Events it is
+  // told once, and there are none.
   void read(Time now, std::function<void()> done);
   // The autoscaler's words about the pod with this uid, for as long as it may need for a node; else nothing.
   std::string words_for(const std::string& uid, Time now) const;
@@ -33,6 +33,7 @@ class ScaleUps {
   kube::Calls& calls_;
   std::string name_space_;
   std::map<std::string, Event> events_;  // by the pod's uid
+  Time read_at_{};
   bool forbidden_ = false;
 };
 

@@ -180,10 +180,15 @@ TEST_CASE("kubernetes: a pod that an autoscaler makes a node for says so, for tw
   };
   CHECK(comes(Seconds(60)) == "a: TriggeredScaleUp: pod triggered scale-up: [{pool 1->2 (max: 9)}]\n");
   CHECK(asked == 2);
+  // They are asked for now and then, not with each look.
+  CHECK_FALSE(comes(Seconds(299)).empty());
+  CHECK(asked == 2);
+  CHECK_FALSE(comes(Seconds(300)).empty());
+  CHECK(asked == 4);
   CHECK_FALSE(comes(Seconds(1200)).empty());
   CHECK(comes(Seconds(1201)).empty());
   at = "2027-01-15T08:19:00Z";
-  CHECK_FALSE(comes(Seconds(1300)).empty());
+  CHECK_FALSE(comes(Seconds(1440)).empty());
 }
 
 TEST_CASE("kubernetes: without the right to list Events no node is known to come, and that is told once") {
