@@ -7,6 +7,11 @@
 namespace glidepod::kube {
 namespace {
 
+// A stream that has lived for so long was well.
+constexpr std::chrono::seconds k_well{30};
+// For no longer the collection is taken for what it was because the server wants to be left alone.
+constexpr std::chrono::seconds k_longest_gap{60};
+
 Failure nonsense(std::string what) {
   return {Failure::Kind::nonsense, 200, {}, std::move(what), {}};
 }
@@ -38,6 +43,7 @@ void Watch::ended(const Result<http::Response>& end) {
   if (const auto failure = failure_in(*end)) return lost(*failure);
   if (events_ == 0 && std::chrono::steady_clock::now() - began_ < source_.shortest)
     return lost({Failure::Kind::transport, 0, {}, "the watch was closed", {}});
+  failures_ = 0;
   stream();
 }
 
@@ -70,8 +76,20 @@ void Watch::event(const std::string& line) {
   if (handler) handler(event->object);
 }
 
+bool Watch::passes(const Failure& failure) const {
+  return failure.kind != Failure::Kind::nonsense && failure.retriable() && failures_ < source_.resumptions &&
+         failure.retry_after.value_or(std::chrono::seconds(0)) <= k_longest_gap;
+}
+
+// To read the whole collection anew costs the server most when it has least.
 void Watch::lost(const Failure& failure) {
   call_.reset();
+  if (std::chrono::steady_clock::now() - began_ >= k_well) failures_ = 0;
+  if (passes(failure)) {
+    again_ = client_.loop().after(http::backoff(++failures_, client_.transport().random(), failure),
+                                  [this] { stream(); });
+    return;
+  }
   const auto handler = handlers_.lost;
   handler(failure);  // may destroy this
 }

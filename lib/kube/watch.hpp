@@ -23,6 +23,9 @@ class Watch : public http::Operation {
     Milliseconds late{30'000};  // how much later than it was asked to the server may end a stream
     // After a stream that ends sooner and has said nothing, there is a pause before the next one.
     Milliseconds shortest{1'000};
+    // After so many failures in a row that may pass (no connection, 429, 5xx) it goes on from where it was,
+    // with pauses that double: with 10 of them for some 40 s. It is not lost by these.
+    int resumptions = 0;
     std::size_t longest_line = std::size_t{8} << 20;
   };
   struct Handlers {
@@ -33,7 +36,10 @@ class Watch : public http::Operation {
   };
   // The client must outlive it. Handlers may destroy it.
   Watch(Client& client, Source source, Handlers handlers);
-  ~Watch() override { *alive_ = false; }
+  ~Watch() override {
+    *alive_ = false;
+    client_.loop().cancel(again_);
+  }
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
@@ -42,6 +48,7 @@ class Watch : public http::Operation {
   void take(std::string_view data);
   void event(const std::string& line);
   void ended(const Result<http::Response>& end);
+  bool passes(const Failure& failure) const;
   void lost(const Failure& failure);
 
   Client& client_;
@@ -49,7 +56,9 @@ class Watch : public http::Operation {
   Handlers handlers_;
   std::string line_;
   SteadyTime began_;
-  int events_ = 0;  // the number of events of this stream
+  int events_ = 0;    // the number of events of this stream
+  int failures_ = 0;  // in a row
+  Loop::TimerId again_ = 0;
   std::unique_ptr<http::Operation> call_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -76,7 +76,11 @@ bool PodFeed::has(PodState state) const {
 void PodFeed::follow() {
   watch_ = std::make_unique<kube::Watch>(
       client_,
-      kube::Watch::Source{path_, "labelSelector=" + http::url_encoded(selector_), version_, k_stream_limit},
+      kube::Watch::Source{.path = path_,
+                          .selector = "labelSelector=" + http::url_encoded(selector_),
+                          .version = version_,
+                          .stream_limit = k_stream_limit,
+                          .resumptions = resumptions_},
       kube::Watch::Handlers{[this](const Json& pod) {
                               put(pods_, pod);
                               if (listener_.changed) listener_.changed(pod);

@@ -13,7 +13,8 @@
 namespace glidepod::provisioner {
 
 // The pods of one namespace that have certain labels: listed page by page, then kept up to date by a watch.
-// They are listed anew when the watch has failed, and now and then in any case.
+// A watch that fails for a while goes on from where it was; they are listed anew when it cannot, and now and
+// then in any case.
 class PodFeed {
  public:
   enum class Mode : std::uint8_t { once, followed };
@@ -30,9 +31,16 @@ class PodFeed {
     std::function<void()> listed;
   };
 
-  // Both must outlive it.
-  PodFeed(kube::Client& client, kube::Calls& calls, std::string path, std::string selector, Mode mode)
-      : client_(client), calls_(calls), path_(std::move(path)), selector_(std::move(selector)), mode_(mode) {}
+  // Client and calls must outlive it. After so many failures in a row the watch goes on
+  // (kube::Watch::Source).
+  PodFeed(kube::Client& client, kube::Calls& calls, std::string path, std::string selector, Mode mode,
+          int resumptions = 10)
+      : client_(client),
+        calls_(calls),
+        path_(std::move(path)),
+        selector_(std::move(selector)),
+        mode_(mode),
+        resumptions_(resumptions) {}
 
   void listen(Listener listener) { listener_ = std::move(listener); }
   // Calls done, from the loop, once pods() is up to date; or with the reason why that cannot be had.
@@ -54,6 +62,7 @@ class PodFeed {
   kube::Calls& calls_;
   std::string path_, selector_;
   Mode mode_;
+  int resumptions_;
   Listener listener_;
   void put(std::map<std::string, Entry>& pods, const nlohmann::json& pod);
 

@@ -38,7 +38,7 @@ struct Scene {
       kube::Client::create(loop, {"http://localhost", server.socket(), {}, {}}).value();
   ApiCounts counts;
   kube::Calls calls{*client};
-  PodFeed feed{*client, calls, "/pods", "app=wn", PodFeed::Mode::followed};
+  PodFeed feed{*client, calls, "/pods", "app=wn", PodFeed::Mode::followed, 3};
   int lists = 0, watches = 0, stream = -1;
   FakeServer::Reply watch_reply = FakeServer::stream();
   std::string blind;
@@ -134,6 +134,47 @@ TEST_CASE("pod feed: a watch that fails, or says what cannot be understood, is m
     CHECK(scene.feed.pods().size() == 2);
     scene.until([&] { return scene.watches == 2; });
   }
+}
+
+TEST_CASE("pod feed: a watch that fails for a while goes on from where it was, without a list") {
+  const auto refused = [](int status) {
+    return FakeServer::json(status, Json{{"kind", "Status"}, {"code", status}, {"message", "no"}}.dump());
+  };
+  for (const auto& bad : {refused(429), refused(503), FakeServer::Reply{"", true}}) {
+    Scene scene;
+    scene.read();
+    scene.until([&] { return scene.watches == 1; });
+    scene.tell(line("DELETED", pod("b", 13)));
+    scene.until([&] { return scene.feed.pods().size() == 1; });
+    scene.watch_reply = bad;
+    scene.server.send(scene.stream, "no chunk\r\n");
+    scene.until([&] { return scene.watches == 3; });
+    scene.read();
+    CHECK(scene.lists == 1);
+    scene.watch_reply = FakeServer::stream();
+    scene.until([&] { return scene.watches == 4; });
+    CHECK(scene.server.requests.back().target.find("resourceVersion=13") != std::string::npos);
+    scene.tell(line("ADDED", pod("c", 14)));
+    scene.until([&] { return scene.feed.pods().contains("c"); });
+    CHECK(scene.lists == 1);
+  }
+}
+
+TEST_CASE("pod feed: a watch that fails again and again, or for long, is mended by the next list") {
+  const auto lists_after = [](const FakeServer::Reply& bad, int watches) {
+    Scene scene;
+    scene.watch_reply = bad;
+    scene.read();
+    scene.until([&] { return scene.watches == watches; });
+    const auto before = std::chrono::steady_clock::now();
+    scene.until([&] {
+      scene.read();
+      return scene.lists == 2 || std::chrono::steady_clock::now() - before > Seconds(5);
+    });
+    return scene.lists;
+  };
+  CHECK(lists_after({"", true}, 4) == 2);
+  CHECK(lists_after(FakeServer::json(429, "{}", "Retry-After: 61\r\n"), 1) == 2);
 }
 
 TEST_CASE("pod feed: without the right to watch it lists each time") {
