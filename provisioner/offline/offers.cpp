@@ -81,18 +81,40 @@ void begun_since(Demand& demand, const Group& group, std::int64_t claims) {
   limit(found->second, std::max<std::int64_t>(offers.matched - claims, 0));
 }
 
-std::vector<std::pair<Group, std::int64_t>> missing_offers(const std::map<Group, std::int64_t>& queried,
+std::vector<std::pair<Group, std::int64_t>> missing_offers(const std::map<Group, GroupDemand>& queried,
                                                            const Negotiation& seen, std::int64_t most,
-                                                           Seconds lifetime, Time now) {
-  std::vector<std::pair<Group, std::int64_t>> result;
-  for (const auto& [group, idle] : queried) {
-    const auto board = seen.board.find(group.hash());
-    for (std::int64_t number = 0; number < std::min(idle, most); ++number) {
+                                                           Seconds lifetime, Time now, std::size_t in_all) {
+  // By the owner who asks for it; where several do, by the one who has fewest so far.
+  std::map<std::string_view, std::vector<std::pair<Group, std::int64_t>>> wanted;
+  const auto list_for = [&wanted](const GroupDemand& jobs) -> auto& {
+    auto* best = &wanted[jobs.owners.empty() ? std::string_view() : jobs.owners.begin()->first];
+    for (const auto& [owner, idle] : jobs.owners)
+      if (auto& own = wanted[owner]; own.size() < best->size()) best = &own;
+    return *best;
+  };
+  bool more = true;
+  for (std::int64_t number = 0; more; ++number) {
+    more = false;
+    for (const auto& [group, jobs] : queried) {
+      if (number >= std::min(jobs.idle, most)) continue;
+      more = true;
+      const auto board = seen.board.find(group.hash());
       const auto fresh = [&](const Offer& offer) {
         return offer.number == number && now < offer.heard + lifetime / 2;
       };
       if (board == seen.board.end() || std::ranges::none_of(board->second, fresh))
-        result.emplace_back(group, number);
+        list_for(jobs).emplace_back(group, number);
+    }
+  }
+  std::vector<std::pair<Group, std::int64_t>> result;
+  more = true;
+  for (std::size_t turn = 0; more; ++turn) {
+    more = false;
+    for (const auto& [owner, offers] : wanted) {
+      if (turn >= offers.size()) continue;
+      if (result.size() >= in_all) return result;
+      more = true;
+      result.push_back(offers[turn]);
     }
   }
   return result;

@@ -32,9 +32,10 @@ void add_offers(Demand& demand, const Negotiation& seen, Offering offering);
 void begun_since(Demand& demand, const Group& group, std::int64_t claims);
 
 // The ads that are to be put into the collector now, by group and number: so many as jobs are idle by the
-// query, at most that many; those that are missing, or older than half of their lifetime.
-std::vector<std::pair<Group, std::int64_t>> missing_offers(const std::map<Group, std::int64_t>& queried,
+// query, at most that many of a group and that many in all; those that are missing, or older than half of
+// their lifetime. Of what is too much each owner gets as many, and the first of each group comes first.
+std::vector<std::pair<Group, std::int64_t>> missing_offers(const std::map<Group, GroupDemand>& queried,
                                                            const Negotiation& seen, std::int64_t most,
-                                                           Seconds lifetime, Time now);
+                                                           Seconds lifetime, Time now, std::size_t in_all);
 
 }  // namespace glidepod::provisioner

@@ -12,6 +12,9 @@ namespace {
 using condor::Ad;
 using condor::Value;
 
+// Of one cycle: each is a whole pilot's ad of some 10 kB, and the collector takes them one by one.
+constexpr std::size_t k_most_ads = 2000;
+
 std::int64_t started(const Ad& ad) {
   const auto value = ad.evaluate("DaemonStartTime");
   return value.is(Value::Type::integer) ? value.integer : 0;
@@ -126,7 +129,8 @@ void OfflineDemand::finish(const std::shared_ptr<Look>& look) {
   auto& demand = look->demand;
   for (const bool gpus : {false, true}) look->seen.pilots[gpus] = pilots_[gpus].started != 0;
   queried_.clear();
-  for (const auto& [group, jobs] : demand.groups) queried_[group] = jobs.idle;
+  for (const auto& [group, jobs] : demand.groups)
+    queried_[group] = {.idle = jobs.idle, .owners = jobs.owners};
   seen_ = look->seen;
   if (!not_put_.empty()) demand.problems.push_back("offline ads: " + not_put_);
   if (look->failure.empty()) {
@@ -148,7 +152,7 @@ void OfflineDemand::finish(const std::shared_ptr<Look>& look) {
 void OfflineDemand::follow_up(Time now) {
   std::string text;
   for (const auto& [group, number] :
-       missing_offers(queried_, seen_, settings_.most, settings_.lifetime, now)) {
+       missing_offers(queried_, seen_, settings_.most, settings_.lifetime, now, k_most_ads)) {
     const auto& pilot = pilots_[group.gpus > 0];
     if (pilot.started != 0) text += offline_ad(pilot.ad, group, number, settings_.lifetime);
   }

@@ -43,7 +43,7 @@ class OfflineDemand : public DemandSource {
     std::int64_t started = 0;
   } pilots_[2];
   // As of the last fetch.
-  std::map<Group, std::int64_t> queried_;
+  std::map<Group, GroupDemand> queried_;
   Negotiation seen_;
   std::string not_put_;  // why the last ads could not be put there
 };

@@ -203,8 +203,11 @@ TEST_CASE("offers: without a pilot to copy one pod is made, to learn of it") {
 
 TEST_CASE("offers: so many ads as jobs wait, at most so many, and each again in time") {
   Scene scene;
-  const std::map<Group, std::int64_t> queried = {{group(1), 40}, {group(2), 3}, {group(4), 0}};
-  const auto missing = [&](Time now) { return missing_offers(queried, scene.seen, 20, Seconds(1200), now); };
+  const std::map<Group, GroupDemand> queried = {
+      {group(1), {.idle = 40}}, {group(2), {.idle = 3}}, {group(4), {}}};
+  const auto missing = [&](Time now) {
+    return missing_offers(queried, scene.seen, 20, Seconds(1200), now, 100);
+  };
   CHECK(missing(k_put).size() == 23);
   scene.ads(20, 0);
   CHECK(missing(k_put + Seconds(599)).size() == 3);
@@ -212,5 +215,23 @@ TEST_CASE("offers: so many ads as jobs wait, at most so many, and each again in 
   CHECK(missing(k_put + Seconds(600)).size() == 23);
   // Another number than that of an ad that is there.
   scene.seen.board[group(1).hash()].pop_back();
-  CHECK(missing(k_put)[0] == std::pair(group(1), std::int64_t{19}));
+  CHECK(missing(k_put).size() == 4);
+  CHECK(missing(k_put)[3] == std::pair(group(1), std::int64_t{19}));
+}
+
+TEST_CASE("offers: of too many ads each owner gets as many, and each group its first") {
+  Scene scene;
+  std::map<Group, GroupDemand> queried;
+  for (int cpus = 1; cpus <= 50; ++cpus) queried[group(cpus)] = {.idle = 40, .owners = {{"mallory", 40}}};
+  // Another one's jobs do not make a group mallory's.
+  queried[group(60)] = {.idle = 40, .owners = {{"alice", 39}, {"mallory", 1}}};
+  queried[group(61)] = {.idle = 1, .owners = {{"bob", 1}}};
+  const auto missing = missing_offers(queried, scene.seen, 20, Seconds(1200), k_put, 41);
+  std::map<Group, int> got;
+  for (const auto& [key, number] : missing) ++got[key];
+  CHECK(missing.size() == 41);
+  CHECK(got[group(60)] == 20);
+  CHECK(got[group(61)] == 1);
+  CHECK(got.size() == 22);  // and twenty of mallory's, one of a group
+  CHECK(missing_offers(queried, scene.seen, 20, Seconds(1200), k_put, 5000).size() == 51 * 20 + 1);
 }
