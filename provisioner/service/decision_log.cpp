@@ -7,18 +7,28 @@
 
 namespace glidepod::provisioner {
 
+namespace {
+
+constexpr std::size_t k_most = 1000;  // decisions of a plan; its status has the others
+
+}  // namespace
+
 void DecisionLog::decided(const Plan& plan) {
   if (plan.blind) return spdlog::warn("event=blind why={}", glidepod::quoted(*plan.blind));
+  std::size_t told = 0;
   for (const auto& d : plan.decisions) {
     const bool quiet = d.verdict == Decision::Verdict::enough || d.verdict == Decision::Verdict::no_demand;
+    const auto level = quiet ? spdlog::level::debug : spdlog::level::info;
+    if (!spdlog::should_log(level) || told++ >= k_most) continue;
     spdlog::log(
-        quiet ? spdlog::level::debug : spdlog::level::info,
+        level,
         "event=decision group={} verdict={} submit={} idle={} waiting={} unmatched={} claimed={} broken={} "
         "reason={}",
         glidepod::quoted(d.group.name()), glidepod::quoted(to_string(d.verdict)), d.submit, d.demand.idle,
         d.supply.waiting, d.supply.unmatched, d.supply.claimed, d.supply.broken,
         glidepod::quoted(d.reason()));
   }
+  if (told > k_most) spdlog::info("event=decisions more={}", told - k_most);
   if (plan.equal_shares && plan.equal_shares != equal_shares_)
     spdlog::warn("event=equal_shares why={}", glidepod::quoted(*plan.equal_shares));
   equal_shares_ = plan.equal_shares;
