@@ -155,6 +155,8 @@ void Kubernetes::read_node_sizes(const std::shared_ptr<Look>& look) {
 void Kubernetes::leave_out_spares(const std::string& why) {
   if (maker_.spares({}) == 0) return;
   spdlog::warn("event=no_spares why={}", glidepod::quoted(why));
+  // One place of several may learn it late, when fit() is at work aside.
+  const std::scoped_lock lock(making_);
   maker_.leave_out_spares(why);
   needs_.clear();
 }
@@ -251,23 +253,28 @@ bool Kubernetes::is_outdated(const Pod& pod, MadeAs& made_as) const {
   return differs(made_as.plain, *made_as.plain_maker);
 }
 
-Result<Resources> Kubernetes::need_of(const Group& group) const {
-  return resources_of_pod(TRY(maker_.make(group, "any")));
-}
-
 Demand Kubernetes::fit(Demand demand, Capacity& capacity) const {
-  // A pod of each of 10,000 groups takes seconds to make, and these are mostly the groups of before.
+  std::unique_lock lock(making_);
   const auto before = std::exchange(needs_, {});
+  const auto maker = maker_;
+  lock.unlock();
+  const auto need_of = [&maker](const Group& group) -> Result<Resources> {
+    return resources_of_pod(TRY(maker.make(group, "any")));
+  };
+  // A pod of each of 10,000 groups takes seconds to make, and these are mostly the groups of before.
+  std::map<Group, Result<Resources>> needs;
   for (const auto& entry : demand.groups) {
     const auto& group = entry.first;
     const auto known = before.find(group);
     const auto& need =
-        needs_.emplace(group, known == before.end() ? need_of(group) : known->second).first->second;
+        needs.emplace(group, known == before.end() ? need_of(group) : known->second).first->second;
     if (need)
       capacity.needs[group] = need.value();
     else
       capacity.unservable[group] = need.error().message();
   }
+  lock.lock();
+  if (maker.no_spares() == maker_.no_spares()) needs_ = std::move(needs);
   return demand;
 }
 

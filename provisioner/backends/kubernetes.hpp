@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -65,13 +66,13 @@ class Kubernetes : public Backend {
   void finish(const std::shared_ptr<Look>& look);
   bool believed(Look& look, std::size_t nodes);
   List avoided_hosts() const;
-  Result<Resources> need_of(const Group& group) const;
   struct MadeAs;
   bool is_outdated(const Pod& pod, MadeAs& made_as) const;
   std::string pods_path(std::string_view name = {}) const;
 
   kube::Calls calls_;
   KubernetesSettings settings_;
+  mutable std::mutex making_;  // what fit() shares with the loop, which alone changes the maker
   PodMaker maker_;
   PodFeed feed_;
   ScaleUps scale_ups_;

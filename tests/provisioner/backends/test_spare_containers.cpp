@@ -1,7 +1,9 @@
 // Payload containers that pods get beyond the template's, and what rules of a cluster make of them.
 #include "provisioner/backends/spare_containers.hpp"
 
+#include <atomic>
 #include <set>
+#include <thread>
 
 #include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
@@ -295,6 +297,35 @@ TEST_CASE("spare containers: a quota that counts limits would count theirs, so t
             resources_of_pod(scene.pods.at("a")).value().limit_cpu_milli);
     }
   }
+}
+
+TEST_CASE("spare containers: a quota that a place tells late changes nothing of what is reckoned meanwhile") {
+  const auto from = template_of(2);
+  Scene scene(&from);
+  std::atomic<bool> begun = false;
+  scene.instead = [&](const FakeServer::Request& request) -> std::optional<FakeServer::Reply> {
+    if (request.target.find("/resourcequotas") == std::string::npos) return {};
+    while (!begun) std::this_thread::yield();
+    return FakeServer::json(200, quota_of("limits.cpu").dump());
+  };
+  const auto limits = [&] {
+    Demand demand;
+    for (int i = 0; i < 300; ++i) demand.groups[{.memory_mb = 4096 + i}] = {};
+    Capacity capacity;
+    begun = true;
+    scene.kubernetes->fit(std::move(demand), capacity);
+    std::set<std::int64_t> result;
+    for (const auto& [group, need] : capacity.needs) result.insert(need.limit_cpu_milli);
+    return result;
+  };
+  std::set<std::int64_t> meanwhile;
+  std::thread aside([&] { meanwhile = limits(); });
+  scene.look();
+  aside.join();
+  CHECK(meanwhile.size() == 1);
+  const auto later = limits();
+  CHECK(later.size() == 1);
+  CHECK(*later.begin() <= *meanwhile.begin());
 }
 
 TEST_CASE("spare containers: where they alone are refused, pods are made without them from then on") {
