@@ -63,8 +63,9 @@ class Limits {
   // wait for a size that is taken everywhere, while there is room for other sizes.
   void count_stuck(const Supply& supply, const PolicySettings& settings, Time now) {
     for (const auto& pod : supply.jobless) {
-      const bool waits = pod.state == PodState::unschedulable && !pod.node_comes && !pod.outdated &&
-                         pod.drained.empty() && now - pod.since > settings.unschedulable_limit;
+      const bool without_node = pod.state == PodState::unschedulable || pod.state == PodState::gated;
+      const bool waits = without_node && !pod.node_comes && !pod.outdated && pod.drained.empty() &&
+                         now - pod.since > settings.unschedulable_limit;
       const auto* pods = waits ? found_in(supply.groups, pod.group) : nullptr;
       if (pods == nullptr || homeless(*pods, settings, now)) continue;
       ++stuck_[pod.group];

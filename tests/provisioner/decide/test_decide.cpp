@@ -224,9 +224,14 @@ TEST_CASE("decide: of a group that also has jobs, such pods use up max_idle for 
   scene.rules().max_idle = 50;
   CHECK(submitted(scene.plan(), 1, 1) == 2);
   CHECK(submitted(scene.plan(), 64, 1) == 0);
+  for (auto& pod : scene.supply.jobless) pod.state = PodState::gated;
+  CHECK(submitted(scene.plan(), 1, 1) == 2);
   for (auto& pod : scene.supply.jobless) pod.since = scene.now - Seconds(600);
   CHECK(submitted(scene.plan(), 1, 1) == 0);
-  for (auto& pod : scene.supply.jobless) pod.since = scene.now - Seconds(601);
+  for (auto& pod : scene.supply.jobless) {
+    pod.since = scene.now - Seconds(601);
+    pod.state = PodState::unschedulable;
+  }
   // Those that get a node, or go, are not stuck; nor is anything without the limit.
   SUBCASE("a node comes") {
     for (auto& pod : scene.supply.jobless) pod.node_comes = true;
