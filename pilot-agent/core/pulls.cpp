@@ -147,10 +147,8 @@ void Pulls::on_time(Time now) {
     Pull& pull = entry->second;
     if (pull.state == PullState::silent || now < pull.until) continue;
     // A container that pulled it would hold up all its neighbours, for as long again.
-    if (pull.state == PullState::pulling) {
+    if (pull.state == PullState::pulling)
       pull.trouble = fmt::format("the node has not pulled it within {} seconds", pull_time(policy_).count());
-      pull.counts = false;
-    }
     if (pull.state == PullState::failing || pull.state == PullState::pulling) {
       give_up(entry, wire::Fault::infrastructure, PullEvent::time);
       continue;

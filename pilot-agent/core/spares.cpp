@@ -27,7 +27,7 @@ void Spares::told(const kube::Pod& pod) {
 
 void Spares::announce(Request job, Time now) {
   announced.add(std::move(job), now);
-  calm_at_ = now + policy_.renewal_calm;
+  if (policy_.spares > 0) calm_at_ = now + policy_.renewal_calm;
 }
 
 Container* Spares::least_wanted_idle(Time now) {
@@ -97,7 +97,7 @@ void Spares::on_time(Time now) {
 
 std::optional<Time> Spares::next_deadline() const {
   auto first = announced.next_deadline();
-  if (policy_.spares > 0 && calm_at_) first = std::min(first.value_or(*calm_at_), *calm_at_);
+  if (calm_at_) first = std::min(first.value_or(*calm_at_), *calm_at_);
   for (const auto& [name, until] : not_before_) first = std::min(first.value_or(until), until);
   return first;
 }

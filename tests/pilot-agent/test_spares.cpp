@@ -66,6 +66,17 @@ TEST_CASE("spares: what an announced job awaits is taken last, however long nobo
   CHECK(some.spares.least_wanted_idle(some.now) == &some[0]);
 }
 
+TEST_CASE("spares: an announced job is waited for only where there are spares to be renewed") {
+  for (const int beyond : {0, 1}) {
+    SpareContainers some(2, beyond);
+    Request job;
+    job.asked = k_first;
+    some.spares.announce(job, some.now);
+    const auto until = some.now + (beyond == 0 ? some.policy.bind_deadline : some.policy.renewal_calm);
+    CHECK(some.spares.next_deadline() == until);
+  }
+}
+
 TEST_CASE("spares: what waits in the queue is what was told last") {
   SpareContainers some(2);
   kube::Pod pod;
