@@ -97,18 +97,15 @@ class JobChild {
     if (plan_.marker.empty()) return 0;
     const int fd =
         ::open(plan_.marker.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0644);
-    if (fd < 0) return in_the_way(plan_.marker.c_str()) ? EEXIST : errno;
-    ::close(fd);
-    return 0;
-  }
-
-  // Something of the user's, who has this folder: a folder, a pipe, a link, a file that nobody may write.
-  static bool in_the_way(const char* path) {
+    if (fd >= 0) {
+      ::close(fd);
+      return 0;
+    }
     const int code = errno;
+    // Something of the user's, who has this folder: a folder, a pipe, a link, a file that nobody may write.
     struct stat info {};
-    const bool there = ::lstat(path, &info) == 0;
-    errno = code;
-    return there && (!S_ISREG(info.st_mode) || code == EACCES);
+    const bool there = ::lstat(plan_.marker.c_str(), &info) == 0;
+    return there && (!S_ISREG(info.st_mode) || code == EACCES) ? EEXIST : code;
   }
 
   // As the C library's execvpe, but only text goes to /bin/sh, and it tells which file it was.

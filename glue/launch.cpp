@@ -47,8 +47,7 @@ std::string hint_of(int code, bool present, std::string_view interpreter) {
       return " (is it executable for every user of the image?)";
     case ENOEXEC:
       return " (is it whole, and for this machine's architecture? for a script without #!: may its user read "
-             "it, and is "
-             "/bin/sh in the image?)";
+             "it, and is /bin/sh in the image?)";
     case E2BIG:
       return " (arguments and environment together are longer than the system allows)";
     default:
@@ -166,8 +165,8 @@ Error explain(const ChildReport& report, const wire::Launch& launch,
   if (report.step == Step::directory) return explain_directory(report, launch, scratch);
   if (report.step == Step::marker && report.code == EEXIST)
     return error(
-               "the job's folder has {}, which HTCondor makes itself, and which is no file that the job may "
-               "write",
+               "the job's folder has {}, which HTCondor makes itself, and which is no file that the job "
+               "may write",
                one_line(launch.launched_marker))
         .with(wire::Fault::user);
   return Error(fmt::format("cannot launch the job: {}", name_of(report.step)), report.code);

@@ -20,8 +20,8 @@ namespace glidepod::agent {
 namespace {
 
 constexpr std::size_t k_most_links = 64;  // of all pilot jobs, waiting or running
-constexpr std::size_t k_longest_request = std::size_t{1}
-                                          << 20;  // of each; whether it ever comes is up to them
+// Of each of them. Whether all of it ever comes is up to the job.
+constexpr std::size_t k_longest_request = std::size_t{1} << 20;
 constexpr std::string_view k_bin = "/glidepod/bin";
 constexpr std::string_view k_path = "PATH=";
 

@@ -163,8 +163,10 @@ void ImageFiles::open_cvmfs(const Request& request) {
       loop_, settings_.policy.pull_patience, [image] { return cvmfs_source(image); },
       [this, request](Result<ImageSource> source) {
         const auto ended = std::move(brought_.at(request.client).opening);
-        if (!source && is_of_node(source.error())) return end(request, source.error());
-        if (!source) return end(request, source.error().with(ImageQuestion::UsersFault{}));
+        if (!source) {
+          const Error& why = source.error();
+          return end(request, is_of_node(why) ? why : why.with(ImageQuestion::UsersFault{}));
+        }
         if (source->file) return ask_store(request, std::move(source->file));
         copy(request, *std::move(source));
       });

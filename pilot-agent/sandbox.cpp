@@ -32,11 +32,8 @@ constexpr std::int64_t k_most = std::int64_t{1} << 40;
 }  // namespace
 
 SandboxJob job_of(std::string_view job_ad, std::string_view machine_ad) {
-  SandboxJob job{condor::parse_job_ad(job_ad),
-                 condor::slot_disk_kib(machine_ad),
-                 condor::slot_name(machine_ad),
-                 {},
-                 true};
+  SandboxJob job{
+      condor::parse_job_ad(job_ad), condor::slot_disk_kib(machine_ad), condor::slot_name(machine_ad), {}};
   const std::int64_t cpus = condor::slot_cpus(machine_ad), memory_mib = condor::slot_memory_mib(machine_ad);
   if (cpus <= k_most && memory_mib <= k_most) job.slot_size = {cpus * 1000, memory_mib << 20};
   job.whole = cpus == 0 || cpus >= condor::slot_total_cpus(machine_ad);

@@ -146,15 +146,15 @@ void Pulls::on_time(Time now) {
     const Entry entry = next++;
     Pull& pull = entry->second;
     if (pull.state == PullState::silent || now < pull.until) continue;
+    if (pull.state == PullState::asked) {
+      quiet_until_ = now + k_quiet;
+      become(entry, PullState::silent, PullEvent::time);
+      continue;
+    }
     // A container that pulled it would hold up all its neighbours, for as long again.
     if (pull.state == PullState::pulling)
       pull.trouble = fmt::format("the node has not pulled it within {} seconds", pull_time(policy_).count());
-    if (pull.state == PullState::failing || pull.state == PullState::pulling) {
-      give_up(entry, wire::Fault::infrastructure, PullEvent::time);
-      continue;
-    }
-    if (pull.state == PullState::asked) quiet_until_ = now + k_quiet;
-    become(entry, PullState::silent, PullEvent::time);
+    give_up(entry, wire::Fault::infrastructure, PullEvent::time);
   }
 }
 

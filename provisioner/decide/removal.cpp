@@ -39,10 +39,6 @@ std::optional<std::string> why_not(const JoblessPod& pod, const PolicySettings& 
   return fmt::format("{} for {} s", to_string(pod.state), age.count());
 }
 
-bool waits_for_node(const JoblessPod& pod) {
-  return (pod.state == PodState::unschedulable || pod.state == PodState::gated) && !pod.node_comes;
-}
-
 // Of pods that have long had no node in a place, while others may have room, the oldest stays: it shows when
 // there is room.
 void take_stuck(std::map<Group, std::vector<JoblessPod>>& spare, const std::vector<Decision>& decisions,
@@ -51,7 +47,7 @@ void take_stuck(std::map<Group, std::vector<JoblessPod>>& spare, const std::vect
     for (const auto& place : d.without_room) {
       auto& pods = spare[d.group];
       const auto stuck = std::stable_partition(pods.begin(), pods.end(), [&place](const JoblessPod& pod) {
-        return place_of(pod.name) != place || !waits_for_node(pod);
+        return place_of(pod.name) != place || !pod.waits_for_node();
       });
       const auto oldest = std::min_element(
           stuck, pods.end(), [](const JoblessPod& a, const JoblessPod& b) { return a.since < b.since; });
@@ -78,7 +74,7 @@ void take_surplus(const std::map<Group, std::vector<JoblessPod>>& spare,
     auto pods = *found;
     // One that waits for its image waits for jobs, too, while there are any; as does one that a node comes
     // for.
-    if (d.keep > 0) std::erase_if(pods, std::not_fn(waits_for_node));
+    if (d.keep > 0) std::erase_if(pods, std::not_fn(&JoblessPod::waits_for_node));
     auto above = static_cast<std::int64_t>(pods.size());
     if (d.keep > 0) above = std::min(above, d.supply.unclaimed() - d.stuck - d.keep);
     if (above <= 0) continue;

@@ -30,8 +30,10 @@ class Limits {
       cores += alive * group.cpus;
     }
     if (s.ramp_up > 0) limits_.push_back({Rule::ramp_up, s.ramp_up});
-    if (s.max_idle > 0) limits_.push_back({Rule::max_idle, s.max_idle - unclaimed});
-    if (s.unschedulable_limit > Seconds(0)) count_stuck(view.supply, s, view.now);
+    if (s.max_idle > 0) {
+      limits_.push_back({Rule::max_idle, s.max_idle - unclaimed});
+      if (s.unschedulable_limit > Seconds(0)) count_stuck(view.supply, s, view.now);
+    }
     if (s.max_running > 0) limits_.push_back({Rule::max_running, s.max_running - running});
     if (s.max_pods > 0) limits_.push_back({Rule::max_pods, s.max_pods - live});
     if (s.max_cores > 0) cores_left_ = s.max_cores - cores;
@@ -63,9 +65,7 @@ class Limits {
   // wait for a size that is taken everywhere, while there is room for other sizes.
   void count_stuck(const Supply& supply, const PolicySettings& settings, Time now) {
     for (const auto& pod : supply.jobless) {
-      const bool without_node = pod.state == PodState::unschedulable || pod.state == PodState::gated;
-      const bool waits = without_node && !pod.node_comes && !pod.outdated && pod.drained.empty() &&
-                         now - pod.since > settings.unschedulable_limit;
+      const bool waits = pod.waits_for_node() && now - pod.since > settings.unschedulable_limit;
       const auto* pods = waits ? found_in(supply.groups, pod.group) : nullptr;
       if (pods == nullptr || homeless(*pods, settings, now)) continue;
       ++stuck_[pod.group];

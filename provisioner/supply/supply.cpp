@@ -218,14 +218,18 @@ PodState Tracker::joined(const Pod& pod, Memory& memory, const InPool& ads, Supp
   return ads.claimed ? PodState::claimed : PodState::unmatched;
 }
 
+bool JoblessPod::waits_for_node() const {
+  return (state == PodState::unschedulable || state == PodState::gated) && !node_comes && !outdated &&
+         drained.empty();
+}
+
 // A pod that the pool has no ad of, and that has no job for certain. Whether it is made otherwise now.
 bool Tracker::jobless(const Pod& pod, bool broken, Supply& supply, const Sums& sums) {
   // One that is about to run is let run, whatever made it.
   const bool outdated = pod.outdated && (pod.state != PodState::pulling || broken);
   supply.jobless.push_back(
       {pod.name, pod.group, pod.state, pod.since, outdated, pod.message, pod.node_comes, pod.drained});
-  const bool without_node = pod.state == PodState::unschedulable || pod.state == PodState::gated;
-  if (!outdated && pod.drained.empty() && without_node && !pod.node_comes)
+  if (supply.jobless.back().waits_for_node())
     for (auto* sum : sums) {
       const bool first = sum->unschedulable++ == 0;
       sum->unschedulable_since = first ? pod.since : std::min(sum->unschedulable_since, pod.since);

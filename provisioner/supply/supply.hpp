@@ -123,6 +123,9 @@ struct JoblessPod {
   std::string message;
   bool node_comes = false;
   std::string drained = {};
+
+  // No node has room for it so far, none is being made, and it is not to go for another reason.
+  bool waits_for_node() const;
 };
 
 // What a pod in the pool has left for jobs that it takes now.
